@@ -9,7 +9,7 @@ TORCH :=
 T :=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-gpu debug asan-ubsan tsan bench bench-plots bundle wheel docs lint format clean
+.PHONY: help setup build demo test test-gpu debug asan-ubsan tsan bench bench-plots bundle wheel docs models lint format clean
 
 help: ## Say what each command does
 	@awk -F ':.*## ' '/^[a-z -]+:.*## / { printf "make %-21s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -71,6 +71,10 @@ docs: setup ## Write the pages that .td files hold, and render the site: build/s
 	@test -f $(BUILD)/CMakeCache.txt || cmake/configure.sh default $(BUILD)
 	@$(PYTHON) test/scripts/generate-docs.py --build $(BUILD)
 	@cmake/site/render.sh $(BUILD)
+
+# Needs `pip install transformers accelerate` in .venv; 20 minutes on two cores.
+models: build ## Compile models of transformers; write their table into docs/TorchCompile.md
+	@COMMSIR_LIBRARY=$(BUILD)/lib $(PYTHON) test/python/torch/models/table.py --write docs/TorchCompile.md
 
 lint: build ## clang-format, clang-tidy, ruff, mypy, codespell
 	@cmake/lint.sh $(BUILD)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from commsir.torch.backend import abort, recent_calls
-    from commsir.torch.compile import CollectivePass, compile_options, fusions
+    from commsir.torch.compile import CollectivePass, compile_options
     from commsir.torch.counts import clear_stats, stats
     from commsir.torch.flight import dump_flight_recorder, flight_recorder
     from commsir.torch.foreign import register_collective
@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from commsir.torch.matmul.ops import all_gather_matmul, matmul_all_reduce, matmul_reduce_scatter
     from commsir.torch.ops import fused_collective
     from commsir.torch.process_group import ProcessGroup
+    from commsir.torch.reporting import Report, fusions, report
     from commsir.torch.warm import warm_up
     from commsir.torch.windows import window
 
 __all__ = [
     "CollectivePass",
     "ProcessGroup",
+    "Report",
     "abort",
     "adopt_symmetric_memory",
     "all_gather_matmul",
@@ -42,6 +44,7 @@ __all__ = [
     "register",
     "register_backend",
     "register_collective",
+    "report",
     "share",
     "stats",
     "unshare",
@@ -62,12 +65,14 @@ _LAZY = {
     "dump_flight_recorder": "flight",
     "flight_recorder": "flight",
     "fused_collective": "ops",
-    "fusions": "compile",
+    "fusions": "reporting",
     "matmul_all_reduce": "matmul.ops",
     "matmul_reduce_scatter": "matmul.ops",
     "nccl_communicator": "interop",
     "recent_calls": "backend",
     "register_collective": "foreign",
+    "report": "reporting",
+    "Report": "reporting",
     "share": "interop",
     "stats": "counts",
     "unshare": "interop",

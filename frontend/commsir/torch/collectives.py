@@ -44,12 +44,17 @@ class Collective:
     whole: bool
 
     @property
+    def value(self) -> torch.Tensor | None:
+        """What its result looks like, or the first one."""
+        value = first_tensor(self.node.meta.get("val"))
+        if value is None:  # What writes into its arguments.
+            value = first_tensor([one.meta.get("val") for one in self.node.all_input_nodes])
+        return value
+
+    @property
     def shape(self) -> tuple[Any, ...]:
         """Of its result, or the first one."""
-        value = _first(self.node.meta.get("val"))
-        if value is None:  # What writes into its arguments.
-            value = _first([one.meta.get("val") for one in self.node.all_input_nodes])
-        return () if value is None else tuple(value.shape)
+        return () if self.value is None else tuple(self.value.shape)
 
     def may_be_fused(self) -> bool:
         """Whether a rank can have a kernel in its place, by all that is the same on every rank."""
@@ -58,8 +63,8 @@ class Collective:
         value = self.node.meta["val"]
         return value.dtype in _FLOATS and self.reduce_op in _REDUCE_OPS
 
-    def begin(self) -> Region:
-        """The region that holds what arrives and nothing else."""
+    def begin(self, columns: int | None = None) -> Region:
+        """The region that holds what arrives and nothing else; `columns`: of its rows, if not the last dimension's."""
         if not self.whole:
             raise Unsupported(self._why_not_whole())
         if _has_cpp_wrapper():
@@ -79,13 +84,28 @@ class Collective:
             raise Unsupported(f"its last dimension is not known when it is compiled: {list(value.shape)}")
         if value.dim() == 1 and self.op != "all_reduce":
             raise Unsupported("it has one dimension, and is cut along it")
-        columns = int(value.shape[-1])
+        if columns is None:
+            columns = int(value.shape[-1])
         if columns < 2:
             raise Unsupported(f"its rows have {columns} elements: {list(value.shape)}")
         arrives = "f32" if self.reduce_op else element_type(value.dtype)
         region = Region(columns, result.numel() // columns, [arrives])
         region.begin(self.node, "%w0", arrives)
         return region
+
+    def row_sizes(self) -> Iterator[int]:
+        """Elements that rows may have: those of the last dimension, parts of it, or of several last ones together."""
+        shape = self.node.args[0].meta["val"].shape  # type: ignore[union-attr]
+        last = shape[-1] if len(shape) else 1
+        if not isinstance(last, int):
+            return
+        yield from (part for part in range(2, last + 1) if last % part == 0)
+        # The first dimension is what ranks share out, or gather along.
+        for size in reversed(shape[0 if self.op == "all_reduce" else 1 : -1]):
+            if not isinstance(size, int):
+                return
+            last *= size
+            yield last
 
     def _why_not_whole(self) -> str:
         namespace = _target(self.node).namespace
@@ -109,9 +129,10 @@ def _has_cpp_wrapper() -> bool:
     return bool(config.cpp_wrapper)
 
 
-def _first(value: Any) -> torch.Tensor | None:
+def first_tensor(value: Any) -> torch.Tensor | None:
+    """The first tensor of a value that may be nested."""
     if isinstance(value, (list, tuple)):
-        return next((found for found in map(_first, value) if found is not None), None)
+        return next((found for found in map(first_tensor, value) if found is not None), None)
     return value if isinstance(value, torch.Tensor) else None
 
 

@@ -4,7 +4,7 @@
 
 An Inductor pass looks for collectives of torch.distributed (functional ones, which compiled code has), takes the
 arithmetic that follows as far as a region can hold it, residual additions and norms among it, and puts
-`torch.ops.commsir.fused_collective` in their place. `fusions()` says what was fused, what was not, and why.
+`torch.ops.commsir.fused_collective` in their place. `report()` says what was fused, what was not, and why.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import logging
 import operator
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,52 +24,50 @@ import torch
 from torch.fx import Graph, Node
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
-from commsir.torch import agreement, backend, capi, collectives, foreign, lowerings, ops, regions
+from commsir.torch import (
+    agreement,
+    backend,
+    capi,
+    collectives,
+    defects,
+    foreign,
+    joining,
+    layouts,
+    lowerings,
+    ops,
+    regions,
+    reporting,
+)
 from commsir.torch.capi import element_type
 from commsir.torch.collectives import Collective, collectives_of, is_communication, set_value, site_of
+from commsir.torch.joining import Joined
 from commsir.torch.matmul import graph as matmuls
 from commsir.torch.matmul import model, overlapped
 from commsir.torch.matmul import ops as matmul_ops
-from commsir.torch.regions import Region, Unsupported, is_arithmetic, moves_nothing
+from commsir.torch.regions import Argument, Region, Unsupported, is_arithmetic, moves_nothing, row_sizes
+from commsir.torch.reporting import Fusion, Report, clear_fusions, fusions, report
 
-__all__ = ["CollectivePass", "Fusion", "clear_fusions", "compile_options", "disable", "enable", "fusions"]
+__all__ = [
+    "CollectivePass",
+    "Fusion",
+    "Report",
+    "clear_fusions",
+    "compile_options",
+    "disable",
+    "enable",
+    "fusions",
+    "report",
+]
 
 _log = logging.getLogger("commsir.compile")
 _WAIT = torch.ops._c10d_functional.wait_tensor.default
 
 #: Largest number of results that a kernel writes.
-_MOST_OUTPUTS = 4
-
-
-@dataclass(frozen=True)
-class Fusion:
-    """What became of one collective of a compiled graph."""
-
-    collective: str
-    group: str
-    shape: tuple[Any, ...]
-    #: The operations that went into the kernel, in order; empty: it stays as it was.
-    fused: tuple[str, ...]
-    #: Why the region ended where it did, or why there is none.
-    because: tuple[str, ...]
-
-    def __str__(self) -> str:
-        shape = "x".join(str(size) for size in self.shape)
-        did = f"fused with {', '.join(self.fused)}" if self.fused else "not fused"
-        return f"{self.collective} of {shape} over {self.group}: {did}" + "".join(f"\n  {why}" for why in self.because)
-
-
-_fusions: list[Fusion] = []
-
-
-def fusions() -> list[Fusion]:
-    """What the pass did with each collective that it has met in this process, the oldest first."""
-    return list(_fusions)
-
-
-def clear_fusions() -> None:
-    """Forgets what `fusions` tells."""
-    _fusions.clear()
+_MOST_OUTPUTS = 16
+#: How many other lengths of rows are tried behind a collective.
+_MOST_SIZES = 2
+#: How many nodes behind it are searched for them.
+_MOST_LOOKED_AT = 256
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -203,6 +201,64 @@ def _grow(graph: Graph, start: Node, region: Region, before: _Before) -> tuple[l
     return list(inside), because
 
 
+def _descendants(starts: Iterable[Node], most: int) -> list[Node]:
+    """What follows by arithmetic alone, the first nodes that are no arithmetic among it; `most`: not many more."""
+    begun = list(starts)
+    found = dict.fromkeys(begun)
+    for node in begun:
+        if len(found) > most:
+            break
+        if node in found and (found[node] is None or is_arithmetic(node) or moves_nothing(node)):
+            for user in node.users:
+                if user not in found:
+                    found[user] = user
+                    begun.append(user)
+    return [node for node, is_start in found.items() if is_start]
+
+
+def _split_reductions(graph: Graph, everything: Iterable[Collective]) -> None:
+    """Reductions of a whole tensor behind a collective become one of each row, which a region holds, and one of
+    those."""
+    for node in _descendants((one.node for one in everything if one.whole), len(graph.nodes)):
+        to: Any = _WHOLE_REDUCTIONS.get(node.target)
+        if to is None or not _is_whole_reduction(node, node.all_input_nodes[0]):
+            continue
+        with graph.inserting_before(node):
+            rows = graph.call_function(to, (node.all_input_nodes[0], [-1], True))
+            set_value(rows)
+            whole = graph.call_function(to, (rows, list(range(rows.meta["val"].dim()))))
+            whole.meta = {**node.meta}
+        if whole.meta["val"].dim():  # It keeps dimensions.
+            whole.args = (*whole.args, True)
+        node.replace_all_uses_with(whole)
+        graph.erase_node(node)
+
+
+_aten: Any = torch.ops.aten
+#: What reduces a whole tensor, and the form of it that reduces some dimensions.
+_WHOLE_REDUCTIONS: dict[Any, Any] = {
+    _aten.amax.default: _aten.amax.default,
+    _aten.amin.default: _aten.amin.default,
+    _aten.max.default: _aten.amax.default,
+    _aten.min.default: _aten.amin.default,
+    _aten.sum.dim_IntList: _aten.sum.dim_IntList,
+    _aten.sum.default: _aten.sum.dim_IntList,
+}
+
+
+def _is_whole_reduction(node: Node, source: Node) -> bool:
+    value = source.meta["val"]
+    if value.dim() < 2 or node.kwargs.get("dtype") is not None:
+        return False
+    # A sum of rows is rounded once more.
+    if node.target in (_aten.sum.dim_IntList, _aten.sum.default) and value.dtype is not torch.float32:
+        return False
+    if node.target in (_aten.max.default, _aten.min.default, _aten.sum.default):
+        return True
+    dims: Any = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim", [])
+    return not dims or len({d % value.dim() for d in dims}) == value.dim()
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # What fits into a kernel
 # ---------------------------------------------------------------------------------------------------------------------
@@ -288,48 +344,104 @@ def _shorten(region: Region, inside: list[Node]) -> tuple[list[Node], list[str]]
 
 
 def _replace(
-    graph: Graph, collective: Collective, region: Region, inside: list[Node], before: _Before, everything: list[Any]
-) -> None:
+    graph: Graph,
+    collective: Collective,
+    region: Region,
+    inside: list[Node],
+    before: _Before,
+    everything: list[Any],
+    stands: Joined | None,
+) -> tuple[Any, ...]:
+    """Returns what the kernel's call is, without tensors and the place."""
     results = _results(region, inside)
     kinds = [element_type(node.meta["val"].dtype) for node in results]
     consume = region.text(list(zip(results, kinds, strict=True)))
     widths = [region.tiles[node].width for node in results]
     start, members = collective.node, dict.fromkeys(inside)
-    shown = (collective.op, collective.reduce_op, consume, kinds, widths)
+    parts = list(stands.parts) if stands else None
+    shown = (collective.op, collective.reduce_op, consume, kinds, widths, len(parts or ()))
     site = site_of(collective, everything, *shown)
-    before.move(region.arguments)
+    before.move([given.node for given in region.arguments])
     with graph.inserting_before(start):
+        call = (collective.reduce_op, consume, ",".join(kinds), widths, False, collective.group)
+        given = [_given(graph, one) for one in region.arguments]
         fused = graph.call_function(
             torch.ops.commsir.fused_collective.default,
-            (
-                collective.op,
-                start.args[0],
-                region.arguments,
-                collective.reduce_op,
-                consume,
-                ",".join(kinds),
-                widths,
-                False,
-                collective.group,
-                site,
-            ),
+            (collective.op, _rows_of(graph, start, region), given, *call, site, parts),
         )
         set_value(fused)
         written = {_stored(region, node): number for number, node in enumerate(results)}
-        parts: dict[Node, Node] = {}
+        made: dict[Node, Node] = {}
         for node in members:
             if any(user not in members for user in node.users):
-                parts[node] = _part(graph, fused, written[_stored(region, node)], node)
-    for node, part in parts.items():
+                made[node] = _part(graph, fused, written[_stored(region, node)], node)
+    for node, part in made.items():
         node.replace_all_uses_with(part, delete_user_cb=lambda user: user not in members)
     for node in reversed(inside):
         graph.erase_node(node)
+    return collective.op, *call
+
+
+def _replace_alike(graph: Graph, collective: Collective, everything: list[Any], others: tuple[Node, ...]) -> None:
+    """One kernel gives the results of several collectives that are the same. It writes each of them: on other ranks
+    they may not be the same."""
+    nodes = (collective.node, *others)
+    region = collective.begin()
+    kind = element_type(collective.node.meta["val"].dtype)
+    consume = region.text([(collective.node, kind)] * len(nodes))
+    site = site_of(collective, everything, collective.op, collective.reduce_op, consume)
+    source, call = nodes[0].args[0], (collective.reduce_op, consume, ",".join([kind] * len(nodes)))
+    widths = [region.columns] * len(nodes)
+    with graph.inserting_before(nodes[0]):
+        fused = graph.call_function(
+            torch.ops.commsir.fused_collective.default,
+            (collective.op, source, [], *call, widths, False, collective.group, ops.repeated(site, len(nodes))),
+        )
+        set_value(fused)
+        results = [_part(graph, fused, number, node) for number, node in enumerate(nodes)]
+    for node, result in zip(nodes, results, strict=True):
+        for wait in [user for user in node.users if user.target is _WAIT]:
+            wait.replace_all_uses_with(result)
+            graph.erase_node(wait)
+        node.replace_all_uses_with(result)
+        graph.erase_node(node)
+
+
+def _reshaped(graph: Graph, node: Node, shape: list[Any]) -> Node:
+    made = graph.call_function(torch.ops.aten.reshape.default, (node, shape))
+    set_value(made)
+    return made
+
+
+def _rows_of(graph: Graph, start: Node, region: Region) -> Node:
+    """The collective's input as rows of the region."""
+    source = start.args[0]
+    assert isinstance(source, Node)
+    if source.meta["val"].shape[-1] == region.columns:
+        return source
+    return _reshaped(graph, source, [-1, region.columns])
+
+
+def _given(graph: Graph, argument: Argument) -> Node:
+    """An argument as the kernel takes it."""
+    node = argument.node
+    if argument.copied is not None:
+        node = graph.call_function(torch.ops.aten.expand.default, (node, list(argument.copied)))
+        set_value(node)
+        node = graph.call_function(torch.ops.aten.clone.default, (node,), {"memory_format": torch.contiguous_format})
+        set_value(node)
+    shape = argument.shape()
+    return node if shape is None else _reshaped(graph, node, shape)
 
 
 def _part(graph: Graph, fused: Node, number: int, node: Node) -> Node:
     """A result of the kernel in the shape of `node`."""
     part = graph.call_function(operator.getitem, (fused, number))
     part.meta["val"] = fused.meta["val"][number]
+    dtype = node.meta["val"].dtype
+    if part.meta["val"].dtype != dtype:  # A kernel writes masks as int8.
+        part = graph.call_function(torch.ops.prims.convert_element_type.default, (part, dtype))
+        set_value(part)
     shape = list(node.meta["val"].shape)
     if list(part.meta["val"].shape) != shape:
         part = graph.call_function(torch.ops.aten.reshape.default, (part, shape))
@@ -344,23 +456,71 @@ def _sweep(graph: Graph) -> None:
             graph.erase_node(node)
 
 
-def _fuse(graph: Graph, collective: Collective, everything: list[Any]) -> tuple[tuple[str, ...], list[str]]:
-    """What it is fused with, and why not with more."""
-    region = collective.begin()
-    _free_sizes(graph, collective)
-    before = _Before(graph, collective.node)
+@dataclass(frozen=True)
+class _Grown:
+    """A region as far as a kernel can hold it."""
+
+    region: Region
+    inside: list[Node]
+    because: list[str]
+
+    def weight(self) -> int:
+        return _work(self.inside)
+
+
+def _grown(graph: Graph, collective: Collective, before: _Before, columns: int | None) -> _Grown:
+    region = collective.begin(columns)
     grown, because = _grow(graph, collective.node, region, before)
     inside, cut = _shorten(region, grown)
-    because += cut
-    if not _work(inside):
-        raise Unsupported("; ".join(dict.fromkeys(because)) or "no arithmetic follows")
     if len(inside) < len(grown):
-        region = collective.begin()
+        region = collective.begin(columns)
         for node in inside[1:]:
             region.add(node)
-    names = tuple(str(one.target).removesuffix(".default") for one in inside[1:] if one.target is not _WAIT)
-    _replace(graph, collective, region, inside, before, everything)
-    return names, because
+    return _Grown(region, inside, because + cut)
+
+
+def _other_sizes(collective: Collective, columns: int) -> list[int]:
+    """Lengths of rows, other than `columns`, that reductions behind the collective have."""
+    asked = dict.fromkeys(map(row_sizes, _descendants([collective.node], _MOST_LOOKED_AT)))
+    possible = set(collective.row_sizes()) if len(asked) > 1 else set()
+    return [size for size in asked if size in possible and size != columns][:_MOST_SIZES]
+
+
+def _largest(graph: Graph, collective: Collective, before: _Before) -> _Grown:
+    """Of the regions with rows of one length or another the one that holds the most."""
+    best = _grown(graph, collective, before, None)
+    for size in _other_sizes(collective, best.region.columns):
+        other = _grown(graph, collective, before, size)
+        best = other if other.weight() > best.weight() else best
+    return best
+
+
+def _alone(collective: Collective, grown: _Grown) -> _Grown:
+    """The region that gives what arrives and nothing else."""
+    region, node = collective.begin(), collective.node
+    inside = [node]
+    for user in [user for user in node.users if user.target is _WAIT]:
+        region.add(user)
+        inside.append(user)
+    return _Grown(region, inside, grown.because)
+
+
+def _fuse(graph: Graph, collective: Collective, everything: list[Any], stands: Joined | None) -> tuple[Any, ...]:
+    """What it is fused with, why not with more, and the kernel's call; `stands`: for what it stands beside itself."""
+    collective.begin()
+    if stands and stands.others:
+        _replace_alike(graph, collective, everything, stands.others)
+        return (), ["it gives the results of several: what follows each of them stays"], None
+    _free_sizes(graph, collective)
+    before = _Before(graph, collective.node)
+    made = _largest(graph, collective, before)
+    if not made.weight():
+        if not stands:
+            raise Unsupported("; ".join(dict.fromkeys(made.because)) or "no arithmetic follows")
+        made = _alone(collective, made)
+    names = tuple(str(one.target).removesuffix(".default") for one in made.inside[1:] if one.target is not _WAIT)
+    call = _replace(graph, collective, made.region, made.inside, before, everything, stands)
+    return names, made.because, call
 
 
 def _leave(graph: Graph, collective: Collective) -> None:
@@ -372,32 +532,76 @@ def _leave(graph: Graph, collective: Collective) -> None:
         graph.call_function(torch.ops.commsir._unfused.default, (source, collective.group)).meta["val"] = None
 
 
-def fuse_collectives(graph: Graph) -> int:
-    """Fuses what it can; returns the number of kernels."""
+def _leave_all(graph: Graph, why: str) -> None:
+    """Leaves all collectives of a graph as they are, behind a defect of the pass."""
+    name = reporting.graph_name(graph)
+    for one in list(collectives_of(graph)):
+        reporting.note(replace(_entry(one, name), because=(f"the pass has a defect: {why}",)))
+        _leave(graph, one)
+
+
+def fuse_collectives(graph: Graph, join_sums: bool = True) -> int:
+    """Fuses what it can; returns the number of kernels. `join_sums`: sums of collectives become one collective."""
     _sweep(graph)
-    count = 0
-    everything = list(collectives_of(graph))
-    for collective in everything:
-        done: tuple[str, ...] = ()
-        shape = collective.shape
-        beside = matmuls.fuse(graph, collective, everything, _Before(graph, collective.node))
-        because = [beside.because] if beside else []
-        try:
-            if beside and beside.names:
-                done = beside.names
-            else:
-                done, why_no_more = _fuse(graph, collective, everything)
-                because += why_no_more
-            count += 1
-        except Unsupported as why:
-            because.append(str(why))
-            _leave(graph, collective)
-        _fusions.append(Fusion(collective.op, str(collective.group), shape, done, tuple(dict.fromkeys(because))))
-        _log.info("%s", _fusions[-1])
+    name = reporting.graph_name(graph)
+    whole = layouts.sink(graph)
+    joined, why_not = joining.join(graph, join_sums)
+    why_not |= whole
+    gone = {node for stands in joined.values() for node in stands.others}
+    everything = [one for one in collectives_of(graph) if one.node not in gone]
+    _split_reductions(graph, everything)
+    count = sum(_take(graph, one, everything, joined.get(one.node), why_not.get(one.node), name) for one in everything)
     if count:
         lint: Any = graph.lint
         lint()
     return count
+
+
+def _entry(collective: Collective, name: str) -> Fusion:
+    """What is known of a collective before anything is done with it; `name`: of the graph."""
+    value = collective.value
+    source, module = reporting.source_of(collective.node)
+    return Fusion(
+        collective.op,
+        str(collective.group),
+        collective.shape,
+        (),
+        (),
+        dtype="" if value is None else str(value.dtype).removeprefix("torch."),
+        graph=name,
+        source=source,
+        module=module,
+    )
+
+
+def _take(
+    graph: Graph, collective: Collective, everything: list[Any], stands: Joined | None, why_not: str | None, name: str
+) -> bool:
+    """Fuses one collective, if it can, and notes what became of it."""
+    entry = replace(_entry(collective, name), joined=stands.count if stands else 1)
+    value = collective.value
+    fused: tuple[str, ...] = ()
+    because = [why_not] if why_not else []
+    gain, call = None, None
+    beside = matmuls.fuse(graph, collective, everything, _Before(graph, collective.node), stands)
+    if beside:
+        because.append(beside.because)
+    try:
+        if beside and beside.names:
+            fused, gain = beside.names, beside.gain
+        else:
+            fused, why_no_more, call = _fuse(graph, collective, everything, stands)
+            because += why_no_more
+            gain = None if value is None else model.region_gain(value, entry.joined - 1, bool(fused))
+        done = True
+    except Unsupported as why:
+        because += [] if why_not else [str(why)]
+        _leave(graph, collective)
+        done = False
+    entry = replace(entry, fused=fused, because=tuple(dict.fromkeys(because)), predicted=gain, call=call)
+    reporting.note(entry)
+    _log.info("%s", entry)
+    return done
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -410,7 +614,19 @@ _Pass = torch._inductor.custom_graph_pass.CustomGraphPass
 @functools.cache
 def _sources() -> str:
     """All that decides what the pass makes of a graph, but for torch."""
-    own = (sys.modules[__name__], agreement, capi, collectives, foreign, lowerings, ops, regions)
+    own = (
+        sys.modules[__name__],
+        agreement,
+        capi,
+        collectives,
+        defects,
+        foreign,
+        joining,
+        layouts,
+        lowerings,
+        ops,
+        regions,
+    )
     modules = (*own, matmuls, model, overlapped, matmul_ops)
     texts = "".join(Path(inspect.getfile(one)).read_text() for one in modules)
     return hashlib.sha256(f"{texts}{capi.version(backend.library())}".encode()).hexdigest()
@@ -419,15 +635,27 @@ def _sources() -> str:
 class CollectivePass(_Pass):
     """The pass, for `torch._inductor.config.post_grad_custom_post_pass`; calls the one that was there first."""
 
-    def __init__(self, before: Any = None) -> None:
+    def __init__(self, before: Any = None, join_sums: bool = True) -> None:
         self.before = before
+        self.join_sums = join_sums
         lowerings.lower()
 
     def __call__(self, graph: Graph) -> None:
         if self.before is not None:
             self.before(graph)
+        everything = list(collectives_of(graph))
+        if not everything and not foreign.is_any_in(graph):
+            return
+        noted = len(reporting.fusions())
+        groups = [one.group for one in everything if isinstance(one.group, str)]
+        if said := defects.contained(graph, lambda: self.change(graph), groups):
+            reporting.drop(noted)
+            _leave_all(graph, said)
+
+    def change(self, graph: Graph) -> None:
+        """Fuses what it can in the graph."""
         written = foreign.write(graph)
-        fuse_collectives(graph)
+        fuse_collectives(graph, self.join_sums)
         foreign.restore(graph, written)
 
     def uuid(self) -> Any:
@@ -440,7 +668,7 @@ class CollectivePass(_Pass):
         registered = foreign.uuid()
         if registered is None:
             return None
-        return (_sources(), lowerings.groups_with_symmetric_memory(), registered, inner)
+        return (_sources(), lowerings.groups_with_symmetric_memory(), registered, self.join_sums, inner)
 
 
 #: Passes that torch calls with more than the graph; () where it has no such kind, or takes one pass alone.
@@ -449,25 +677,31 @@ if not hasattr(torch._inductor.custom_graph_pass, "get_custom_graph_passes"):
     _AWARE = ()
 
 
-def _behind(before: Any) -> Any:
+def _behind(before: Any, join_sums: bool) -> Any:
     """The pass, after what is there already: one pass or, for a newer torch, several, which that calls itself."""
     if isinstance(before, (list, tuple)):
-        return [*before, CollectivePass()]
-    return [before, CollectivePass()] if isinstance(before, _AWARE) else CollectivePass(before)
+        return [*before, CollectivePass(None, join_sums)]
+    if isinstance(before, _AWARE):
+        return [before, CollectivePass(None, join_sums)]
+    return CollectivePass(before, join_sums)
 
 
-def compile_options(**options: Any) -> dict[str, Any]:
-    """Options for torch.compile with the pass among them; `options` are Inductor's other ones."""
+def compile_options(*, join_sums: bool = True, **options: Any) -> dict[str, Any]:
+    """Options for torch.compile with the pass among them; `options` are Inductor's other ones.
+
+    `join_sums`: a sum of all_reduces, or of reduce_scatters, becomes one of the sum of their inputs, which rounds in
+    another order. All ranks give the same.
+    """
     before = options.pop("post_grad_custom_post_pass", None)
-    return {**options, "post_grad_custom_post_pass": _behind(before)}
+    return {**options, "post_grad_custom_post_pass": _behind(before, join_sums)}
 
 
-def enable() -> None:
-    """Adds the pass to every torch.compile of this process from now on."""
+def enable(*, join_sums: bool = True) -> None:
+    """Adds the pass to every torch.compile of this process from now on; `join_sums` as in `compile_options`."""
     config: Any = torch._inductor.config
     there = config.post_grad_custom_post_pass
     if not any(isinstance(one, CollectivePass) for one in (there if isinstance(there, (list, tuple)) else [there])):
-        config.post_grad_custom_post_pass = _behind(there)
+        config.post_grad_custom_post_pass = _behind(there, join_sums)
 
 
 def disable() -> None:

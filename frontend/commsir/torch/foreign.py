@@ -12,7 +12,7 @@ from torch.fx import Graph, Node
 from commsir.errors import UsageError
 from commsir.torch.collectives import named_argument
 
-__all__ = ["Written", "group_of", "register_collective", "restore", "uuid", "write"]
+__all__ = ["Written", "group_of", "is_any_in", "register_collective", "restore", "uuid", "write"]
 
 _C10D: Any = torch.distributed.distributed_c10d
 _FUNCTIONAL: Any = torch.ops._c10d_functional
@@ -120,6 +120,11 @@ def _is_result(op: str, given: torch.Tensor, made: torch.Tensor, ranks: int) -> 
             return False
         rows[0] = rows[0] * ranks if op == "all_gather" else rows[0] // ranks
     return given.dtype == made.dtype and list(made.shape) == rows
+
+
+def is_any_in(graph: Graph) -> bool:
+    """Whether the graph has an operation that is registered."""
+    return bool(_meanings) and any(node.target in _meanings for node in graph.nodes if node.op == "call_function")
 
 
 def write(graph: Graph) -> list[Written]:

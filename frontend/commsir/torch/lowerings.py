@@ -51,6 +51,7 @@ def lower() -> None:
         in_place: bool,
         group: Any,
         site: str = "",
+        parts: Any = None,
     ) -> Any:
         if symmetric(x, group):
             comm_lowering.realize_as_comm_buffer(x, ir.CommBufferType.SYMM_MEM, group)
@@ -58,7 +59,7 @@ def lower() -> None:
         graph: Any = virtualized.V.graph
         there = len(graph.operations)
         made = ir.FallbackKernel.create(
-            op, name, x, args, reduce_op, consume, out_types, out_columns, in_place, group, site
+            op, name, x, args, reduce_op, consume, out_types, out_columns, in_place, group, site, parts
         )
         if graph.current_node.target is op:  # else its effect, of a call in the program, is seen to
             _keep_order(graph, graph.operations[there:])
@@ -116,5 +117,6 @@ def _keep_order(graph: Any, operations: list[Any], has_effects: bool = True) -> 
         if has_effects:
             operation.has_side_effects = lambda: True
         if last is not None:
-            graph.additional_star_deps[operation.get_name()].add(last.get_name())
+            # The scheduler looks it up by the operation, and the dependency by the buffer.
+            graph.additional_star_deps[operation.get_operation_name()].add(last.get_name())
         graph.effectful_ops[effect] = operation

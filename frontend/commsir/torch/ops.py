@@ -320,6 +320,7 @@ def _fake_fused_collective(
     symmetric: bool,
     group_name: str,
     site: str = "",
+    parts: list[torch.Tensor] | None = None,
 ) -> list[torch.Tensor]:
     ranks = _size(group_name.encode())
     for arg in args:
@@ -537,6 +538,19 @@ def _agreement(name: str, device: int) -> Agreement:
     return known[1]
 
 
+#: Between a place's name and how many equal collectives of the program it stands for.
+_TIMES = "*"
+
+
+def repeated(site: str, times: int) -> str:
+    """The name of a place that stands for so many equal collectives."""
+    return f"{site}{_TIMES}{times}" if times > 1 else site
+
+
+def _times(site: str) -> int:
+    return int(site.partition(_TIMES)[2] or 1)
+
+
 def _collective(op: str, input: torch.Tensor, reduce_op: str, group_name: str) -> torch.Tensor:  # noqa: A002
     """The process group's own, as the program has it."""
     functional, ranks, given = _OPS._c10d_functional, _size(group_name.encode()), input.contiguous()
@@ -547,6 +561,21 @@ def _collective(op: str, input: torch.Tensor, reduce_op: str, group_name: str) -
     else:
         begun = functional.all_gather_into_tensor(given, ranks, group_name)
     return cast(torch.Tensor, functional.wait_tensor(begun))
+
+
+def _each_of(op: str, parts: list[torch.Tensor], reduce_op: str, group_name: str) -> list[torch.Tensor]:
+    """The process group's own collective of each part, as on ranks that run them one by one."""
+    made = list[torch.Tensor]()
+    for part in parts:
+        if made:  # Each is a step of the group; the first has been one.
+            _OPS.commsir._unfused(part, group_name)
+        made.append(_collective(op, part, reduce_op, group_name))
+    return made
+
+
+def _as_rows(made: torch.Tensor, input: torch.Tensor) -> torch.Tensor:  # noqa: A002
+    """A collective's result in rows as long as the input's, which may be others than the parts have."""
+    return made if made.dim() < 2 or made.shape[-1] == input.shape[-1] else made.reshape(-1, input.shape[-1])
 
 
 def _apart(
@@ -560,16 +589,17 @@ def _apart(
     symmetric: bool,
     group_name: str,
     site: str,
+    parts: list[torch.Tensor] | None = None,
 ) -> list[torch.Tensor]:
     """The collective of the process group, and then the arithmetic on this rank; or all as one kernel, from this call
     on, if that is what all ranks want."""
     device = -1 if input.device.type == "cpu" else int(input.device.index)
     agreement = _agreement(group_name, device)
 
-    def collective() -> torch.Tensor:
-        return _collective(op, input, reduce_op, group_name)
+    def collective() -> list[torch.Tensor]:
+        return _each_of(op, parts or [input] * _times(site), reduce_op, group_name)
 
-    def ended() -> torch.Tensor:
+    def ended() -> list[torch.Tensor]:
         arrived = collective()
         if device >= 0:
             torch.cuda.current_stream(input.device).synchronize()
@@ -598,12 +628,18 @@ def _apart(
             if _library.commsir_torch_agree(group_name.encode(), device, site.encode()):
                 raise RuntimeError(f"commsir: no group for process group {group_name} any more")
             made = _OPS.commsir.fused_collective(
-                op, input, args, reduce_op, consume, out_types, out_columns, symmetric, group_name, site
+                op, input, args, reduce_op, consume, out_types, out_columns, symmetric, group_name, site, parts
             )
             return cast("list[torch.Tensor]", made)
+    if _times(site) > 1:
+        # Results of collectives that are the same here, and need not be the same elsewhere.
+        return [one.reshape([-1, *input.shape[1:]] if input.dim() > 1 else [1, -1]) for one in arrived]
     alone = op if op == "all_gather" else "all_reduce"
+    total = arrived[0]
+    for part in arrived[1:]:
+        total = total + part
     made = _OPS.commsir.fused_collective(
-        alone, arrived, args, reduce_op, consume, out_types, out_columns, False, _ALONE
+        alone, _as_rows(total, input), args, reduce_op, consume, out_types, out_columns, False, _ALONE
     )
     return cast("list[torch.Tensor]", made)
 

@@ -1,10 +1,11 @@
 """Arithmetic of an FX graph as the `consume` region of a collective.
 
-A value of a region is a tile: one row of a tensor whose last dimension has `columns` elements, or one element a row.
-An element a row goes with the whole row only where the tensor's last dimension is 1: torch aligns shapes at their ends,
-so that a mean without keepdim goes along the columns.
+A value of a region is a tile: one row of `columns` elements, or one element a row. What works element by element
+takes a tensor of any shape that has the collective's elements, in their order. A statistic of the rows goes with whole
+rows only where the tensors' last dimensions are 1 and `columns`: torch aligns shapes at their ends, so that a mean
+without keepdim goes along the columns.
 Everything is computed in f32, as Inductor does; a cast rounds where the program has one, and results are rounded where
-they are stored.
+they are stored. Masks are tiles of i1.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
 import torch
@@ -22,12 +24,29 @@ from torch.fx import Node
 
 from commsir.torch.capi import element_type
 
-__all__ = ["Region", "Unsupported", "is_arithmetic", "moves_nothing"]
+__all__ = [
+    "Argument",
+    "Region",
+    "Unsupported",
+    "is_arithmetic",
+    "is_elementwise",
+    "is_row_statistic",
+    "moves_nothing",
+    "row_sizes",
+    "same_sizes",
+]
 
 aten = torch.ops.aten
+_prims: Any = torch.ops.prims
 _FLOATS = (torch.float32, torch.float16, torch.bfloat16)
+_SMALL_FLOATS = (torch.float8_e4m3fn, torch.float8_e5m2)
+#: Integers that casts make, and that arguments may be of.
+_INTEGERS = (torch.int8, torch.int16, torch.int32, torch.int64)
 #: The largest number that rounds to the largest of e4m3fn, 448: half of the way to what would be the next.
 _MOST_E4M3FN = 464.0
+_CONSTANTS = (aten.full.default, aten.scalar_tensor.default)
+#: Up to this whole exponent a power is made by multiplications, as Inductor makes it.
+_MOST_MULTIPLIED = 31
 
 
 class Unsupported(Exception):
@@ -36,10 +55,32 @@ class Unsupported(Exception):
 
 @dataclass(frozen=True)
 class Tile:
-    """An SSA value of `width` f32 elements: the region's columns, or 1."""
+    """An SSA value of `width` elements, the region's columns or 1: f32, i1 for a mask, or an integer."""
 
     name: str
     width: int
+    kind: str = "f32"
+
+
+@dataclass(frozen=True)
+class Argument:
+    """A tensor from outside, and how the kernel is given it."""
+
+    node: Node
+    width: int
+    #: One row for all rows; else a row for each.
+    for_all: bool
+    #: The shape that it is copied to first, where it is repeated over rows; None: it is read as it lies. Sizes that are
+    #: not known cannot be compared: `layout` is the same as text.
+    copied: tuple[Any, ...] | None = field(default=None, compare=False)
+    layout: str = ""
+
+    def shape(self) -> list[int] | None:
+        """What to reshape it to for the kernel; None: it has such a shape."""
+        shape = self.node.meta["val"].shape if self.copied is None else self.copied
+        if self.for_all:
+            return None if len(shape) == 1 else [self.width]
+        return None if len(shape) > 1 and _same(shape[-1], self.width) else [-1, self.width]
 
 
 @dataclass
@@ -51,54 +92,98 @@ class Region:
     #: Types of the tiles that arrive, as MLIR writes them.
     arrives: list[str]
     tiles: dict[Node, Any] = field(default_factory=dict)
-    arguments: list[Node] = field(default_factory=list)
+    arguments: dict[Argument, Tile] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
     numbers: int = 0
+    #: Of the result of the node that is translated.
+    shape: Sequence[Any] = ()
 
     # --- text ---
 
     def tensor(self, width: int, kind: str = "f32") -> str:
         return f"tensor<{width}x{kind}>"
 
-    def emit(self, text: str, width: int) -> Tile:
+    def of(self, tile: Tile) -> str:
+        return self.tensor(tile.width, tile.kind)
+
+    def emit(self, text: str, width: int, kind: str = "f32") -> Tile:
         """A line that makes a tile: `text` is the right-hand side."""
         name = f"%v{self.numbers}"
         self.numbers += 1
         self.lines.append(f"{name} = {text}")
-        return Tile(name, width)
+        return Tile(name, width, kind)
 
     def constant(self, value: float, width: int) -> Tile:
-        if not math.isfinite(value):
-            raise Unsupported(f"the constant {value} is not finite")
-        return self.emit(f"arith.constant dense<{value:.17e}> : {self.tensor(width)}", width)
+        bits = {math.inf: "0x7F800000", -math.inf: "0xFF800000"}
+        text = "0x7FC00000" if math.isnan(value) else bits.get(value, f"{value:.17e}")
+        return self.emit(f"arith.constant dense<{text}> : {self.tensor(width)}", width)
+
+    def cast(self, op: str, tile: Tile, kind: str) -> Tile:
+        return self.emit(f"{op} {tile.name} : {self.of(tile)} to {self.tensor(tile.width, kind)}", tile.width, kind)
 
     def widen(self, tile: Tile, kind: str) -> Tile:
+        """A tile that holds elements as they are stored in an array of that type, to be calculated with."""
         if kind == "f32":
             return tile
-        return self.emit(
-            f"arith.extf {tile.name} : {self.tensor(tile.width, kind)} to {self.tensor(tile.width)}", tile.width
-        )
+        return self.cast("arith.extf", Tile(tile.name, tile.width, kind), "f32")
 
     def narrow(self, tile: Tile, kind: str) -> Tile:
-        if kind == "f32":
+        """A tile of elements as they are stored in an array of that type."""
+        if kind == tile.kind:
             return tile
-        return self.emit(
-            f"arith.truncf {tile.name} : {self.tensor(tile.width)} to {self.tensor(tile.width, kind)}", tile.width
-        )
+        if tile.kind == "i1":
+            return self.cast("arith.extui", tile, kind)
+        if tile.kind != "f32":
+            raise Unsupported(f"an integer of {tile.kind} is not stored as {kind}")
+        return self.cast("arith.truncf", tile, kind)
+
+    def numbers_of(self, tile: Tile) -> Tile:
+        """The tile in f32."""
+        if tile.kind == "f32":
+            return tile
+        return self.cast("arith.uitofp" if tile.kind == "i1" else "arith.sitofp", tile, "f32")
+
+    def mask_of(self, tile: Tile) -> Tile:
+        """Where the tile is not 0."""
+        if tile.kind == "i1":
+            return tile
+        return self.compare("une", tile, self.constant(0.0, tile.width))
 
     def across(self, tile: Tile, width: int) -> Tile:
         """`tile` in that width: an element goes with the whole row."""
         if tile.width == width:
             return tile
-        return self.emit(f"comms.broadcast_row {tile.name} : {self.tensor(1)} -> {self.tensor(width)}", width)
+        wide = self.tensor(width, tile.kind)
+        return self.emit(f"comms.broadcast_row {tile.name} : {self.of(tile)} -> {wide}", width, tile.kind)
 
     def unary(self, op: str, a: Tile) -> Tile:
+        a = self.numbers_of(a)
         return self.emit(f"{op} {a.name} : {self.tensor(a.width)}", a.width)
 
+    def _aligned(self, *tiles: Tile) -> list[Tile]:
+        width = max(tile.width for tile in tiles)
+        return [self.across(tile, width) for tile in tiles]
+
     def binary(self, op: str, a: Tile, b: Tile) -> Tile:
-        width = max(a.width, b.width)
-        left, right = self.across(a, width), self.across(b, width)
-        return self.emit(f"{op} {left.name}, {right.name} : {self.tensor(width)}", width)
+        left, right = self._aligned(self.numbers_of(a), self.numbers_of(b))
+        return self.emit(f"{op} {left.name}, {right.name} : {self.of(left)}", left.width)
+
+    def logical(self, op: str, a: Tile, b: Tile) -> Tile:
+        left, right = self._aligned(self.mask_of(a), self.mask_of(b))
+        return self.emit(f"{op} {left.name}, {right.name} : {self.of(left)}", left.width, "i1")
+
+    def negation(self, a: Tile) -> Tile:
+        true = self.emit(f"arith.constant dense<true> : {self.tensor(a.width, 'i1')}", a.width, "i1")
+        return self.logical("arith.xori", a, true)
+
+    def compare(self, how: str, a: Tile, b: Tile) -> Tile:
+        left, right = self._aligned(self.numbers_of(a), self.numbers_of(b))
+        return self.emit(f"arith.cmpf {how}, {left.name}, {right.name} : {self.of(left)}", left.width, "i1")
+
+    def select(self, mask: Tile, a: Tile, b: Tile) -> Tile:
+        chosen, left, right = self._aligned(self.mask_of(mask), self.numbers_of(a), self.numbers_of(b))
+        names = f"{chosen.name}, {left.name}, {right.name}"
+        return self.emit(f"arith.select {names} : {self.of(chosen)}, {self.of(left)}", left.width)
 
     def reduce(self, kind: str, a: Tile) -> Tile:
         if a.width == 1:
@@ -108,9 +193,9 @@ class Region:
     # --- nodes ---
 
     def width_of(self, value: torch.Tensor) -> int:
-        """How wide a tile of the tensor is: its elements are those of the rows, or one a row."""
+        """How wide a tile of the tensor is: it has all elements, or one a row."""
         count = value.numel()
-        if value.dim() and _same(value.shape[-1], self.columns) and _same(count, self.rows * self.columns):
+        if _same(count, self.rows * self.columns):
             return self.columns
         if _same(count, self.rows):
             return 1
@@ -120,55 +205,97 @@ class Region:
         """`node` is what arrives."""
         self.tiles[node] = self.widen(Tile(tile, self.columns), kind)
 
+    def _row_dims(self) -> int:
+        """How many last dimensions of the node that is translated make up a row; 0: it has no rows of `columns`."""
+        if not _same(prod(self.shape), self.rows * self.columns):
+            return 0
+        counts = range(1, len(self.shape) + 1)
+        return next((count for count in counts if _same(prod(self.shape[-count:]), self.columns)), 0)
+
+    def _is_row(self, shape: Sequence[Any], width: int) -> bool:
+        """Whether the last dimensions of a tensor that the node reads are a whole row, or (1) one element for it."""
+        dims = self._row_dims()
+        want = [1] * dims if width == 1 else list(self.shape[-dims:])
+        have = [1] * (dims - len(shape)) + list(shape[max(len(shape) - dims, 0) :])
+        return dims > 0 and all(map(_same, have, want))
+
+    def _argument_of(self, node: Node, value: torch.Tensor) -> Argument:
+        """How the node that is translated, whose shape is `shape`, reads a tensor from outside."""
+        count = value.numel()
+        if _same(count, 1):
+            return Argument(node, 1, True)
+        if _same(count, prod(self.shape)):
+            return Argument(node, self.width_of(value), False)
+        if self._is_row(value.shape, self.columns) and _same(count, self.columns):
+            return Argument(node, self.columns, True)
+        if self._is_row(value.shape, 1) and _same(count, self.rows):
+            return Argument(node, 1, False)
+        for width in (self.columns, 1):
+            if self._is_row(value.shape, width):
+                lead = self.shape[: len(self.shape) - self._row_dims()]
+                kept = self.shape[len(lead) :] if width > 1 else [1] * self._row_dims()
+                copied = (*lead, *kept)
+                return Argument(node, width, False, copied, str(copied))
+        raise Unsupported(f"{node} has shape {list(value.shape)}, other rows than the collective's result")
+
     def argument(self, node: Node) -> Tile:
         """A tensor from outside: read by the region."""
         value = node.meta.get("val")
         if not isinstance(value, torch.Tensor):
             raise Unsupported(f"{node} is no tensor")
-        kind = element_type(value.dtype)
-        if value.dtype not in _FLOATS:
+        if value.dtype not in (*_FLOATS, *_SMALL_FLOATS, *_INTEGERS, torch.bool):
             raise Unsupported(f"{node} is of {value.dtype}")
-        width = self._argument_width(node, value)
-        if node not in self.arguments:
-            self.arguments.append(node)
-        number = self.arguments.index(node)
-        tile = self.widen(Tile(f"%b{number}", width), kind)
-        self.tiles[node] = tile
-        return tile
+        if value.device != self.device:
+            raise Unsupported(f"{node} is on {value.device}, the collective on {self.device}")
+        given = self._argument_of(node, value)
+        if given not in self.arguments:
+            self.arguments[given] = self._read(Tile(f"%b{len(self.arguments)}", given.width), value.dtype)
+        return self.arguments[given]
 
-    def _argument_width(self, node: Node, value: torch.Tensor) -> int:
-        if value.dim() < 2:
-            width = next((one for one in (1, self.columns) if value.dim() and _same(value.shape[0], one)), None)
-            if width is None:
-                raise Unsupported(f"{node} has shape {list(value.shape)}: neither a row for all nor a row for each")
-            return width
-        width = self.width_of(value)
-        if not _same(value.shape[-1], width):
-            raise Unsupported(f"{node} has an element for each row, but they are not its last dimension")
-        return width
+    def _read(self, tile: Tile, dtype: torch.dtype) -> Tile:
+        kind = element_type(dtype)
+        if dtype is torch.bool:
+            zero = self.emit(f"arith.constant dense<0> : {self.tensor(tile.width, kind)}", tile.width, kind)
+            names = f"{tile.name}, {zero.name}"
+            return self.emit(f"arith.cmpi ne, {names} : {self.of(zero)}", tile.width, "i1")
+        return Tile(tile.name, tile.width, kind) if dtype in _INTEGERS else self.widen(tile, kind)
+
+    @property
+    def device(self) -> torch.device:
+        start: torch.Tensor = next(iter(self.tiles)).meta["val"]
+        return start.device
 
     def operand(self, value: Any, width: int = 1) -> Tile:
         """The tile of an operand: a node's, or a constant of that width."""
         if isinstance(value, Node):
             tile = self.tiles.get(value)
             if tile is None:
-                return self.argument(value)
+                return self._constant_of(value) or self.argument(value)
             if not isinstance(tile, Tile):
                 raise Unsupported(f"{value} is several values")
             return tile
-        if isinstance(value, (int, float)) and not isinstance(value, bool):
+        if isinstance(value, (int, float)):
             return self.constant(float(value), width)
         raise Unsupported(f"the operand {value} is neither a tensor nor a number")
 
+    def _constant_of(self, node: Node) -> Tile | None:
+        """The tile of a tensor of which all elements are one number that is known."""
+        if node.target not in _CONSTANTS:
+            return None
+        value = node.args[1] if node.target is aten.full.default else node.args[0]
+        if not isinstance(value, (int, float)):
+            return None
+        with unset_fake_temporarily():  # type: ignore[no-untyped-call, unused-ignore]
+            return self.constant(float(torch.tensor(value, dtype=node.meta["val"].dtype)), 1)
+
     def add(self, node: Node) -> None:
         """Makes the node part of the region; raises Unsupported, and changes nothing, where it cannot be."""
-        state = (len(self.lines), self.numbers, len(self.arguments), dict(self.tiles))
+        state = (len(self.lines), self.numbers, dict(self.arguments), dict(self.tiles))
         try:
             self.tiles[node] = self._translate(node)
         except Unsupported:
-            lines, self.numbers, arguments, self.tiles = state
+            lines, self.numbers, self.arguments, self.tiles = state
             del self.lines[lines:]
-            del self.arguments[arguments:]
             raise
 
     def _translate(self, node: Node) -> Any:
@@ -181,34 +308,41 @@ class Region:
         rule = _RULES.get(node.target)
         if rule is None:
             raise Unsupported(f"{node.target} is not among the operations that regions hold")
-        value = node.meta.get("val")
+        value: Any = node.meta.get("val")
         results = value if isinstance(value, (tuple, list)) else (value,)
         for one in results:
-            if not isinstance(one, torch.Tensor) or not one.dtype.is_floating_point:
-                raise Unsupported(f"{node} is of {getattr(one, 'dtype', type(one).__name__)}")
-            if one.dtype not in _FLOATS and node.target is not torch.ops.prims.convert_element_type.default:
-                raise Unsupported(f"{node} is of {one.dtype}")
+            _check_result(node, one)
         widths = [self.width_of(one) for one in results]
+        self.shape = results[0].shape
         made = rule(self, node)
         if node.target not in _REDUCTIONS:
-            self._check_elements(node, whole=widths != [1])
-        if [tile.width for tile in (made if isinstance(made, tuple) else (made,))] != widths:
-            raise Unsupported(f"{node} cuts rows, or joins them")
-        return made
+            self._check_elements(node)
+        if not isinstance(made, tuple):
+            return self._checked(node, made, widths[0], value.dtype)
+        given = zip(made, widths, results, strict=True)
+        return tuple(self._checked(node, tile, width, one.dtype) for tile, width, one in given)
 
-    def _check_elements(self, node: Node, whole: bool) -> None:
-        """Raises where torch combines other elements for a row than the operands' tiles hold; `whole`: makes rows."""
+    def _checked(self, node: Node, tile: Tile, width: int, dtype: torch.dtype) -> Tile:
+        """A result of the node as wide as it has to be; of constants, or one element for all, it may be narrower."""
+        if tile.width not in (1, width):
+            raise Unsupported(f"{node} cuts rows, or joins them")
+        kind = "i1" if dtype is torch.bool else element_type(dtype) if dtype in _INTEGERS else "f32"
+        if tile.kind != kind:
+            raise Unsupported(f"{node} calculates with {dtype}")
+        return self.across(tile, width)
+
+    def _check_elements(self, node: Node) -> None:
+        """Raises where torch combines other elements for a row than the tiles of the region's own values hold."""
+        count = prod(self.shape)
         for source in node.all_input_nodes:
             if source not in self.tiles:
                 continue
             value = source.meta["val"]
-            for_all = source in self.arguments and value.dim() < 2
-            ends = not value.dim() or _same(value.shape[-1], 1)
             if not (
                 _same(value.numel(), 1)
-                or (whole and (for_all or ends))
+                or self._is_row(value.shape, 1)
                 # As many elements as the result has: each goes with its own.
-                or (not for_all and _same(value.numel(), node.meta["val"].numel()))
+                or _same(value.numel(), count)
             ):
                 raise Unsupported(f"{node} has the elements of {source} along other dimensions than rows")
 
@@ -217,15 +351,30 @@ class Region:
         saved = (len(self.lines), self.numbers)
         stored = [(self.narrow(self.tiles[node], kind), kind) for node, kind in yields]
         heads = [f"%w{i}: {self.tensor(self.columns, kind)}" for i, kind in enumerate(self.arrives)]
-        for i, node in enumerate(self.arguments):
-            value = node.meta["val"]
-            heads.append(f"%b{i}: {self.tensor(self.tiles[node].width, element_type(value.dtype))}")
+        for i, given in enumerate(self.arguments):
+            heads.append(f"%b{i}: {self.tensor(given.width, element_type(given.node.meta['val'].dtype))}")
         names = ", ".join(tile.name for tile, _ in stored)
         types = ", ".join(self.tensor(tile.width, kind) for tile, kind in stored)
         body = "".join(f"    {line}\n" for line in self.lines)
         del self.lines[saved[0] :]
         self.numbers = saved[1]
         return f"({', '.join(heads)}) {{\n{body}    comms.yield {names} : {types}\n  }}"
+
+
+def _check_result(node: Node, value: Any) -> None:
+    """Raises where regions have no tiles of the type that a node makes."""
+    dtype = getattr(value, "dtype", type(value).__name__)
+    if isinstance(value, torch.Tensor):
+        if dtype in _FLOATS or dtype is torch.bool:
+            return
+        if dtype in (*_SMALL_FLOATS, *_INTEGERS) and (node.target in _CASTS or moves_nothing(node)):
+            return
+    raise Unsupported(f"{node} is of {dtype}")
+
+
+def same_sizes(a: Sequence[Any], b: Sequence[Any]) -> bool:
+    """Whether two shapes are known to be the same."""
+    return len(a) == len(b) and all(map(_same, a, b))
 
 
 def _same(a: Any, b: Any) -> bool:
@@ -240,6 +389,7 @@ _Rule = Callable[[Region, Node], Any]
 _RULES: dict[Any, _Rule] = {}
 #: The ones that do not work element by element.
 _REDUCTIONS: set[Any] = set()
+_CASTS = (torch.ops.prims.convert_element_type.default, aten._to_copy.default)
 _WAIT = torch.ops._c10d_functional.wait_tensor.default
 _VIEWS = {
     aten.view.default,
@@ -263,6 +413,41 @@ def is_arithmetic(node: Node) -> bool:
 def moves_nothing(node: Node) -> bool:
     """Whether what it makes is what it is given, seen in another way: outside of a region it costs nothing."""
     return node.target in _VIEWS
+
+
+def is_elementwise(node: Node) -> bool:
+    """Whether it makes each element from the elements at the same place, of tensors that torch has aligned."""
+    known = node.target in _RULES and node.target not in _REDUCTIONS
+    return known and not moves_nothing(node) and node.target is not aten.expand.default
+
+
+def is_row_statistic(node: Node) -> bool:
+    """Whether it reduces the last dimension alone, and keeps it."""
+    if node.target not in _REDUCTIONS or not isinstance(node.meta.get("val"), torch.Tensor):
+        return False
+    source = node.all_input_nodes[0].meta["val"]
+    kept = node.meta["val"].dim() == source.dim()
+    return kept and _reduced_dims(node, source.dim()) == [source.dim() - 1]
+
+
+def row_sizes(node: Node) -> int | None:
+    """How many elements a reduction of the last dimensions reduces to one; None: it is none, or that is not known."""
+    if node.target not in _REDUCTIONS:
+        return None
+    value = node.all_input_nodes[0].meta["val"]
+    dims = _reduced_dims(node, value.dim())
+    if not dims or dims != list(range(value.dim() - len(dims), value.dim())):
+        return None
+    sizes = value.shape[dims[0] :]
+    return prod(sizes) if all(isinstance(size, int) for size in sizes) else None
+
+
+def _reduced_dims(node: Node, rank: int) -> list[int]:
+    dims = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim")
+    if dims is None or dims == []:
+        return list(range(rank))
+    given: Any = dims if isinstance(dims, (list, tuple)) else [dims]
+    return sorted(int(d) % rank for d in given) if rank else []
 
 
 def _rule(*targets: Any) -> Callable[[_Rule], _Rule]:
@@ -304,17 +489,20 @@ def _pair(region: Region, a: Any, b: Any) -> tuple[Tile, Tile]:
     return region.operand(a, right.width), right
 
 
-for _target, _op in {
-    aten.neg.default: "arith.negf",
-    aten.abs.default: "math.absf",
-    aten.sqrt.default: "math.sqrt",
-    aten.rsqrt.default: "math.rsqrt",
-    aten.exp.default: "math.exp",
-    aten.log.default: "math.log",
-    aten.tanh.default: "math.tanh",
-    aten.erf.default: "math.erf",
-}.items():
-    _RULES[_target] = _unary(_op)
+_UNARY = {
+    "neg": "arith.negf",
+    "abs": "math.absf",
+    "round": "math.roundeven",
+    **{
+        name: f"math.{name}"
+        for name in (
+            *("acos", "acosh", "asin", "asinh", "atan", "atanh", "ceil", "cos", "cosh", "erf", "erfc", "exp", "exp2"),
+            *("expm1", "floor", "log", "log1p", "log2", "rsqrt", "sin", "sinh", "sqrt", "tan", "tanh", "trunc"),
+        )
+    },
+}
+for _name, _op in _UNARY.items():
+    _RULES[getattr(aten, _name).default] = _unary(_op)
 for _target, _op in {
     aten.add.Tensor: "arith.addf",
     aten.add.Scalar: "arith.addf",
@@ -326,8 +514,68 @@ for _target, _op in {
     aten.div.Scalar: "arith.divf",
     aten.maximum.default: "arith.maximumf",
     aten.minimum.default: "arith.minimumf",
+    aten.atan2.default: "math.atan2",
+    aten.copysign.Tensor: "math.copysign",
+    aten.pow.Tensor_Tensor: "math.powf",
+    aten.pow.Scalar: "math.powf",
 }.items():
     _RULES[_target] = _binary(_op)
+
+
+def _comparison(how: str) -> _Rule:
+    return lambda region, node: region.compare(how, *_pair(region, node.args[0], node.args[1]))
+
+
+for _name, _how in {"gt": "ogt", "ge": "oge", "lt": "olt", "le": "ole", "eq": "oeq", "ne": "une"}.items():
+    _packet: Any = getattr(aten, _name)
+    _RULES[_packet.Tensor] = _RULES[_packet.Scalar] = _comparison(_how)
+
+
+def _masks(op: str) -> _Rule:
+    def rule(region: Region, node: Node) -> Tile:
+        if any(getattr(one.meta.get("val"), "dtype", None) is not torch.bool for one in node.all_input_nodes):
+            raise Unsupported(f"{node} is of bits: masks alone are translated")
+        return region.logical(op, *_pair(region, node.args[0], node.args[1]))
+
+    return rule
+
+
+for _name, _op in {"and": "arith.andi", "or": "arith.ori", "xor": "arith.xori"}.items():
+    _RULES[getattr(aten, f"logical_{_name}").default] = _masks(_op)
+    _RULES[getattr(aten, f"bitwise_{_name}").Tensor] = _masks(_op)
+
+
+@_rule(aten.logical_not.default)
+def _logical_not(region: Region, node: Node) -> Tile:
+    return region.negation(region.operand(node.args[0]))
+
+
+@_rule(aten.bitwise_not.default)
+def _bitwise_not(region: Region, node: Node) -> Tile:
+    if node.meta["val"].dtype is not torch.bool:
+        raise Unsupported(f"{node} is of bits: masks alone are translated")
+    return region.negation(region.operand(node.args[0]))
+
+
+@_rule(aten.isnan.default)
+def _isnan(region: Region, node: Node) -> Tile:
+    tile = region.operand(node.args[0])
+    return region.compare("uno", tile, tile)
+
+
+@_rule(aten.where.self)
+def _where(region: Region, node: Node) -> Tile:
+    mask, *values = node.args
+    tiles = [region.operand(one) for one in (mask, *values)]
+    return region.select(*tiles)
+
+
+@_rule(aten.sign.default)
+def _sign(region: Region, node: Node) -> Tile:
+    tile = region.numbers_of(region.operand(node.args[0]))
+    zero = region.constant(0.0, tile.width)
+    up, down = (region.numbers_of(region.compare(how, tile, zero)) for how in ("ogt", "olt"))
+    return region.binary("arith.subf", up, down)
 
 
 @_rule(aten.reciprocal.default)
@@ -350,7 +598,7 @@ def _relu(region: Region, node: Node) -> Tile:
     return region.binary("arith.maximumf", tile, region.constant(0.0, tile.width))
 
 
-@_rule(aten.clamp.default, aten.clamp_min.default, aten.clamp_max.default)
+@_rule(aten.clamp.default, aten.clamp.Tensor, aten.clamp_min.default, aten.clamp_max.default)
 def _clamp(region: Region, node: Node) -> Tile:
     tile = region.operand(node.args[0])
     limits = list(node.args[1:]) + [None, None]
@@ -366,22 +614,36 @@ def _clamp(region: Region, node: Node) -> Tile:
 
 @_rule(aten.pow.Tensor_Scalar)
 def _power(region: Region, node: Node) -> Tile:
-    tile, exponent = region.operand(node.args[0]), node.args[1]
-    if exponent == 2:
-        return region.binary("arith.mulf", tile, tile)
-    if exponent == 3:
-        return region.binary("arith.mulf", tile, region.binary("arith.mulf", tile, tile))
+    tile, exponent = region.numbers_of(region.operand(node.args[0])), node.args[1]
+    if not isinstance(exponent, (int, float)):
+        raise Unsupported(f"{node} raises to {exponent}, which is not known when it is compiled")
     if exponent in (0.5, -0.5):
         return region.unary("math.sqrt" if exponent == 0.5 else "math.rsqrt", tile)
-    raise Unsupported(f"{node} raises to {exponent}: 2, 3, 0.5 and -0.5 are translated")
+    if exponent == int(exponent) and abs(exponent) <= _MOST_MULTIPLIED:
+        made = _multiplied(region, tile, abs(int(exponent)))
+        return made if exponent >= 0 else region.binary("arith.divf", region.constant(1.0, tile.width), made)
+    return region.binary("math.powf", tile, region.constant(float(exponent), tile.width))
 
 
-@_rule(torch.ops.prims.convert_element_type.default, aten._to_copy.default)
+def _multiplied(region: Region, tile: Tile, exponent: int) -> Tile:
+    if exponent < 2:
+        return tile if exponent else region.constant(1.0, tile.width)
+    half = _multiplied(region, tile, exponent // 2)
+    square = region.binary("arith.mulf", half, half)
+    return region.binary("arith.mulf", square, tile) if exponent % 2 else square
+
+
+@_rule(*_CASTS)
 def _convert(region: Region, node: Node) -> Tile:
-    tile = region.operand(node.args[0])
-    kind = element_type(node.meta["val"].dtype)
-    if not kind.startswith(("f", "bf")) or kind == "f64":
-        raise Unsupported(f"{node} casts to {node.meta['val'].dtype}")
+    tile, dtype = region.operand(node.args[0]), node.meta["val"].dtype
+    kind = element_type(dtype)
+    if dtype is torch.bool:
+        return region.mask_of(tile)
+    if dtype in _INTEGERS:
+        return tile if tile.kind == kind else region.cast("arith.fptosi", region.numbers_of(tile), kind)
+    if dtype not in (*_FLOATS, *_SMALL_FLOATS):
+        raise Unsupported(f"{node} casts to {dtype}")
+    tile = region.numbers_of(tile)
     if kind == "f8E4M3FN" and not _torch_saturates():
         tile = _overflow(region, tile)
     return region.widen(region.narrow(tile, kind), kind)
@@ -398,11 +660,7 @@ def _torch_saturates() -> bool:
 def _overflow(region: Region, tile: Tile) -> Tile:
     """NaN in place of what rounds to more than e4m3fn holds, which `arith.truncf` saturates."""
     size, most = region.unary("math.absf", tile), region.constant(_MOST_E4M3FN, tile.width)
-    kind = region.tensor(tile.width)
-    over = region.emit(f"arith.cmpf ogt, {size.name}, {most.name} : {kind}", tile.width)
-    nan = region.emit(f"arith.constant dense<0x7FC00000> : {kind}", tile.width)
-    mask = region.tensor(tile.width, "i1")
-    return region.emit(f"arith.select {over.name}, {nan.name}, {tile.name} : {mask}, {kind}", tile.width)
+    return region.select(region.compare("ogt", size, most), region.constant(math.nan, tile.width), tile)
 
 
 @_rule(*_VIEWS, aten.clone.default)
@@ -416,16 +674,17 @@ def _expand(region: Region, node: Node) -> Tile:
 
 
 def _reduced(region: Region, node: Node) -> Tile:
-    """The operand of a reduction over the last dimension."""
+    """The operand of a reduction over whole rows."""
     source = node.args[0]
     assert isinstance(source, Node)
-    tile = region.operand(source)
+    tile = region.numbers_of(region.operand(source))
     if tile.width == 1:
         raise Unsupported(f"{node} reduces what has one element a row")
-    rank = source.meta["val"].dim()
-    dims = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim")
-    if not isinstance(dims, (list, tuple)) or [d % rank for d in dims] != [rank - 1]:
+    size = row_sizes(node)
+    if size is None:
         raise Unsupported(f"{node} reduces other dimensions than the last")
+    if size != region.columns:
+        raise Unsupported(f"{node} reduces {size} elements, of rows of {region.columns}")
     if node.kwargs.get("dtype") not in (None, torch.float32):
         raise Unsupported(f"{node} reduces in {node.kwargs['dtype']}")
     return tile
@@ -456,11 +715,20 @@ def _mean(region: Region, node: Node) -> Tile:
     return _average(region, _reduced(region, node))
 
 
-@_reduction(aten.var_mean.correction)
-def _var_mean(region: Region, node: Node) -> tuple[Tile, Tile]:
+def _variance(region: Region, node: Node) -> tuple[Tile, Tile]:
     tile = _reduced(region, node)
     correction = node.kwargs.get("correction", 1)
     mean = _average(region, tile)
     centered = region.binary("arith.subf", tile, mean)
     squares = region.binary("arith.mulf", centered, centered)
-    return _average(region, squares, float(correction)), mean  # type: ignore[arg-type]
+    return _average(region, squares, 1.0 if correction is None else float(correction)), mean  # type: ignore[arg-type]
+
+
+@_reduction(aten.var_mean.correction)
+def _var_mean(region: Region, node: Node) -> tuple[Tile, Tile]:
+    return _variance(region, node)
+
+
+@_reduction(aten.var.correction)
+def _var(region: Region, node: Node) -> Tile:
+    return _variance(region, node)[0]

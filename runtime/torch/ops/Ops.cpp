@@ -672,12 +672,13 @@ runApart(const std::string &op, const Tensor &input,
          const std::vector<Tensor> &args, const std::string &reduce,
          const std::string &consume, const std::string &outTypes,
          const std::vector<int64_t> &outColumns, bool symmetric,
-         const std::string &group, const std::string &site) {
+         const std::string &group, const std::string &site,
+         const std::optional<std::vector<Tensor>> &parts) {
   using torch::stable::detail::from;
-  std::array<StableIValue, 10> stack = {
+  std::array<StableIValue, 11> stack = {
       from(op),      from(input),    from(args),       from(reduce),
       from(consume), from(outTypes), from(outColumns), from(symmetric),
-      from(group),   from(site)};
+      from(group),   from(site),     from(parts)};
   if (torch_call_dispatcher("commsir::_apart", "", stack.data(),
                             TORCH_ABI_VERSION))
     throw std::runtime_error(Groups::get().error());
@@ -685,12 +686,15 @@ runApart(const std::string &op, const Tensor &input,
 }
 
 /// `site`: a place in a compiled graph; empty: all ranks make the same call.
+/// `parts`: the inputs of several collectives that this one replaces; `input`
+/// is their sum. Apart, each part has the process group's own collective.
 static std::vector<Tensor> fused(std::string op, Tensor input,
                                  std::vector<Tensor> args, std::string reduce,
                                  std::string consume, std::string outTypes,
                                  std::vector<int64_t> outColumns,
                                  bool symmetric, std::string group,
-                                 std::string site) {
+                                 std::string site,
+                                 std::optional<std::vector<Tensor>> parts) {
   auto run = [&](std::vector<Tensor> &outs) {
     outs = emptyOutputs(op, input, outTypes, outColumns, group);
     return fuse(op, input, args, reduce, consume, symmetric, group, outs);
@@ -713,7 +717,7 @@ static std::vector<Tensor> fused(std::string op, Tensor input,
     goApart(*used);
   }
   return runApart(op, input, args, reduce, consume, outTypes, outColumns,
-                  symmetric, group, site);
+                  symmetric, group, site, parts);
 }
 
 //===----------------------------------------------------------------------===//
@@ -744,14 +748,14 @@ STABLE_TORCH_LIBRARY(commsir, m) {
         "out) -> ()");
   m.def("fused_collective(str op, Tensor input, Tensor[] args, str reduce_op, "
         "str consume, str out_types, int[] out_columns, bool symmetric, str "
-        "group_name, str site='') -> Tensor[]");
+        "group_name, str site='', Tensor[]? parts=None) -> Tensor[]");
   m.def("fused_collective.out(str op, Tensor input, Tensor[] args, str "
         "reduce_op, str consume, bool symmetric, str group_name, *, "
         "Tensor(a!)[] outs) -> ()");
   m.def("_unfused(Tensor input, str group_name) -> ()");
   m.def("_apart(str op, Tensor input, Tensor[] args, str reduce_op, str "
         "consume, str out_types, int[] out_columns, bool symmetric, str "
-        "group_name, str site) -> Tensor[]");
+        "group_name, str site, Tensor[]? parts) -> Tensor[]");
   m.def("_nothing(Tensor input, str reduce_op, str group_name) -> Tensor");
 }
 

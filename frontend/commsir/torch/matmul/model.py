@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import torch
 
-__all__ = ["Choice", "choose"]
+__all__ = ["Choice", "choose", "region_gain", "saved_traffic"]
 
 #: Of the vendor's matmul: rows and columns of its tiles, and µs for each element of k. Then what a tile takes for
 #: itself, a launch, and what it costs to add up parts of k, of which there may be several where tiles are few.
@@ -193,3 +193,18 @@ def choose(op: str, ranks: int, rows: int, n: int, k: int, dtype: torch.dtype, d
         return nothing
     processors = _processors(torch.cuda.current_device() if device.index is None else int(device.index))
     return _best(op, _Sizes(ranks, rows, n, k, dtype.itemsize, processors)) if processors else nothing
+
+
+def saved_traffic(size: int) -> float:
+    """µs that a kernel saves which neither writes nor reads so many bytes of a collective's result."""
+    return 2 * size / _MEMORY / 1e3
+
+
+def region_gain(value: torch.Tensor, joined: int, has_arithmetic: bool) -> float | None:
+    """What a kernel gains, in µs, that does a collective whose result is like `value` with the arithmetic after it, and
+    in place of `joined` more of them. None: it is on the CPU, or its size is not known when it is compiled."""
+    if value.device.type != "cuda" or not all(isinstance(size, int) for size in value.shape):
+        return None
+    size = value.numel() * value.dtype.itemsize
+    saved = joined * (_MEETING + size / _COLLECTIVE / 1e3)
+    return saved + (saved_traffic(size) + _LAUNCH if has_arithmetic else 0.0)

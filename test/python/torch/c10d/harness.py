@@ -103,6 +103,8 @@ class World:
             "CHECK_DEVICE": "cuda" if self.tensors == "cuda" else os.environ.get("CHECK_DEVICE", "cpu"),
             "CHECK_TENSORS": self.tensors,
             "OMP_NUM_THREADS": "1",
+            # A defect of the pass for torch.compile is to fail a test, not to fall back.
+            "COMMSIR_TORCH_STRICT": "1",
         }
         for rank in range(self.size):
             own, theirs = context.Pipe()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,7 @@ import torch._inductor.custom_graph_pass
 import torch.distributed
 import torch.distributed._functional_collectives as funcol
 from commsir.errors import UsageError
-from commsir.torch import foreign
+from commsir.torch import foreign, ops, regions
 
 COLUMNS = 96
 DEVICE = os.environ.get("CHECK_DEVICE", "cpu")
@@ -113,7 +114,9 @@ def _compiled(function: Callable[..., Any], leaves: bool, **options: Any) -> Cal
     torch._dynamo.reset()
     fusing.clear_fusions()
     # What is left to Inductor runs as it is: a C++ compiler would take longer than all else.
-    left = {"fallback_by_default": True} if leaves and DEVICE == "cpu" else {}
+    # Inductor knows no order of what falls back, which it does not reorder either where it is told so by its lite mode.
+    lite = {"fallback_by_default": True, "reorder_for_peak_memory": False}
+    left = lite if leaves and DEVICE == "cpu" else {}
     return torch.compile(function, fullgraph=True, options={**fusing.compile_options(**options), **left})
 
 
@@ -161,9 +164,13 @@ ALONG_COLUMNS: dict[str, Callable[..., Any]] = {
     "indexed": lambda h, w: h + h.amax(-1).reshape(-1)[None, :],
     "expanded": lambda h, w: h.sum(-1).expand(SQUARE, SQUARE) * 2,
     "variance": lambda h, w: h - torch.var_mean(h, -1)[1],
-    "with what all rows share": lambda h, w: h.mean(-1) * w,
-    "with what all rows share, and the rows": lambda h, w: (h * 2, h.mean(-1) + w),
     "with itself": lambda h, w: h.mean(-1).view(1, -1) - h.mean(-1).view(-1, 1),
+}
+
+#: What has it beside a tensor with an element for each row, which is as long as a row: a region holds all of it.
+EACH_WITH_ITS_OWN: dict[str, Callable[..., Any]] = {
+    "one dimension": lambda h, w: h.mean(-1) * w,
+    "and the rows": lambda h, w: (h * 2, h.mean(-1) + w),
 }
 
 #: What has it along the rows, or as a result: a region holds all of it.
@@ -212,7 +219,7 @@ def _aligns(
 
 def aligns(rank: int, size: int, collective: str, name: str, along_rows: bool) -> list[Said]:
     """A line of the tables: squares, where torch would take either dimension, and what else the line takes."""
-    function = (ALONG_ROWS if along_rows else ALONG_COLUMNS)[name]
+    function = {**ALONG_ROWS, **EACH_WITH_ITS_OWN, **({} if along_rows else ALONG_COLUMNS)}[name]
     shapes: list[tuple[int, ...]] = [(SQUARE, SQUARE), (1, SQUARE, SQUARE)]
     if along_rows or name == "with itself":
         shapes += [(8, SQUARE), (2, 4, SQUARE)]
@@ -283,7 +290,7 @@ def waits_behind_views(rank: int, size: int) -> int:
     return count
 
 
-def five_results(rank: int, size: int) -> list[Said]:
+def too_many_results(rank: int, size: int) -> list[Said]:
     """One more than a kernel writes."""
 
     def function(x: Any) -> Any:
@@ -291,7 +298,7 @@ def five_results(rank: int, size: int) -> list[Said]:
         a = h + 1
         b = a * 2
         c = b - 3
-        return h, h.reshape(2, 2, -1), a, b, c, c * c
+        return h, h.reshape(2, 2, -1), a, b, c, c * c, *(c + number for number in range(12))
 
     x, compiled = _tensor(rank, 4, SQUARE, dtype=torch.float32), _compiled(function, leaves=True)
     for _ in range(2):
@@ -410,6 +417,91 @@ def registered(rank: int, size: int, by_name: bool) -> tuple[list[Said], list[st
         return said, seen.found, fusing.CollectivePass().uuid()
     finally:
         foreign._meanings.clear()
+
+
+def in_every_mode(rank: int, size: int) -> list[list[Said]]:
+    """`enable` for options that torch.compile takes no others beside, and torch's own fusion of matmuls."""
+    x, r = (_tensor(rank, 8, SQUARE, dtype=torch.float32, seed=seed) for seed in range(2))
+    # The size of a parameter is known, and that of rows with it.
+    w = torch.nn.Parameter(_tensor(0, SQUARE, dtype=torch.float32, seed=6), requires_grad=False)
+    said = []
+    for options in ({"mode": "reduce-overhead"}, {"dynamic": True}, {"options": {"_micro_pipeline_tp": True}}):
+        torch._dynamo.reset()
+        fusing.clear_fusions()
+        fusing.enable()
+        try:
+            compiled: Any = torch.compile(residual_rms_norm, fullgraph=True, **options)
+            for rows in (8, 8, 8, 6):
+                given = x[:rows].clone(), r[:rows].clone(), w
+                _compare(residual_rms_norm(*given), compiled(*given), 2e-5)
+        finally:
+            fusing.disable()
+        said.append(_said())
+    return said
+
+
+def warm(rank: int, size: int, folder: str) -> tuple[int, int, int]:
+    """Graphs that Inductor compiles, kernels that the ops compile, and entries of the report."""
+    from torch._dynamo.utils import counters
+
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = f"{folder}/inductor-{rank}"
+    function = FUSED["residual_rms_norm"]
+    compiled = _compiled(function, leaves=True)
+    torch._inductor.config.force_disable_caches = False
+    counters.clear()
+    x, r = (_tensor(rank, 8, 48, dtype=torch.float32, seed=seed) for seed in range(2))
+    for _ in range(4):
+        _compare(function(x, r, r[0]), compiled(x, r, r[0]), 2e-5)
+    counts = ops.counts_of(dist.group.WORLD)["cpu.ops"]
+    return int(counters["inductor"]["fxgraph_cache_miss"]), int(counts["compiled"]), len(fusing.report())
+
+
+def with_a_defect(rank: int, size: int) -> tuple[list[Said], list[str], str]:
+    """The pass fails behind its first change: the graph is compiled as it was. What the report and warnings say, and
+    the program that repeats it."""
+
+    def function(x: Any, y: Any, w: Any) -> Any:
+        first = funcol.all_reduce(x, "sum", dist.group.WORLD) * 2
+        return first, torch.relu(funcol.all_reduce(y, "sum", dist.group.WORLD)) @ w
+
+    def broken(region: Any, node: Any) -> Any:
+        raise IndexError("none of these")
+
+    given = [_tensor(rank, SQUARE, SQUARE, dtype=torch.float32, seed=seed) for seed in range(3)]
+    target = torch.ops.aten.relu.default
+    kept, strict = regions._RULES[target], os.environ.pop("COMMSIR_TORCH_STRICT", None)
+    regions._RULES[target] = broken
+    try:
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            for _ in range(2):
+                compiled = _compiled(function, leaves=True)
+                for _ in range(3):
+                    _compare(function(*given), compiled(*given), 2e-5)
+    finally:
+        regions._RULES[target] = kept
+        if strict is not None:
+            os.environ["COMMSIR_TORCH_STRICT"] = strict
+    texts = [str(one.message) for one in told if "has a defect" in str(one.message)]
+    path = texts[0].split("`python ")[1].split("`")[0] if texts else ""
+    return _said(), texts, path
+
+
+def fails_where_it_is_strict(rank: int, size: int) -> str:
+    """As in our tests."""
+    kept = regions._RULES[torch.ops.aten.relu.default]
+
+    def broken(region: Any, node: Any) -> Any:
+        raise IndexError("none of these")
+
+    regions._RULES[torch.ops.aten.relu.default] = broken
+    try:
+        _compiled(lambda x: torch.relu(funcol.all_reduce(x, "sum", dist.group.WORLD)), leaves=True)(torch.ones(4, 4))
+    except Exception as error:
+        return str(error)
+    finally:
+        regions._RULES[torch.ops.aten.relu.default] = kept
+    return ""
 
 
 def register_mistakes(rank: int, size: int) -> list[str]:
@@ -555,6 +647,22 @@ def used_in_another_order(rank: int, size: int) -> list[Said]:
     x, y, w = torch.ones(8, 8), torch.full((8, 8), 100.0), torch.eye(8)
     given = [one.to(DEVICE) for one in (x, y, w)]
     _compare(function(*given), _compiled(function, leaves=True)(*given), 0)
+    return _said()
+
+
+def begin_in_order(rank: int, size: int) -> list[Said]:
+    """What one rank gathers in one piece the other begins in two, which need different things."""
+
+    def function(x: Any, w: Any) -> Any:
+        y = x @ w if rank == 0 else x
+        return funcol.all_gather_tensor(x, 0, dist.group.WORLD) * 2, funcol.all_gather_tensor(
+            y, 0, dist.group.WORLD
+        ) + 1
+
+    given = [_tensor(rank, 8, 8, dtype=torch.float32), torch.eye(8, device=DEVICE) * 3]
+    compiled = _compiled(function, leaves=rank != 0)
+    for _ in range(3):
+        _compare(function(*given), compiled(*given), 2e-5)
     return _said()
 
 

@@ -128,6 +128,26 @@ def saved(rank: int, step: int, x: Any, w: Any) -> Any:
     return torch.nn.functional.rms_norm(h, (WIDTH,)) * 2
 
 
+def joined(rank: int, step: int, x: Any, w: Any) -> Any:
+    """One rank has one collective for several, and the other needs each result by itself."""
+    a, b, c = _sum(x), _sum(x * 2), _sum(x @ w)
+    total = a + b + c
+    return (total * 2, b.relu()) if rank == 1 else total * 2
+
+
+def joined_again(rank: int, step: int, x: Any, w: Any) -> Any:
+    """The same now and then, after all have agreed."""
+    a, b = _sum(x), _sum(x * 2)
+    return (a + b + 1, b.relu()) if rank == 0 and step % 3 == 2 else a + b + 1
+
+
+def gathered_once(rank: int, step: int, x: Any, w: Any) -> Any:
+    """One rank gathers the same rows twice, and the other two tensors."""
+    y = x if rank else x * 2
+    a, b = (funcol.all_gather_tensor(one, 0, dist.group.WORLD) for one in (x, y))
+    return a * 2, b + 1
+
+
 DIFFERING: dict[str, Callable[..., Any]] = {
     one.__name__: one
     for one in (
@@ -145,6 +165,9 @@ DIFFERING: dict[str, Callable[..., Any]] = {
         beside_others,
         rows,
         saved,
+        joined,
+        joined_again,
+        gathered_once,
     )
 }
 
@@ -155,7 +178,9 @@ def _compiled(function: Callable[..., Any], **options: Any) -> Any:
     torch._dynamo.reset()
     fusing.clear_fusions()
     # What is left to Inductor runs as it is: a C++ compiler would take longer than all else.
-    return torch.compile(function, options={"fallback_by_default": True, **fusing.compile_options(**options)})
+    # Inductor knows no order of what falls back, which it does not reorder either where it is told so by its lite mode.
+    left = {"fallback_by_default": True, "reorder_for_peak_memory": False}
+    return torch.compile(function, options={**left, **fusing.compile_options(**options)})
 
 
 def _given(rank: int, step: int) -> tuple[Any, Any]:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import compile_checks
@@ -43,6 +47,13 @@ def test_statistics_along_columns(pair: World, collective: str, name: str) -> No
         0
     ]:
         assert any("other" in why and "rows" in why for why in because), (fused, because)
+
+
+@pytest.mark.parametrize("collective", _COLLECTIVES)
+@pytest.mark.parametrize("name", list(compile_checks.EACH_WITH_ITS_OWN))
+def test_statistics_beside_one_for_each_row(pair: World, collective: str, name: str) -> None:
+    said = pair.run(compile_checks.aligns, "gloo", collective=collective, name=name, along_rows=False)[0]
+    assert all(fused and not because for fused, because in said), said
 
 
 @pytest.mark.parametrize("collective", _COLLECTIVES)
@@ -88,6 +99,10 @@ def test_results_used_in_another_order_on_each_rank(pair: World) -> None:
         assert len(said) == 2 and all(fused for fused, _ in said), said
 
 
+def test_collectives_begin_in_their_order(pair: World) -> None:
+    assert [len(said) for said in pair.run(compile_checks.begin_in_order, "gloo")] == [2, 1]
+
+
 def test_regions_that_need_each_other(pair: World) -> None:
     said = pair.run(compile_checks.each_needs_the_other, "gloo")[0]
     assert any(fused for fused, _ in said)
@@ -117,9 +132,9 @@ def test_waits_behind_views(pair: World) -> None:
 
 
 def test_a_region_ends_where_there_are_too_many_results(pair: World) -> None:
-    ((fused, because),) = pair.run(compile_checks.five_results, "gloo")[0]
+    ((fused, because),) = pair.run(compile_checks.too_many_results, "gloo")[0]
     assert fused[:3] == ("aten.add.Tensor", "aten.mul.Tensor", "aten.sub.Tensor")
-    assert "5 of its values are needed elsewhere" in because[0]
+    assert "17 of its values are needed elsewhere" in because[0]
 
 
 def test_values_saved_for_gradients(pair: World) -> None:
@@ -237,6 +252,42 @@ def test_names_for_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
     for before in (lambda graph: None, Named(None), Named(""), Changed(), torch.fx.Graph.lint):
         assert ours(before).uuid() is None
     assert Changed().uuid() is None
+
+
+def test_in_every_mode(pair: World) -> None:
+    for said in pair.run(compile_checks.in_every_mode, "gloo"):
+        assert [bool(one) and all(fused for fused, _ in one) for one in said] == [True] * 3
+
+
+def test_a_second_process_compiles_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMMSIR_CACHE_DIR", str(tmp_path / "kernels"))
+    said = []
+    for _ in range(2):
+        world = World(2, "cpp", ("torch._dynamo", "torch._inductor.compile_fx"))
+        try:
+            said.append(world.run(compile_checks.warm, "gloo", folder=str(tmp_path)))
+        finally:
+            world.stop()
+    first, second = said
+    assert all(graphs and entries for graphs, _, entries in first) and any(kernels for _, kernels, _ in first), first
+    assert second == [(0, 0, 0)] * 2
+
+
+def test_a_defect_leaves_the_graph_as_it_was(pair: World) -> None:
+    for said, texts, path in pair.run(compile_checks.with_a_defect, "commsir", timeout=30):
+        assert len(said) == 2
+        assert all(not fused and "the pass has a defect: IndexError" in because[0] for fused, because in said)
+        # It is told once.
+        assert len(texts) == 1 and "IndexError: none of these" in texts[0]
+        program = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=120)
+        assert program.returncode == 0, program.stderr
+        # Without the defect both are fused there.
+        assert "2 collectives, 2 fused" in program.stdout
+        shutil.rmtree(Path(path).parent)
+
+
+def test_a_defect_fails_our_tests(pair: World) -> None:
+    assert all("none of these" in said for said in pair.run(compile_checks.fails_where_it_is_strict, "gloo"))
 
 
 @pytest.mark.parametrize("by_name", [False, True])

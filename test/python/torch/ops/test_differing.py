@@ -18,14 +18,19 @@ def test_two_ranks(pair: World, name: str, backend: str) -> None:
     pair.run(checks.differ, backend, names=[name], timeout=30)
 
 
-@pytest.mark.parametrize("name", ["constant", "one_of_several", "in_turn"])
+@pytest.mark.parametrize("name", ["constant", "one_of_several", "in_turn", "joined", "joined_again"])
 def test_four_ranks(world: World, name: str) -> None:
     world.run(checks.differ, "gloo", names=[name], timeout=60)
 
 
 def test_one_after_the_other(pair: World) -> None:
     """In one group, after ranks have agreed on some of it."""
-    pair.run(checks.differ, "gloo", names=["compiled_again", "bias", "scattered_constant", "saved", "rows"], timeout=60)
+    pair.run(
+        checks.differ,
+        "gloo",
+        names=["compiled_again", "bias", "joined_again", "scattered_constant", "saved", "rows"],
+        timeout=60,
+    )
 
 
 @pytest.mark.parametrize("backend", _BACKENDS)

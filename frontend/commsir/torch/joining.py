@@ -1,0 +1,235 @@
+"""Whole collectives that a graph can do without.
+
+Sums of sums: `all_reduce(a) + all_reduce(b) + ...` is one all_reduce of `a + b + ...`, as the gradients of q, k and v
+are, of gate and up, of attention and MLP side by side, and of shared and routed experts; reduce_scatter alike. And
+collectives of one tensor, which are the same: one of them gives the result of all.
+
+Other ranks may have compiled something else, and run the collectives one by one, on what need not be the same on them.
+So the one that is left remembers what it stands for, and until all ranks agree (agreement.py) each has the process
+group's own collective and its own result. That needs them to begin one right after the other: where another collective
+begins in between, they stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import reduce
+from itertools import groupby
+from typing import Any
+
+import torch
+from torch.fx import Graph, Node
+
+from commsir.torch.collectives import Collective, collectives_of, is_communication, set_value
+from commsir.torch.regions import Unsupported, moves_nothing, same_sizes
+
+__all__ = ["Joined", "join"]
+
+_ADD = torch.ops.aten.add.Tensor
+_WAIT = torch.ops._c10d_functional.wait_tensor.default
+
+
+@dataclass(frozen=True)
+class Joined:
+    """What one collective stands for."""
+
+    #: The inputs of those that are summed up.
+    parts: tuple[Node, ...] = ()
+    #: Or others like itself, of the same input.
+    others: tuple[Node, ...] = ()
+
+    @property
+    def count(self) -> int:
+        return len(self.parts) or 1 + len(self.others)
+
+
+def _value(node: Node) -> Any:
+    return node.meta["val"]
+
+
+def _dtype(node: Any) -> torch.dtype | None:
+    """Of a tensor; None: it is a number, which may not be known when it is compiled."""
+    value = node.meta.get("val") if isinstance(node, Node) else None
+    return value.dtype if isinstance(value, torch.Tensor) else None
+
+
+def _takes(collective: Collective) -> bool:
+    """Whether a kernel can run in its place, which is what ranks agree on."""
+    if not collective.may_be_fused():
+        return False
+    try:
+        collective.begin()
+    except Unsupported:
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class _Begun:
+    """The collectives of a graph, and all nodes that ranks meet in, in order."""
+
+    known: dict[Node, Collective]
+    order: tuple[Node, ...]
+
+    @classmethod
+    def of(cls, graph: Graph) -> _Begun:
+        known = {one.node: one for one in collectives_of(graph)}
+        order = (node for node in graph.nodes if node in known or (is_communication(node) and node.target is not _WAIT))
+        return cls(known, tuple(order))
+
+    def left(self) -> list[Collective]:
+        """The collectives that are still there."""
+        return [one for one in self.known.values() if not one.node._erased]
+
+    def runs(self, nodes: Iterable[Node]) -> Iterator[list[Node]]:
+        """Those that begin one right after the other, two or more, in the graph's order."""
+        members = set(nodes)
+        left = (node for node in self.order if not node._erased)
+        for is_member, run in groupby(left, members.__contains__):
+            found = list(run)
+            if is_member and len(found) > 1:
+                yield found
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The same collective of the same tensor
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def _join_same(begun: _Begun) -> dict[Node, Joined]:
+    alike: dict[Any, list[Node]] = {}
+    for one in begun.left():
+        alike.setdefault((one.node.target, one.node.args), []).append(one.node)
+    made: dict[Node, Joined] = {}
+    for nodes in (some for some in alike.values() if len(some) > 1 and _takes(begun.known[some[0]])):
+        for first, *others in begun.runs(nodes):
+            made[first] = Joined(others=tuple(others))
+    return made
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Sums
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def _is_sum(node: Any, like: Node | None = None) -> bool:
+    """Whether it adds two tensors of its own type, and nobody else reads what `like`, the sum of it, reads."""
+    if not isinstance(node, Node) or node.target is not _ADD or node.kwargs or node.args[0] is node.args[1]:
+        return False
+    if _dtype(node) is None or not all(_dtype(one) == _dtype(node) for one in node.args):
+        return False
+    return like is None or (len(node.users) == 1 and _dtype(node) == _dtype(like))
+
+
+def _sums_of(root: Node) -> list[Node]:
+    """The additions of a tree, from the root on."""
+    found = [root]
+    for node in found:
+        found += [one for one in node.args if isinstance(one, Node) and _is_sum(one, root)]
+    return found
+
+
+def _leaves(root: Node) -> list[Node]:
+    """What a tree of additions adds up, one by one."""
+    tree = dict.fromkeys(_sums_of(root))
+    return [one for node in tree for one in node.all_input_nodes if one not in tree]
+
+
+def _begun_by(leaf: Node) -> Node | None:
+    """The collective whose result this is, past views, where nobody else reads it."""
+    node = leaf
+    waited = False
+    while len(node.users) == 1 and moves_nothing(node):
+        waited = waited or node.target is _WAIT
+        source = node.args[0]
+        assert isinstance(source, Node)
+        node = source
+    return node if waited and len(node.users) == 1 else None
+
+
+def _group_of(collective: Collective, leaf: Node) -> Any:
+    """What has to be the same of those that are put together."""
+    shape = tuple(map(str, _value(collective.node).shape)), tuple(map(str, _value(leaf).shape))
+    return collective.op, collective.group, collective.node.args[1:], _value(collective.node).dtype, shape
+
+
+def _without(graph: Graph, leaf: Node) -> None:
+    """Takes a leaf out of its tree: the sum is what is left of it."""
+    (parent,) = leaf.users
+    others = [one for one in parent.args if one is not leaf]
+    (other,) = others
+    assert isinstance(other, Node)
+    parent.replace_all_uses_with(other)
+    graph.erase_node(parent)
+    while not leaf.users:
+        source = leaf.all_input_nodes[0]
+        graph.erase_node(leaf)
+        if not moves_nothing(leaf):
+            break
+        leaf = source
+
+
+def _total(graph: Graph, last: Node, parts: list[Node]) -> Node:
+    """The sum of this rank's parts, right before the collective `last`; all have the same shape."""
+
+    def add(a: Node, b: Node) -> Node:
+        made = graph.call_function(_ADD, (a, b))
+        set_value(made)
+        return made
+
+    with graph.inserting_before(last):
+        return reduce(add, parts)
+
+
+def _join_sums(graph: Graph, begun: _Begun, why: dict[Node, str]) -> dict[Node, Joined]:
+    made: dict[Node, Joined] = {}
+    for root in list(graph.nodes):
+        # Nodes of trees that are done are gone.
+        if not root._erased and _is_sum(root) and not any(_is_sum(user) and _is_sum(root, user) for user in root.users):
+            made.update(_join_tree(graph, root, begun, why))
+    return made
+
+
+def _join_tree(graph: Graph, root: Node, begun: _Begun, why: dict[Node, str]) -> dict[Node, Joined]:
+    groups: dict[Any, dict[Node, Node]] = {}
+    for leaf in _leaves(root):
+        one = begun.known.get(_begun_by(leaf))  # type: ignore[arg-type]
+        if one is not None and one.reduce_op == "sum" and same_sizes(_value(leaf).shape, _value(root).shape):
+            groups.setdefault(_group_of(one, leaf), {})[one.node] = leaf
+    made: dict[Node, Joined] = {}
+    for leaves in (some for some in groups.values() if len(some) > 1 and _takes(begun.known[next(iter(some))])):
+        for node in leaves:
+            why[node] = "it is added to others of its kind, but another collective begins between them"
+        for run in begun.runs(leaves):
+            made[run[-1]] = _join_run(graph, run, leaves)
+    for node in made:
+        why.pop(node, None)
+    return made
+
+
+def _join_run(graph: Graph, run: list[Node], leaves: dict[Node, Node]) -> Joined:
+    """One collective, in the place of the last, of the sum of their inputs."""
+    parts = tuple(one.all_input_nodes[0] for one in run)
+    last = run[-1]
+    last.args = (_total(graph, last, list(parts)), *last.args[1:])
+    for one in run[:-1]:
+        _without(graph, leaves[one])
+    # Sums may have become smaller: what was added to a whole result is now added to a row.
+    node = leaves[last]
+    while len(node.users) == 1 and _is_sum(user := next(iter(node.users))):
+        for one in reversed(_sums_of(user)):
+            set_value(one)
+        node = user
+    return Joined(parts)
+
+
+def join(graph: Graph, sums: bool = True) -> tuple[dict[Node, Joined], dict[Node, str]]:
+    """Takes out the collectives that others can stand for. Returns those others, with what each stands for, and why
+    some that are added up stay. `sums`: sums of sums, too, whose addends are added up before they are sent."""
+    why: dict[Node, str] = {}
+    begun = _Begun.of(graph)
+    if len(begun.known) < 2:
+        return {}, why
+    made = _join_sums(graph, begun, why) if sums else {}
+    return {**_join_same(begun), **made}, why

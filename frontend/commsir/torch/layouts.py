@@ -1,0 +1,174 @@
+"""all_gather along another dimension than 0, which torch writes as an all_gather along 0, a split and a concatenation.
+
+    cat(split(wait_tensor(all_gather_into_tensor(x))), dim)
+
+Where the pieces lie one after the other anyway, that is a view. Elsewhere what is done element by element, or with rows
+that stay whole, is the same before the concatenation: there a region can hold it.
+"""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+import torch
+from torch.fx import Graph, Node
+
+from commsir.torch.collectives import set_value
+from commsir.torch.regions import is_elementwise, is_row_statistic, same_sizes
+
+__all__ = ["sink"]
+
+_ATEN: Any = torch.ops.aten
+_WAIT = torch.ops._c10d_functional.wait_tensor.default
+_GATHER = torch.ops._c10d_functional.all_gather_into_tensor.default
+
+
+@dataclass(frozen=True)
+class _Gathered:
+    """A concatenation of what the ranks have sent."""
+
+    node: Node
+    wait: Node
+    dim: int
+    #: Rows of a piece.
+    size: Any
+
+    @classmethod
+    def of(cls, node: Node) -> _Gathered | None:
+        if node.target is not _ATEN.cat.default or not isinstance(node.args[0], (list, tuple)):
+            return None
+        pieces = node.args[0]
+        split = pieces[0].args[0] if pieces and isinstance(pieces[0], Node) and pieces[0].args else None
+        if not isinstance(split, Node) or split.target is not _ATEN.split.Tensor or len(split.args) != 2:
+            return None
+        wait, size = split.args
+        if not isinstance(wait, Node) or wait.target is not _WAIT or not _is_begun_by_gather(wait):
+            return None
+        if len(pieces) != len(split.meta["val"]) or not all(
+            isinstance(one, Node) and one.target is operator.getitem and one.args == (split, place)
+            for place, one in enumerate(pieces)
+        ):
+            return None
+        given: Any = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim", 0)
+        return cls(node, wait, int(given) % node.meta["val"].dim(), size)
+
+    @property
+    def keeps_rows(self) -> bool:
+        """Whether rows of the last dimension stay whole."""
+        return self.dim < int(self.node.meta["val"].dim()) - 1
+
+    def is_view(self) -> bool:
+        """Whether the pieces lie one after the other in the result."""
+        before = self.node.meta["val"].shape[: self.dim]
+        return all(isinstance(size, int) for size in before) and prod(before) == 1
+
+
+def _is_begun_by_gather(wait: Node) -> bool:
+    begun = wait.args[0]
+    return isinstance(begun, Node) and begun.target is _GATHER
+
+
+def _takes(node: Node, gathered: _Gathered, mapped: dict[Node, Node]) -> bool:
+    """Whether the node does the same with the pieces as with what they make up."""
+    value, whole = node.meta.get("val"), gathered.node.meta["val"].shape
+    if not isinstance(value, torch.Tensor):
+        return False
+    fits = same_sizes(value.shape, whole) and is_elementwise(node)
+    if gathered.keeps_rows and not fits:
+        # A number for each row, kept as a dimension.
+        fits = same_sizes(value.shape, [*whole[:-1], 1]) and (is_elementwise(node) or is_row_statistic(node))
+    most = 1 if gathered.keeps_rows else 0
+
+    def is_small(value: Any) -> bool:
+        return not isinstance(value, torch.Tensor) or value.dim() <= most
+
+    return fits and all(one in mapped or is_small(one.meta.get("val")) for one in node.all_input_nodes)
+
+
+def _grown(graph: Graph, gathered: _Gathered) -> list[Node]:
+    """What can be done with the pieces: as much as leaves one tensor to concatenate."""
+    found: dict[Node, Node] = {gathered.node: gathered.node}
+    best = 0
+    for node in graph.nodes:
+        if node in found or not any(one in found for one in node.all_input_nodes):
+            continue
+        if not _takes(node, gathered, found):
+            continue
+        found[node] = node
+        needed = [one for one in found if any(user not in found for user in one.users)]
+        if len(needed) == 1 and needed[0] is not gathered.node:
+            best = len(found)
+    return list(found)[1:best]
+
+
+def _concatenated(graph: Graph, pieces: Node, like: _Gathered) -> Node:
+    """The pieces in the layout of `like`."""
+    split = graph.call_function(_ATEN.split.Tensor, (pieces, like.size))
+    set_value(split)
+    parts = []
+    for place in range(len(split.meta["val"])):
+        parts.append(graph.call_function(operator.getitem, (split, place)))
+        parts[-1].meta["val"] = split.meta["val"][place]
+    made = graph.call_function(_ATEN.cat.default, (parts, like.dim))
+    set_value(made)
+    return made
+
+
+def _erase(graph: Graph, node: Node) -> None:
+    waiting = [node]
+    while waiting:
+        one = waiting.pop()
+        if not one.users and not one._erased and one.target is not _WAIT:
+            sources = one.all_input_nodes
+            graph.erase_node(one)
+            waiting += [source for source in sources if source.target in (operator.getitem, _ATEN.split.Tensor)]
+
+
+def _sink(graph: Graph, gathered: _Gathered) -> bool:
+    inside = _grown(graph, gathered)
+    if not inside:
+        return False
+    mapped = {gathered.node: gathered.wait}
+    for node in inside:
+        with graph.inserting_before(node):
+            mapped[node] = graph.node_copy(node, lambda one: mapped.get(one, one))
+            set_value(mapped[node])
+    members = set(inside)
+    (last,) = (node for node in inside if any(user not in members for user in node.users))
+    with graph.inserting_before(last):
+        whole = _concatenated(graph, mapped[last], gathered)
+    last.replace_all_uses_with(whole)
+    for node in reversed(inside):
+        graph.erase_node(node)
+    _erase(graph, gathered.node)
+    return True
+
+
+def _why_left(gathered: _Gathered) -> str:
+    """What is said where nothing is the same before the concatenation."""
+    if all(user.op == "output" for user in gathered.node.users):
+        return "nothing follows: the program returns what is gathered"
+    user = next(user for user in gathered.node.users if user.op != "output")
+    return f"{user.target} needs what all ranks have sent, along dimension {gathered.dim}"
+
+
+def sink(graph: Graph) -> dict[Node, str]:
+    """Moves what follows an all_gather along another dimension than 0 in front of its concatenation. Returns the
+    collectives where nothing could be moved, and why."""
+    left: dict[Node, str] = {}
+    for node in list(graph.nodes):
+        gathered = None if node._erased else _Gathered.of(node)
+        if gathered is None:
+            continue
+        if gathered.is_view():
+            with graph.inserting_before(node):
+                view = graph.call_function(_ATEN.reshape.default, (gathered.wait, list(node.meta["val"].shape)))
+            view.meta["val"] = node.meta["val"]
+            node.replace_all_uses_with(view)
+            _erase(graph, node)
+        elif not _sink(graph, gathered):
+            left[gathered.wait.all_input_nodes[0]] = _why_left(gathered)
+    return left

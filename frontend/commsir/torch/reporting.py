@@ -1,0 +1,206 @@
+"""What the torch.compile pass did with each collective, as data and as a table.
+
+One list holds an entry per collective of each compiled graph. `fusions()` and `report()` both read it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, overload
+
+import torch
+from torch.fx import Graph, Node
+
+__all__ = ["Fusion", "Report", "clear_fusions", "drop", "fusions", "graph_name", "note", "report", "source_of"]
+
+
+@dataclass(frozen=True)
+class Fusion:
+    """What became of one collective of a compiled graph."""
+
+    collective: str
+    group: str
+    shape: tuple[Any, ...]
+    #: The operations that went into the kernel, in order; empty: it stays as it was.
+    fused: tuple[str, ...]
+    #: Why the region ended where it did, or why there is none.
+    because: tuple[str, ...]
+    #: How many collectives of the program this one stands for.
+    joined: int = 1
+    #: The element type of the result, as torch spells it, without "torch.".
+    dtype: str = ""
+    #: The graph it is in: its number in this process, and "forward" or "backward".
+    graph: str = ""
+    #: The line of the model that asks for it, "file:line: code", and the module it belongs to; empty: unknown.
+    source: str = ""
+    module: str = ""
+    #: What the fusion gains in each call, in µs, by the model (docs/TorchCompile.md). None: the model has no figure,
+    #: as for CPU tensors.
+    predicted: float | None = None
+    #: The same as `measure` found it. None: not measured.
+    measured: float | None = None
+    #: What to run to measure it: arguments of `fused_collective` without tensors. None: nothing to measure.
+    call: Any = field(default=None, repr=False, compare=False)
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether a kernel of ours, or one collective for several, is in its place."""
+        return bool(self.fused) or self.joined > 1
+
+    def __str__(self) -> str:
+        did = f"fused with {', '.join(self.fused)}" if self.fused else "not fused"
+        if self.joined > 1:
+            did = f"one in place of {self.joined}, {did}"
+        where = f"{self.collective} of {_sizes(self.shape)} over {self.group}"
+        return f"{where}: {did}" + "".join(f"\n  {why}" for why in self.because)
+
+
+def _sizes(shape: tuple[Any, ...]) -> str:
+    return "x".join(str(size) for size in shape)
+
+
+class Report(Sequence[Fusion]):
+    """The entries, the oldest first. `str` gives a table, `as_dicts` plain data."""
+
+    def __init__(self, entries: Sequence[Fusion]) -> None:
+        self._entries = tuple(entries)
+
+    @overload
+    def __getitem__(self, index: int) -> Fusion: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Fusion]: ...
+
+    def __getitem__(self, index: int | slice) -> Fusion | Sequence[Fusion]:
+        return self._entries[index]
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def as_dicts(self) -> list[dict[str, Any]]:
+        """One dictionary an entry, with what JSON holds: symbolic sizes become strings."""
+        names = ("graph", "collective", "group", "dtype", "joined", "fused", "because", "predicted", "measured")
+        return [
+            {
+                **{name: getattr(one, name) for name in names},
+                "shape": [size if isinstance(size, int) else str(size) for size in one.shape],
+                "source": one.source,
+                "module": one.module,
+            }
+            for one in self._entries
+        ]
+
+    def __str__(self) -> str:
+        if not self._entries:
+            return "no collectives: no graph has met the pass in this process (graphs from Inductor's cache do not)"
+        return "\n".join(line for graph in self._graphs() for line in _lines_of(*graph))
+
+    def _graphs(self) -> Iterator[tuple[str, list[Fusion]]]:
+        for name in dict.fromkeys(one.graph for one in self._entries):
+            yield name, [one for one in self._entries if one.graph == name]
+
+
+_HEADS = ("collective", "of", "fused with", "gain (µs)", "measured", "from")
+
+
+def _lines_of(name: str, entries: list[Fusion]) -> Iterator[str]:
+    changed = sum(one.is_changed for one in entries)
+    saved = sum(one.joined - 1 for one in entries)
+    yield f"graph {name}: {len(entries)} collectives, {changed} fused" + (f", {saved} saved" if saved else "")
+    rows = [_HEADS, *map(_cells, entries)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADS))]
+    for number, row in enumerate(rows):
+        yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        if number:
+            yield from (f"      {why}" for why in entries[number - 1].because)
+
+
+def _cells(one: Fusion) -> tuple[str, ...]:
+    into = ", ".join(re.sub(r"^(aten|prims)\.|\.\w+$", "", name) for name in _shortened(one.fused)) or "-"
+    return (
+        one.collective + (f" (for {one.joined})" if one.joined > 1 else ""),
+        f"{_sizes(one.shape)} {one.dtype}",
+        into,
+        _microseconds(one.predicted),
+        _microseconds(one.measured),
+        one.source or one.module or "-",
+    )
+
+
+def _shortened(names: tuple[str, ...], most: int = 6) -> tuple[str, ...]:
+    kept = tuple(name for name in names if not name.startswith("<"))
+    return kept if len(kept) <= most else (*kept[: most - 1], f"{len(kept) - most + 1} more")
+
+
+def _microseconds(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f}"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The list
+# ---------------------------------------------------------------------------------------------------------------------
+
+_entries: list[Fusion] = []
+_graphs = 0
+
+
+def note(entry: Fusion) -> None:
+    """Adds an entry."""
+    _entries.append(entry)
+
+
+def drop(count: int) -> None:
+    """Forgets all entries but the first `count`."""
+    del _entries[count:]
+
+
+def set_measured(number: int, gain: float) -> None:
+    """Says what the entry of that number gains in a call, in µs."""
+    _entries[number] = replace(_entries[number], measured=gain)
+
+
+def fusions() -> list[Fusion]:
+    """What the pass did with each collective that it has met in this process, the oldest first."""
+    return list(_entries)
+
+
+def report() -> Report:
+    """Each collective of each graph that this process has compiled: what it is fused with, what that gains, or why it
+    is left, and the line of the model that asks for it. Print it for a table; `as_dicts()` gives data."""
+    return Report(_entries)
+
+
+def clear_fusions() -> None:
+    """Forgets what `fusions` and `report` tell."""
+    _entries.clear()
+
+
+def graph_name(graph: Graph) -> str:
+    """A name for the next graph that the pass meets."""
+    global _graphs
+    _graphs += 1
+    given = [node.name for node in graph.nodes if node.op == "placeholder"]
+    return f"{_graphs - 1}, {'backward' if any(name.startswith('tangents') for name in given) else 'forward'}"
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Where it comes from
+# ---------------------------------------------------------------------------------------------------------------------
+
+_FRAME = re.compile(r'File "([^"]+)", line (\d+), in ([^\n]*)\n?[ \t]*([^\n]*)')
+_TORCH = os.path.dirname(torch.__file__)
+
+
+def source_of(node: Node) -> tuple[str, str]:
+    """The line of the program that makes the node, "file:line: code", and the module whose call it is in."""
+    frames = _FRAME.findall(str(node.meta.get("stack_trace") or ""))
+    own = [frame for frame in frames if not frame[0].startswith(_TORCH)] or frames
+    # Libraries put collectives around the calls of modules: the line is that of the module which makes the call.
+    own = [frame for frame in own if frame[2] == "forward"] or own
+    line = f"{os.path.basename(own[-1][0])}:{own[-1][1]}: {own[-1][3].strip()}" if own else ""
+    stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
+    names = [str(value[0]) for value in stack.values()] if isinstance(stack, dict) else []
+    return line, re.sub(r"^L\['(\w+)'\]\.?|_modules\[?'?|'\]", r"", names[-1]) if names else ""

@@ -1,0 +1,20 @@
+"""Worlds of ranks, as the ops' tests have them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "c10d"))
+
+from harness import World  # noqa: E402
+
+
+@pytest.fixture(scope="session")
+def pair() -> Iterator[World]:
+    made = World(2, "cpp", ("torch._dynamo", "torch._inductor.compile_fx"))
+    yield made
+    made.stop()

@@ -1,0 +1,204 @@
+"""Models of transformers, tensor-parallel by their own plan: compiled with the pass they give what they give without.
+
+Small ones with random weights. Each rank returns what the report says of the graphs (test_models.py, table.py).
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import commsir.torch
+import commsir.torch.compile as fusing
+import torch
+import torch.distributed
+
+dist: Any = torch.distributed
+_dynamo: Any = torch._dynamo
+_inductor: Any = torch._inductor
+
+_SIZES = {
+    "vocab_size": 128,
+    "hidden_size": 64,
+    "intermediate_size": 96,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "max_position_embeddings": 64,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+    "tie_word_embeddings": False,
+}
+_HEADS = {"num_key_value_heads": 2}
+_EXPERTS = {"num_experts_per_tok": 2, "moe_intermediate_size": 32}
+_LATENT = {
+    "q_lora_rank": 32,
+    "kv_lora_rank": 16,
+    "qk_rope_head_dim": 8,
+    "qk_nope_head_dim": 8,
+    "v_head_dim": 16,
+    "n_routed_experts": 4,
+    "n_shared_experts": 1,
+    "n_group": 2,
+    "topk_group": 1,
+    "first_k_dense_replace": 1,
+    "num_key_value_heads": 4,
+}
+#: The configuration of each model, and what it has beside the sizes of all.
+MODELS: dict[str, tuple[str, dict[str, Any]]] = {
+    "Llama": ("LlamaConfig", _HEADS),
+    "Qwen3": ("Qwen3Config", {**_HEADS, "head_dim": 16}),
+    "Gemma 3": (
+        "Gemma3TextConfig",
+        {**_HEADS, "head_dim": 16, "sliding_window": 16, "query_pre_attn_scalar": 16, "final_logit_softcapping": 30.0},
+    ),
+    "GPT-NeoX": ("GPTNeoXConfig", {}),
+    "Phi": ("PhiConfig", _HEADS),
+    "Mixtral": ("MixtralConfig", {**_HEADS, "num_local_experts": 4, "num_experts_per_tok": 2}),
+    "Qwen3-MoE": ("Qwen3MoeConfig", {**_HEADS, **_EXPERTS, "head_dim": 16, "num_experts": 4}),
+    "DeepSeek-V3": ("DeepseekV3Config", {**_EXPERTS, **_LATENT}),
+}
+DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
+
+
+def _transformers() -> Any:
+    """Which need not be installed."""
+    return importlib.import_module("transformers")
+
+
+def _path(name: str) -> str:
+    """Where the weights are, made by rank 0: a plan is applied where weights are loaded."""
+    transformers = _transformers()
+    folder = [Path(tempfile.mkdtemp()) if dist.get_rank() == 0 else Path()]
+    dist.broadcast_object_list(folder)
+    if dist.get_rank() == 0:
+        torch.manual_seed(0)
+        kind, others = MODELS[name]
+        config = getattr(transformers, kind)(**_SIZES, **others)
+        transformers.AutoModelForCausalLM.from_config(config).save_pretrained(folder[0])
+    dist.barrier()
+    return str(folder[0])
+
+
+def _model(rank: int, size: int, name: str, dtype: torch.dtype) -> Any:
+    transformers = _transformers()
+    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(size), HF_HUB_OFFLINE="1")
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    return transformers.AutoModelForCausalLM.from_pretrained(_path(name), tp_plan="auto", dtype=dtype)
+
+
+def _local(tensor: Any) -> torch.Tensor:
+    made: torch.Tensor = tensor.to_local() if hasattr(tensor, "to_local") else tensor
+    return made
+
+
+def _compare(name: str, want: torch.Tensor, got: torch.Tensor, loose: float) -> None:
+    assert want.dtype == got.dtype and want.shape == got.shape, name
+    off = float((want - got).abs().max())
+    most = float(want.abs().max())
+    assert off <= loose * max(most, 1e-6), f"{name}: {off} off, of at most {most}"
+
+
+def _forward(model: Any) -> Callable[[Any], dict[str, torch.Tensor]]:
+    @torch.no_grad()
+    def step(ids: Any) -> Any:
+        return {"logits": model(ids, use_cache=False).logits}
+
+    return step
+
+
+def _train(model: Any) -> Callable[[Any], Any]:
+    def step(ids: Any) -> Any:
+        return {"loss": model(ids, labels=ids, use_cache=False).loss}
+
+    return step
+
+
+def _with_gradients(model: Any, step: Callable[[Any], Any], ids: Any) -> dict[str, torch.Tensor]:
+    made = step(ids)
+    loss = made["loss"]
+    loss.backward()
+    grads = {name: _local(one.grad).clone() for name, one in model.named_parameters() if one.grad is not None}
+    model.zero_grad(set_to_none=True)
+    return {"loss": loss.detach(), **grads}
+
+
+def _compiled(step: Callable[..., Any]) -> Callable[..., Any]:
+    _inductor.config.force_disable_caches = True
+    _dynamo.reset()
+    fusing.clear_fusions()
+    # What is left to Inductor runs as it is: a C++ compiler would take longer than all else.
+    left = {"fallback_by_default": True, "reorder_for_peak_memory": False}
+    return torch.compile(step, options={**left, **fusing.compile_options()})
+
+
+def _decode(model: Any, forward: Callable[..., Any], ids: Any, count: int) -> dict[str, torch.Tensor]:
+    """Greedy decoding with a cache: the logits of each token."""
+    cache = _transformers().StaticCache(config=model.config, max_cache_len=16)
+    made: dict[str, torch.Tensor] = {}
+    token, place = ids, 0
+    for number in range(count):
+        positions = torch.arange(place, place + token.shape[1])
+        logits = forward(token, positions[None], cache)[:, -1:].float()
+        made[f"token {number}"] = logits
+        place += token.shape[1]
+        token = logits.argmax(-1)
+    return made
+
+
+def _decoding(model: Any) -> Callable[..., Any]:
+    @torch.no_grad()
+    def forward(token: Any, positions: Any, cache: Any) -> Any:
+        return model(token, position_ids=positions, past_key_values=cache, use_cache=True).logits
+
+    return forward
+
+
+#: Of a graph: the step it belongs to, collectives of the program, kernels, and why others are left.
+Row = tuple[str, int, int, list[str]]
+
+
+def _rows(step: str) -> list[Row]:
+    graphs: dict[str, list[Any]] = {}
+    for one in commsir.torch.report():
+        graphs.setdefault(one.graph.split(", ")[1], []).append(one)
+    rows = list[Row]()
+    for kind, found in graphs.items():
+        left = [f"{one.collective}: {one.because[-1] if one.because else ''}" for one in found if not one.is_changed]
+        rows.append(
+            (
+                step if step != "training" else f"training, {kind}",
+                sum(one.joined for one in found),
+                len(found) - len(left),
+                left,
+            )
+        )
+    return rows
+
+
+def check(rank: int, size: int, name: str, dtype: str, steps: list[str]) -> list[Row]:
+    """The model's steps, compiled and not; what became of the collectives of each."""
+    model, rows = _model(rank, size, name, DTYPES[dtype]), list[Row]()
+    loose = {"f32": 1e-4, "bf16": 6e-2}[dtype]
+    ids = torch.arange(16).view(2, 8) + 3
+    for step in steps:
+        if step == "forward":
+            eager, compiled = _forward(model)(ids), _compiled(_forward(model))
+            made = [compiled(ids) for _ in range(4)][-1]
+        elif step == "training":
+            eager = _with_gradients(model, _train(model), ids)
+            compiled = _compiled(_train(model))
+            made = [_with_gradients(model, compiled, ids) for _ in range(4)][-1]
+        else:
+            eager, compiled = _decode(model, _decoding(model), ids, 5), _compiled(_decoding(model))
+            made = _decode(model, compiled, ids, 5)
+        assert eager.keys() == made.keys()
+        for key in eager:
+            _compare(f"{name}, {step}, {key}", eager[key], made[key], loose)
+        rows += _rows(step)
+    return rows

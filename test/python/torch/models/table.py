@@ -1,0 +1,63 @@
+"""The table of docs/TorchCompile.md: what becomes of the collectives of transformers' models.
+
+python test/python/torch/models/table.py [--ranks 2] [--model Llama ...] [--write docs/TorchCompile.md]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "c10d"), str(Path(__file__).resolve().parent)]
+os.environ["CHECK_PATH"] = os.pathsep.join(sys.path[:2])
+
+import model_checks  # noqa: E402
+from harness import World  # noqa: E402
+
+_STEPS = ["forward", "training", "decoding"]
+_HEAD = "| model | step | collectives | kernels | left, and why |\n|---|---|---|---|---|\n"
+_BEGIN, _END = "<!-- models -->\n", "<!-- end of models -->\n"
+
+
+def _lines(world: World, name: str, dtypes: list[str]) -> list[str]:
+    """One a graph, or one for each type where they differ."""
+    said = {
+        dtype: world.run(model_checks.check, "commsir", name=name, dtype=dtype, steps=_STEPS, timeout=120)[0]
+        for dtype in dtypes
+    }
+    lines: dict[str, list[str]] = {}
+    for dtype, rows in said.items():
+        for step, collectives, kernels, left in rows:
+            whys = "; ".join(dict.fromkeys(left)) or "-"
+            lines.setdefault(f"| {step} | {collectives} | {kernels} | {whys} |", []).append(dtype)
+    return [f"| {name} ({', '.join(types)}) {line}" for line, types in lines.items()]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--model", nargs="*", default=list(model_checks.MODELS))
+    parser.add_argument("--dtype", nargs="*", default=list(model_checks.DTYPES))
+    parser.add_argument("--write", type=Path, help="the page whose table is replaced")
+    options = parser.parse_args()
+    table = _HEAD
+    for name in options.model:
+        # A process keeps what it has compiled: each model has its own.
+        world = World(options.ranks, "cpp", ("torch._dynamo", "torch._inductor.compile_fx"))
+        try:
+            lines = _lines(world, name, options.dtype)
+        finally:
+            world.stop()
+        print(*lines, sep="\n", flush=True)
+        table += "".join(f"{line}\n" for line in lines)
+    if options.write:
+        page = options.write.read_text()
+        made = re.sub(f"{_BEGIN}.*{_END}", lambda _: f"{_BEGIN}\n{table}\n{_END}", page, flags=re.DOTALL)
+        options.write.write_text(made)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,31 @@
+"""torch.compile on models of transformers; nothing is installed here. table.py has all of them."""
+
+from __future__ import annotations
+
+import importlib.util
+
+import model_checks
+import pytest
+from harness import World
+
+#: What no kernel can take along: nothing follows it.
+_NOTHING = "nothing follows"
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "steps"),
+    [("Llama", "bf16", ["forward", "training", "decoding"]), ("GPT-NeoX", "f32", ["training"])],
+)
+def test_model(pair: World, name: str, dtype: str, steps: list[str]) -> None:
+    for package in ("transformers", "accelerate"):
+        if importlib.util.find_spec(package) is None:
+            pytest.skip(f"{package} is not installed")
+    said = pair.run(model_checks.check, "commsir", name=name, dtype=dtype, steps=steps)
+    assert said[0] == said[1], "ranks have fused different things"
+    for step, collectives, kernels, left in said[0]:
+        assert collectives and kernels, said
+        assert step.startswith("training") or all(_NOTHING in why for why in left), (step, left)
+        assert step == "decoding" or len(left) <= 1, (step, left)
+    # The gradients of q, k and v, and of gate and up, or of both branches, are summed up once.
+    backward = [row for row in said[0] if "backward" in row[0] or "training, forward" in row[0]]
+    assert any(kernels < collectives for _, collectives, kernels, _ in backward), said

@@ -1,0 +1,160 @@
+"""What each rank compiles that whole collectives can be saved of (test_joining.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import commsir.torch.compile as fusing
+import torch
+import torch.distributed
+import torch.distributed._functional_collectives as funcol
+from compile_checks import _compare, _compiled, _tensor
+
+WIDTH = 16
+dist: Any = torch.distributed
+
+
+def _sum(x: Any) -> Any:
+    return funcol.all_reduce(x, "sum", dist.group.WORLD)
+
+
+def two(x: Any, y: Any, w: Any) -> Any:
+    """Attention and MLP side by side, with biases, then the residual and a norm."""
+    h = (_sum(x @ w) + w[0]) + (_sum(y @ w) + w[1]) + x
+    return torch.nn.functional.rms_norm(h, (WIDTH,)), h
+
+
+def three(x: Any, y: Any, w: Any) -> Any:
+    """The gradients of q, k and v, which are seen in another shape."""
+    parts = [_sum((one @ w).view(2, -1, WIDTH)) for one in (x, y, x - y)]
+    return (parts[0] + parts[1] + parts[2]) * 2
+
+
+def alone(x: Any, y: Any, w: Any) -> Any:
+    """Nothing but the sum: a matmul follows."""
+    return (_sum(x) + _sum(y)) @ w
+
+
+def scattered(x: Any, y: Any, w: Any) -> Any:
+    """Sequence parallel."""
+    parts = [funcol.reduce_scatter_tensor(one, "sum", 0, dist.group.WORLD) for one in (x, y)]
+    return torch.relu(parts[0] + parts[1])
+
+
+def rows_of_heads(x: Any, y: Any, w: Any) -> Any:
+    """A norm over heads behind two sums."""
+    h = (_sum(x) + _sum(y)).view(-1, 4, WIDTH // 4)
+    return torch.nn.functional.rms_norm(h, (WIDTH // 4,))
+
+
+def smaller(x: Any, y: Any, w: Any) -> Any:
+    """What is left of a sum without its collective has other shapes: one number, and a row."""
+    return ((_sum(x) + w[0, 0]) + w[:1]) + (w[1] + _sum(y))
+
+
+def gathered_twice(x: Any, y: Any, w: Any) -> Any:
+    """Each of two matmuls gathers the same rows."""
+    return tuple(funcol.all_gather_tensor(x, 0, dist.group.WORLD) @ one for one in (w, w * 2))
+
+
+def reduced_twice(x: Any, y: Any, w: Any) -> Any:
+    return _sum(x) * 2, _sum(x) + 1
+
+
+#: How many collectives of the program each one that is left stands for.
+JOINED: dict[str, tuple[Callable[..., Any], list[int]]] = {
+    "two": (two, [2]),
+    "three": (three, [3]),
+    "alone": (alone, [2]),
+    "scattered": (scattered, [2]),
+    "rows_of_heads": (rows_of_heads, [2]),
+    "smaller": (smaller, [2]),
+    "gathered_twice": (gathered_twice, [2]),
+    "reduced_twice": (reduced_twice, [2]),
+}
+
+
+def read_elsewhere(x: Any, y: Any, w: Any) -> Any:
+    """One of the results is needed by itself."""
+    a = _sum(x)
+    return a + _sum(y), a.relu()
+
+
+def another_between(x: Any, y: Any, w: Any) -> Any:
+    """Other ranks wait for what begins in between."""
+    a = _sum(x)
+    largest = funcol.all_reduce(x, "max", dist.group.WORLD)
+    return a + _sum(y), largest
+
+
+def no_sums(x: Any, y: Any, w: Any) -> Any:
+    return funcol.all_reduce(x, "max", dist.group.WORLD) + funcol.all_reduce(y, "max", dist.group.WORLD)
+
+
+def other_types(x: Any, y: Any, w: Any) -> Any:
+    return _sum(x) + _sum(y.bfloat16())
+
+
+def other_shapes(x: Any, y: Any, w: Any) -> Any:
+    return _sum(x) + _sum(w[0])
+
+
+def scaled(x: Any, y: Any, w: Any) -> Any:
+    """A factor on one of them."""
+    return torch.add(_sum(x), _sum(y), alpha=2)
+
+
+def with_itself(x: Any, y: Any, w: Any) -> Any:
+    a = _sum(x)
+    return (a + a) + y
+
+
+LEFT: dict[str, Callable[..., Any]] = {
+    one.__name__: one
+    for one in (read_elsewhere, another_between, no_sums, other_types, other_shapes, scaled, with_itself)
+}
+
+
+def joins(rank: int, size: int, name: str, dtype: torch.dtype, **options: Any) -> list[tuple[int, tuple[str, ...]]]:
+    """Compiled, a function gives what it gives otherwise; what each collective stands for, and why not for more."""
+    function = JOINED[name][0] if name in JOINED else LEFT[name]
+    compiled = _compiled(function, leaves=True, **options)
+    w = _tensor(0, WIDTH, WIDTH, dtype=dtype, seed=9)
+    loose = 2e-5 if dtype == torch.float32 and function is not other_types else 4e-2
+    for turn in range(5):
+        x, y = (_tensor(rank, 8, WIDTH, dtype=dtype, seed=seed + turn) for seed in (10, 20))
+        _compare(function(x, y, w), compiled(x, y, w), loose)
+    said = fusing.report()
+    assert list(said) == fusing.fusions() and len(said.as_dicts()) == len(said)
+    assert f"graph {said[0].graph}: {len(said)} collectives" in str(said)
+    assert all(name in one.source or "return" in one.source or "=" in one.source for one in said), said.as_dicts()
+    return [(one.joined, one.because) for one in said]
+
+
+def same_bits(rank: int, size: int) -> bytes:
+    """A sum of three in bfloat16, once ranks have agreed: what all have to give alike."""
+    compiled = _compiled(three, leaves=True)
+    w = _tensor(0, WIDTH, WIDTH, dtype=torch.bfloat16, seed=9)
+    x, y = (_tensor(rank, 8, WIDTH, dtype=torch.bfloat16, seed=seed) for seed in (1, 2))
+    for _ in range(4):
+        made: torch.Tensor = compiled(x, y, w)
+    return made.view(torch.int16).numpy().tobytes()
+
+
+def calls(rank: int, size: int, name: str) -> int:
+    """Collectives of the process group in a call, once ranks have agreed on kernels: none."""
+    compiled = _compiled(JOINED[name][0], leaves=True)
+    given = [_tensor(rank, 8, WIDTH, dtype=torch.float32, seed=seed) for seed in (1, 2)]
+    given.append(_tensor(0, WIDTH, WIDTH, dtype=torch.float32, seed=3))
+    for _ in range(4):
+        compiled(*given)
+    backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+    before = backend._get_sequence_number_for_group()
+    compiled(*given)
+    return int(backend._get_sequence_number_for_group() - before)
+
+
+def joins_on_some(rank: int, size: int) -> list[int]:
+    """Rank 0 puts sums together, the others do not."""
+    return [joined for joined, _ in joins(rank, size, "two", torch.float32, join_sums=rank == 0)]

@@ -1,0 +1,225 @@
+"""What a region holds, by kind: each function's operations go into the kernel with its collective (test_regions.py)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import commsir.torch.compile as fusing
+import torch
+import torch.distributed
+import torch.distributed._functional_collectives as funcol
+from compile_checks import DEVICE, _compare, _compiled, _tensor
+
+dist: Any = torch.distributed
+BATCH, LENGTH, HEADS, SIZE = 2, 4, 4, 8
+WIDTH = HEADS * SIZE
+_f: Any = torch.nn.functional
+
+
+def masked(h: Any, t: Any) -> Any:
+    """A mask of each element, of each row, and one that is made here."""
+    h = torch.where(t["mask"], h, -1.0) * t["row_mask"]
+    return torch.where((h > 0.5) & ~(h >= 2.0), h, h * 0.1)
+
+
+def dropout(h: Any, t: Any) -> Any:
+    """What is drawn before; the mask is a result, as the gradient needs it."""
+    kept = t["random"] > 0.25
+    return kept * h * (1 / 0.75), kept
+
+
+def mask_as_result(h: Any, t: Any) -> Any:
+    return h > 0, (h * 2).clamp(-1, 1)
+
+
+def infinite(h: Any, t: Any) -> Any:
+    """A softmax with a causal mask."""
+    return torch.softmax(h.masked_fill(t["mask"], -math.inf), -1)
+
+
+def powers(h: Any, t: Any) -> Any:
+    positive = h.abs() + 0.5
+    return h**4 + h**3, positive**-2 + positive**1.5, positive**-0.5 * positive**0.3, h**5
+
+
+def functions(h: Any, t: Any) -> Any:
+    return torch.sin(h) + torch.cos(h), torch.log1p(h.abs()), torch.expm1(h), torch.atan2(h, t["whole"]), h.sign()
+
+
+def variance(h: Any, t: Any) -> Any:
+    return (h - h.mean(-1, keepdim=True)) / (h.var(-1, keepdim=True) + 1e-5).sqrt(), h.std(-1, keepdim=True)
+
+
+def scale_of_all(h: Any, t: Any) -> Any:
+    """Static quantization: one number without dimensions."""
+    return (h / t["scale"]).clamp(-448, 448).to(torch.float8_e4m3fn)
+
+
+def as_int8(h: Any, t: Any) -> Any:
+    """Dynamic quantization of rows, with a scale each."""
+    scale = h.abs().amax(-1, keepdim=True) / 127
+    return torch.round(h / scale).clamp(-128, 127).to(torch.int8), scale
+
+
+def back_from_int8(h: Any, t: Any) -> Any:
+    whole = torch.round(h * 10).clamp(-128, 127).to(torch.int8)
+    return whole, h - whole.float() / 10
+
+
+def largest_of_all(h: Any, t: Any) -> Any:
+    """Delayed scaling: the largest element of the tensor, and last time's scale."""
+    return (h / t["scale"]).to(torch.float8_e5m2), h.abs().amax()
+
+
+def norm_over_heads(h: Any, t: Any) -> Any:
+    """As of queries and keys."""
+    heads = h.view(-1, LENGTH, HEADS, SIZE)
+    return _f.rms_norm(heads, (SIZE,), t["of_head"])
+
+
+def group_quantized(h: Any, t: Any) -> Any:
+    """A scale for each 8 elements."""
+    groups = torch.relu(h).reshape(-1, SIZE)
+    scale = groups.abs().amax(-1, keepdim=True).clamp(min=1e-6) / 448
+    return (groups / scale).to(torch.float8_e4m3fn).view(h.shape), scale.view(-1, HEADS)
+
+
+def over_the_batch(h: Any, t: Any) -> Any:
+    """Positions, the same for each sequence: rows, a number for each, and a row with dimensions."""
+    return h * t["cos"] + t["sin"] * (t["of_position"] + h.shape[0]) + t["row"]
+
+
+def of_heads_and_rows(h: Any, t: Any) -> Any:
+    """Statistics of rows that are seen as heads."""
+    heads = h.view(-1, LENGTH, HEADS, SIZE)
+    return heads / heads.abs().amax((-2, -1), keepdim=True)
+
+
+def many_results(h: Any, t: Any) -> Any:
+    """As a training step saves them."""
+    return h, h + 1, h * 2, h.relu(), torch.tanh(h), torch.sigmoid(h), h.sum(-1, keepdim=True)
+
+
+#: What is said of operations that stay outside, if any.
+FUSED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
+    one.__name__: (one, ())
+    for one in (
+        masked,
+        dropout,
+        mask_as_result,
+        infinite,
+        powers,
+        functions,
+        variance,
+        scale_of_all,
+        as_int8,
+        back_from_int8,
+        largest_of_all,
+        norm_over_heads,
+        group_quantized,
+        over_the_batch,
+        of_heads_and_rows,
+        many_results,
+    )
+}
+FUSED["largest_of_all"] = (largest_of_all, ("has other rows",))
+
+
+def _given(dtype: torch.dtype) -> dict[str, Any]:
+    shape = (BATCH, LENGTH, WIDTH)
+    floats = {
+        "whole": shape,
+        "of_head": (SIZE,),
+        "cos": (LENGTH, WIDTH),
+        "sin": (1, LENGTH, WIDTH),
+        "of_position": (LENGTH, 1),
+        "row": (1, 1, WIDTH),
+    }
+    given: dict[str, Any] = {name: _tensor(0, *sizes, dtype=dtype, seed=7) for name, sizes in floats.items()}
+    given["random"] = torch.rand(shape, generator=torch.Generator().manual_seed(3)).to(DEVICE, dtype)
+    given["mask"] = torch.ones(WIDTH // 4, dtype=torch.bool, device=DEVICE).logical_not().repeat(4)
+    given["mask"] = (given["mask"] | (torch.arange(WIDTH, device=DEVICE) % 3 == 0)).expand(shape).contiguous()
+    given["row_mask"] = torch.arange(BATCH * LENGTH, device=DEVICE).view(BATCH, LENGTH, 1) % 2 == 0
+    given["scale"] = torch.tensor(0.75, device=DEVICE)
+    return given
+
+
+def fuses(
+    rank: int, size: int, name: str, dtype: torch.dtype, dynamic: bool = False
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Compiled, a function gives what it gives otherwise; what went into the kernel, and why not more."""
+    function, given = FUSED[name][0], _given(dtype)
+
+    def after(x: Any, t: Any) -> Any:
+        return function(funcol.all_reduce(x, "sum", dist.group.WORLD), t)
+
+    compiled = _compiled(after, leaves=True)
+    for turn in range(4):
+        # Sums of halves are exact: a cast is not to round another sum.
+        x = (_tensor(rank, BATCH, LENGTH, WIDTH, dtype=torch.float32, seed=turn) * 8).round().div(8).to(dtype)
+        if dynamic:
+            for one in (x, given["whole"], given["mask"], given["row_mask"], given["random"]):
+                torch._dynamo.mark_dynamic(one, 0)
+        got, want = compiled(x, given), after(x, given)
+        for a, b in zip(*(one if isinstance(one, tuple) else (one,) for one in (want, got)), strict=True):
+            if a.dtype in (torch.bool, torch.int8):
+                assert a.dtype == b.dtype and torch.equal(a, b)
+            else:
+                _compare(a, b, {torch.float32: 2e-5}.get(dtype, 4e-2))
+    (said,) = fusing.fusions()
+    return said.fused, said.because
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# all_gather along another dimension
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def _gathered(x: Any, dim: int) -> Any:
+    """As torch writes it, where Dynamo does not go along with funcol.all_gather_tensor."""
+    pieces = funcol.all_gather_tensor(x, 0, dist.group.WORLD).chunk(dist.get_world_size(), 0)
+    return torch.cat(pieces, dim)
+
+
+def logits(x: Any, w: Any) -> Any:
+    """Columns of the vocabulary are gathered; what caps and casts them is the same before."""
+    h = _gathered(x, 2)
+    return (torch.tanh(h / 30) * 30).float()
+
+
+def sequence(x: Any, w: Any) -> Any:
+    """Positions are gathered: a norm keeps rows whole."""
+    h = _gathered(x, 1)
+    return _f.rms_norm(h, (WIDTH,), w) @ torch.eye(WIDTH, device=h.device, dtype=h.dtype)
+
+
+def one_sequence(x: Any, w: Any) -> Any:
+    """Of a batch of one the pieces lie one after the other."""
+    h = _gathered(x[:1], 1)
+    return _f.rms_norm(h, (WIDTH,), w), h
+
+
+def softmax_of_all(x: Any, w: Any) -> Any:
+    """A softmax needs whole rows: the cast alone goes along."""
+    return torch.softmax(_gathered(x, 2).float() * 2, -1)
+
+
+GATHERED: dict[str, tuple[Callable[..., Any], str]] = {
+    "logits": (logits, "aten.tanh"),
+    "sequence": (sequence, "aten.rsqrt"),
+    "one_sequence": (one_sequence, "aten.rsqrt"),
+    "softmax_of_all": (softmax_of_all, "aten.mul.Tensor"),
+}
+
+
+def gathers(rank: int, size: int, name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    function = GATHERED[name][0]
+    compiled = _compiled(function, leaves=True)
+    w = _tensor(0, WIDTH, dtype=torch.bfloat16, seed=6)
+    for turn in range(4):
+        x = _tensor(rank, BATCH, LENGTH, WIDTH, dtype=torch.bfloat16, seed=turn)
+        _compare(function(x, w), compiled(x, w), 4e-2)
+    (said,) = fusing.fusions()
+    return said.fused, said.because

@@ -1,0 +1,48 @@
+"""torch.compile: whole collectives that a graph can do without."""
+
+from __future__ import annotations
+
+import joining_checks
+import pytest
+import torch
+from harness import World
+
+
+@pytest.mark.parametrize("name", list(joining_checks.JOINED))
+def test_joins(pair: World, name: str) -> None:
+    dtype = torch.bfloat16 if name in ("three", "gathered_twice") else torch.float32
+    for said in pair.run(joining_checks.joins, "gloo", name=name, dtype=dtype):
+        assert [joined for joined, _ in said] == joining_checks.JOINED[name][1]
+
+
+@pytest.mark.parametrize("name", list(joining_checks.LEFT))
+def test_leaves(pair: World, name: str) -> None:
+    for said in pair.run(joining_checks.joins, "gloo", name=name, dtype=torch.float32):
+        assert all(joined == 1 for joined, _ in said)
+        whys = [why for _, because in said for why in because]
+        assert any("another collective begins between them" in why for why in whys) == (name == "another_between")
+
+
+def test_can_be_turned_off(pair: World) -> None:
+    for said in pair.run(joining_checks.joins, "gloo", name="two", dtype=torch.float32, join_sums=False):
+        assert [joined for joined, _ in said] == [1, 1]
+
+
+def test_one_rank_has_it_turned_off(pair: World) -> None:
+    """Nobody waits for a collective that the others do not begin."""
+    said = pair.run(joining_checks.joins_on_some, "gloo", timeout=30)
+    assert said == [[2], [1, 1]]
+
+
+def test_four_ranks(world: World) -> None:
+    for said in world.run(joining_checks.joins, "commsir", name="two", dtype=torch.float32):
+        assert [joined for joined, _ in said] == [2]
+
+
+def test_same_bits_on_all_ranks(world: World) -> None:
+    assert len(set(world.run(joining_checks.same_bits, "gloo"))) == 1
+
+
+@pytest.mark.parametrize("name", list(joining_checks.JOINED))
+def test_no_collective_of_the_group_is_left(pair: World, name: str) -> None:
+    assert pair.run(joining_checks.calls, "gloo", name=name) == [0, 0]
