@@ -7,7 +7,7 @@
 
 #include "lowering/check/Postcondition.h"
 
-#include "lowering/Problem.h"
+#include "lowering/collectives/CollectiveInfo.h"
 #include "lowering/check/ProgramBuilder.h"
 #include "lowering/check/Reference.h"
 

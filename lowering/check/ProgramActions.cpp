@@ -7,7 +7,7 @@
 
 #include "lowering/check/ProgramBuilder.h"
 
-#include "lowering/Accesses.h"
+#include "lowering/analysis/Accesses.h"
 
 #include "dialect/Packets.h"
 

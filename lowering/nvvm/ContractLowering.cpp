@@ -16,8 +16,8 @@
 
 #include "lowering/nvvm/ContractLowering.h"
 
-#include "lowering/Accesses.h"
-#include "lowering/NarrowFloats.h"
+#include "lowering/analysis/Accesses.h"
+#include "lowering/analysis/NarrowFloats.h"
 #include "lowering/nvvm/Ptx.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"

@@ -12,7 +12,7 @@
 
 #include "lowering/nvvm/KernelLowering.h"
 
-#include "lowering/Accesses.h"
+#include "lowering/analysis/Accesses.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"

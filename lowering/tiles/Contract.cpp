@@ -7,7 +7,7 @@
 
 #include "lowering/tiles/Contract.h"
 
-#include "lowering/Accesses.h"
+#include "lowering/analysis/Accesses.h"
 #include "lowering/tiles/Canonical.h"
 #include "lowering/tiles/Loops.h"
 

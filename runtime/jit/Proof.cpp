@@ -8,7 +8,7 @@
 #include "runtime/jit/Proof.h"
 
 #include "dialect/Comms.h"
-#include "lowering/target/Attributes.h"
+#include "lowering/analysis/Attributes.h"
 #include "runtime/jit/Prepare.h"
 #include "runtime/jit/StartThread.h"
 
