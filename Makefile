@@ -12,7 +12,7 @@ T :=
 .PHONY: help setup build demo test test-gpu debug asan-ubsan tsan bench bench-plots bundle wheel docs models lint format clean
 
 help: ## Say what each command does
-	@awk -F ':.*## ' '/^[a-z -]+:.*## / { printf "make %-21s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## Install what is missing (Debian packages, .venv) and say what
 	@cmake/setup.sh
@@ -35,7 +35,10 @@ test: build ## Run every test, or those of T=NAME
 
 # Builds of their own, build-debug and so on; T=NAME: other tests than the
 # preset's. LLVM and MLIR are the distribution's in all of them.
-debug asan-ubsan tsan: setup ## Build and test with assertions, or under a sanitizer
+debug: setup ## Build with assertions, and run the unit tests
+asan-ubsan: setup ## The same with AddressSanitizer and UndefinedBehaviorSanitizer
+tsan: setup ## The same with ThreadSanitizer, for ranks that are threads
+debug asan-ubsan tsan:
 	@cmake --preset $@ >/dev/null
 	@cmake --build --preset $@ -j $(JOBS)
 	@ctest --preset $@ $(if $(T),-R "$(T)")

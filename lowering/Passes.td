@@ -790,6 +790,23 @@ def ConvertCommsToNVVM : Pass<"convert-comms-to-nvvm", "::mlir::ModuleOp"> {
                            "::mlir::affine::AffineDialect"];
 }
 
+def ConvertCommsToROCDL : Pass<"convert-comms-to-rocdl", "::mlir::ModuleOp"> {
+  let summary = "Convert kernels to functions for AMD GPUs (a skeleton: nothing runs them)";
+  let description = [{
+    Makes of every kernel an `amdgpu_kernel` function that takes the address of
+    the context of `lowering/rocdl/Abi.h`, and of its windows, plain memory,
+    scalars, threads and barriers of the world the LLVM and rocdl dialects. It
+    is there to hold the seam between targets: other ops are refused by name,
+    and there is no runtime. docs/AddATarget.md says what a target adds.
+  }];
+  let options = [
+    Option<"chip", "chip", "std::string", "\"gfx942\"", "Processor, as LLVM names it">,
+  ];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::ROCDL::ROCDLDialect", "::mlir::arith::ArithDialect",
+                           "::mlir::cf::ControlFlowDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect",
+                           "::mlir::affine::AffineDialect"];
+}
+
 def UnrollRanks : Pass<"comms-unroll-ranks", "::mlir::comms::KernelOp"> {
   let summary = "Unroll loops over ranks and tiles, and clear slots behind the waits";
   let description = [{

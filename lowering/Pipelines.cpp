@@ -34,7 +34,7 @@ static void addCleanup(OpPassManager &kernels) {
 }
 
 /// Collectives become channels, in modules that hold kernels alone.
-static void addChannelFloor(OpPassManager &manager,
+static void addChannelLevel(OpPassManager &manager,
                             const TargetOptions &options, int64_t threads = 0,
                             int64_t cluster = 1) {
   manager.addPass(createCheckOps());
@@ -75,7 +75,7 @@ static void addProof(OpPassManager &kernels, const TargetOptions &options) {
 }
 
 /// Channels become memory, and memory is watched where that was asked for.
-static void addMemoryFloor(OpPassManager &kernels, const TargetOptions &options,
+static void addMemoryLevel(OpPassManager &kernels, const TargetOptions &options,
                            bool instrument = false, bool shared = false) {
   LowerChannelsOptions lower;
   lower.shared = shared;
@@ -90,10 +90,10 @@ static void addMemoryFloor(OpPassManager &kernels, const TargetOptions &options,
 
 void mlir::comms::buildCommsToCPU(OpPassManager &manager,
                                   const CommsToCPUOptions &options) {
-  addChannelFloor(manager, options);
+  addChannelLevel(manager, options);
   OpPassManager &kernels = manager.nest<KernelOp>();
   addProof(kernels, options);
-  addMemoryFloor(kernels, options, options.instrument);
+  addMemoryLevel(kernels, options, options.instrument);
   kernels.addPass(createDistributeTiles());
   kernels.addPass(createLegalizeNumerics());
   addCleanup(kernels);
@@ -102,7 +102,7 @@ void mlir::comms::buildCommsToCPU(OpPassManager &manager,
 
 void mlir::comms::buildCommsToChannels(OpPassManager &manager,
                                        const NVVMPipelineOptions &options) {
-  addChannelFloor(manager, options, options.threads, options.cluster);
+  addChannelLevel(manager, options, options.threads, options.cluster);
 }
 
 void mlir::comms::buildProof(OpPassManager &manager,
@@ -113,7 +113,7 @@ void mlir::comms::buildProof(OpPassManager &manager,
 void mlir::comms::buildChannelsToNVVM(OpPassManager &manager,
                                       const NVVMPipelineOptions &options) {
   OpPassManager &kernels = manager.nest<KernelOp>();
-  addMemoryFloor(kernels, options, /*instrument=*/false,
+  addMemoryLevel(kernels, options, /*instrument=*/false,
                  options.sharedChannels);
   kernels.addPass(createUnrollRanks());
   addCleanup(kernels);
@@ -145,6 +145,27 @@ void mlir::comms::buildCommsToNVVM(OpPassManager &manager,
   buildCommsToChannels(manager, options);
   buildProof(manager, options);
   buildChannelsToNVVM(manager, options);
+}
+
+void mlir::comms::buildCommsToROCDL(OpPassManager &manager,
+                                    const ROCDLPipelineOptions &options) {
+  addChannelLevel(manager, options, options.threads);
+  OpPassManager &kernels = manager.nest<KernelOp>();
+  addProof(kernels, options);
+  addMemoryLevel(kernels, options);
+  kernels.addPass(createUnrollRanks());
+  addCleanup(kernels);
+  DistributeTilesOptions distribute;
+  distribute.threads = options.threads;
+  distribute.target = "rocdl";
+  kernels.addPass(createDistributeTiles(distribute));
+  LegalizeNumericsOptions legalize;
+  legalize.chip = options.chip;
+  kernels.addPass(createLegalizeNumerics(legalize));
+  addCleanup(kernels);
+  ConvertCommsToROCDLOptions convert;
+  convert.chip = options.chip;
+  manager.addPass(createConvertCommsToROCDL(convert));
 }
 
 std::string TargetOptions::findMistake() const {
@@ -211,6 +232,9 @@ void mlir::comms::registerPipelines() {
                   createLegalizeNumerics);
   registerTarget("comms-to-nvvm", "Lower kernels to functions for NVIDIA GPUs",
                  buildCommsToNVVM);
+  registerTarget("comms-to-rocdl",
+                 "Lower kernels to functions for AMD GPUs (a skeleton)",
+                 buildCommsToROCDL);
   registerTarget("comms-to-cpu",
                  "Lower kernels to LLVM functions that the CPU world runs",
                  buildCommsToCPU);

@@ -118,6 +118,26 @@ struct NVVMPipelineOptions : PassPipelineOptions<NVVMPipelineOptions>,
 void buildCommsToNVVM(OpPassManager &manager,
                       const NVVMPipelineOptions &options);
 
+/// Options of the pipeline `comms-to-rocdl`.
+struct ROCDLPipelineOptions : PassPipelineOptions<ROCDLPipelineOptions>,
+                              TargetOptions {
+  ROCDLPipelineOptions()
+      : TargetOptions("Blocks of each rank; 0: the kernel's own `blocks`",
+                      "Elements of a flat tile; 0: 16 bytes a thread") {}
+
+  Option<int64_t> threads{
+      *this, "threads", llvm::cl::init(64),
+      llvm::cl::desc("Threads of a workgroup: a power of two from 32 to 1024")};
+  Option<std::string> chip{*this, "chip", llvm::cl::init("gfx942"),
+                           llvm::cl::desc("Processor, as LLVM names it")};
+};
+
+/// Appends the passes that make, of kernels, functions of the LLVM and rocdl
+/// dialects for AMD GPUs. A skeleton: nothing runs them. `manager` runs on
+/// modules.
+void buildCommsToROCDL(OpPassManager &manager,
+                       const ROCDLPipelineOptions &options);
+
 /// Whether the environment asks that kernels that are not proven be refused:
 /// COMMSIR_REQUIRE_PROOF is set, and not to 0.
 bool requiresProof();

@@ -19,6 +19,7 @@
 #include "mlir/Dialect/Index/IR/IndexDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/LLVMIR/ROCDLDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -27,16 +28,39 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/Debug.h"
+
+#include <cstdlib>
 
 using namespace mlir;
 
+/// COMMSIR_DEBUG=comms-expand-collectives,…: what LLVM_DEBUG prints of these
+/// passes, in builds with assertions. (The distribution's LLVM has no
+/// -debug-only.)
+static void enableDebugOutput() {
+#ifndef NDEBUG
+  const char *names = std::getenv("COMMSIR_DEBUG");
+  if (!names)
+    return;
+  SmallVector<StringRef> split;
+  StringRef(names).split(split, ',', -1, /*KeepEmpty=*/false);
+  SmallVector<std::string> held(split.begin(), split.end());
+  SmallVector<const char *> types;
+  for (const std::string &name : held)
+    types.push_back(name.c_str());
+  llvm::DebugFlag = true;
+  llvm::setCurrentDebugTypes(types.data(), types.size());
+#endif
+}
+
 void mlir::comms::registerAllDialects(DialectRegistry &registry) {
-  registry
-      .insert<CommsDialect, affine::AffineDialect, arith::ArithDialect,
-              cf::ControlFlowDialect, func::FuncDialect, gpu::GPUDialect,
-              index::IndexDialect, LLVM::LLVMDialect, math::MathDialect,
-              memref::MemRefDialect, NVVM::NVVMDialect, scf::SCFDialect,
-              tensor::TensorDialect, ub::UBDialect, vector::VectorDialect>();
+  enableDebugOutput();
+  registry.insert<CommsDialect, affine::AffineDialect, arith::ArithDialect,
+                  cf::ControlFlowDialect, func::FuncDialect, gpu::GPUDialect,
+                  index::IndexDialect, LLVM::LLVMDialect, math::MathDialect,
+                  memref::MemRefDialect, NVVM::NVVMDialect, ROCDL::ROCDLDialect,
+                  scf::SCFDialect, tensor::TensorDialect, ub::UBDialect,
+                  vector::VectorDialect>();
 }
 
 void mlir::comms::registerPasses() {

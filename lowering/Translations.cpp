@@ -15,6 +15,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/PassManager.h"
+#include "mlir/Target/LLVMIR/Dialect/ROCDL/ROCDLToLLVMIRTranslation.h"
 #include "mlir/Tools/mlir-translate/Translation.h"
 
 #include "llvm/Support/CommandLine.h"
@@ -157,6 +158,30 @@ void mlir::comms::registerTranslations() {
         return printNVPTXModule(op, gpu, ranks, deviceLibrary, output);
       },
       registerGPU);
+  static TranslateFromMLIRRegistration toROCDL(
+      "comms-to-amdgcn",
+      "Kernels, by the pipeline comms-to-rocdl (a skeleton), as LLVM IR",
+      [](Operation *op, raw_ostream &output) -> LogicalResult {
+        endErrorsAtTheirPlace(op);
+        auto module = dyn_cast<ModuleOp>(op);
+        if (!module)
+          return op->emitError("--comms-to-amdgcn takes a module");
+        ROCDLPipelineOptions options;
+        options.ranks = ranks;
+        if (failed(lower(module, options, buildCommsToROCDL)))
+          return failure();
+        llvm::LLVMContext context;
+        std::unique_ptr<llvm::Module> made = translateToLLVMIR(module, context);
+        if (!made)
+          return failure();
+        made->print(output, nullptr);
+        return success();
+      },
+      [](DialectRegistry &registry) {
+        registerAllDialects(registry);
+        registerLLVMIRTranslationInterfaces(registry);
+        registerROCDLDialectTranslation(registry);
+      });
   static TranslateFromMLIRRegistration toLLVMIR(
       "comms-to-llvmir", "Kernels, by the pipeline comms-to-cpu, as LLVM IR",
       [](Operation *op, raw_ostream &output) -> LogicalResult {

@@ -34,6 +34,9 @@
 #include "mlir/Dialect/Index/IR/IndexDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/Support/Debug.h"
+
+#define DEBUG_TYPE "comms-eliminate-barriers"
 
 namespace mlir::comms {
 #define GEN_PASS_DEF_ELIMINATEBARRIERS
@@ -208,6 +211,8 @@ private:
       if (barrier && last && last.getExtent() == barrier.getExtent() &&
           isSameTeam(last.getTeam(), barrier.getTeam())) {
         last.setOrder(joinOrders(last.getOrder(), barrier.getOrder()));
+        LLVM_DEBUG(llvm::dbgs() << "redundant: " << barrier << " at "
+                                << barrier.getLoc() << "\n");
         barrier.erase();
         ++numRemoved;
         continue;

@@ -22,6 +22,9 @@
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/Debug.h"
+
+#define DEBUG_TYPE "comms-lower-channels"
 
 namespace mlir::comms {
 #define GEN_PASS_DEF_LOWERCHANNELS
@@ -110,6 +113,12 @@ static FailureOr<Value> addWindow(KernelOp kernel, ChannelOp channel,
       memory.elementType);
   std::string name =
       ("channel" + Twine(int64_t(channel.getId())) + "." + protocol.name).str();
+  LLVM_DEBUG(
+      llvm::dbgs() << name << ": " << memory.buffers << " buffers x "
+                   << memory.rows << " rows x " << memory.slots << " slots x "
+                   << memory.units << " " << memory.elementType << ", "
+                   << (memory.atSender ? "at the sender" : "at the receiver")
+                   << "\n");
   bool isPoison = memory.kind == SlotKind::Poison;
   NamedAttrList attributes;
   attributes.set("comms.hidden", builder.getUnitAttr());

@@ -7,7 +7,7 @@
 
 #include "lowering/check/Postcondition.h"
 
-#include "lowering/collectives/CollectiveInfo.h"
+#include "lowering/analysis/Blocks.h"
 #include "lowering/check/ProgramBuilder.h"
 #include "lowering/check/Reference.h"
 
@@ -147,7 +147,7 @@ bool Follower::run(llvm::ArrayRef<int32_t> inputs,
   if (failed(built))
     return false;
   program = std::move(*built);
-  program->tellsBlocksApart = tellsBlocksApart(kernel);
+  program->isBlockDependent = isBlockDependent(kernel);
   if (!program->extents.empty())
     return false;
   Machine machine(*program, shape);

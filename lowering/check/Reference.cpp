@@ -9,6 +9,7 @@
 
 #include "lowering/check/ProgramBuilder.h"
 
+#include "dialect/Collectives.h"
 #include "dialect/Rows.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -125,15 +126,14 @@ SmallVector<Tile> Reference::evaluate(Region &region,
 }
 
 /// How many parts each of the inputs and of the outputs holds.
-static std::pair<int64_t, int64_t> countParts(RowFlow flow, int64_t ranks) {
-  bool cuts = flow == RowFlow::Cut || flow == RowFlow::Exchange;
-  bool joins = flow == RowFlow::Join || flow == RowFlow::Exchange;
-  return {cuts ? ranks : 1, joins ? ranks : 1};
+static std::pair<int64_t, int64_t> countParts(const CollectiveKind &kind,
+                                              int64_t ranks) {
+  return {kind.cutsInput() ? ranks : 1, kind.joinsOutput() ? ranks : 1};
 }
 
 Reference::Plan Reference::plan(CollectiveOpInterface op) {
   Plan made;
-  auto [inParts, outParts] = countParts(getRowFlow(op), ranks);
+  auto [inParts, outParts] = countParts(*getCollectiveKind(op), ranks);
   Block *produce = op.getProduce().empty() ? nullptr : &op.getProduce().front();
   Block *consume = op.getConsume().empty() ? nullptr : &op.getConsume().front();
   auto add = [&](SmallVector<Array> &into, Value value, int64_t parts,
@@ -184,7 +184,7 @@ SmallVector<Tile> Reference::produce(CollectiveOpInterface op, const Plan &plan,
 
 void Reference::carryOut(CollectiveOpInterface op) {
   Plan made = plan(op);
-  auto [inParts, outParts] = countParts(getRowFlow(op), ranks);
+  auto [inParts, outParts] = countParts(*getCollectiveKind(op), ranks);
   bool fromRoot = isa<BroadcastOp, ScatterOp>(op.getOperation());
   bool toRoot = isa<ReduceOp, GatherOp>(op.getOperation());
   int64_t root = op.getRootRank().value_or(0);

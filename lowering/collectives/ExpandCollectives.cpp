@@ -31,7 +31,10 @@
 #include "mlir/IR/Remarks.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Debug.h"
 #include "llvm/Support/FormatVariadic.h"
+
+#define DEBUG_TYPE "comms-expand-collectives"
 
 namespace mlir::comms {
 #define GEN_PASS_DEF_EXPANDCOLLECTIVES
@@ -160,6 +163,9 @@ static FailureOr<Choice> choose(CollectiveInfo &problem, StringRef algorithm,
         problem.overhead =
             std::max(problem.overhead, protocol->overhead(wire.elementType));
       double cost = algorithm->cost(problem);
+      LLVM_DEBUG(llvm::dbgs()
+                 << op->getName() << ": " << algorithm->name << " over "
+                 << protocol->name << " costs " << cost << " us\n");
       if (!best.algorithm || cost < best.cost)
         best = {algorithm, protocol, cost};
     }

@@ -9,10 +9,10 @@
 #define COMMSIR_RUNTIME_GROUP_CPUGROUP_H
 
 #include "runtime/cpu/Peers.h"
-#include "runtime/support/GroupError.h"
 #include "runtime/group/Group.h"
 #include "runtime/group/Segment.h"
 #include "runtime/group/Shared.h"
+#include "runtime/support/GroupError.h"
 
 #include <chrono>
 #include <map>

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/support/GroupError.h"
 #include "runtime/group/Group.h"
+#include "runtime/support/GroupError.h"
 #include "runtime/support/OwnFolder.h"
 
 #include "llvm/ADT/StringExtras.h"

@@ -31,10 +31,10 @@
 #ifndef COMMSIR_RUNTIME_GROUP_POINTTOPOINT_H
 #define COMMSIR_RUNTIME_GROUP_POINTTOPOINT_H
 
-#include "runtime/support/GroupError.h"
 #include "runtime/group/Group.h"
 #include "runtime/group/Segment.h"
 #include "runtime/group/Shared.h"
+#include "runtime/support/GroupError.h"
 
 #include <chrono>
 #include <condition_variable>

@@ -7,8 +7,8 @@
 
 #include "runtime/group/Turn.h"
 
-#include "runtime/support/GroupError.h"
 #include "runtime/group/Group.h"
+#include "runtime/support/GroupError.h"
 
 using namespace commsir::group;
 using Kind = GroupError::Kind;

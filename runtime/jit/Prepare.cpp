@@ -7,8 +7,8 @@
 
 #include "runtime/jit/Prepare.h"
 
-#include "lowering/cpu/Abi.h"
 #include "lowering/analysis/Blocks.h"
+#include "lowering/cpu/Abi.h"
 
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/Pass.h"

@@ -9,7 +9,6 @@
 
 #include "runtime/support/ExitCode.h"
 
-
 #include "llvm/Support/raw_ostream.h"
 
 int commsir::driver::flushOutput(llvm::StringRef tool, int code) {

@@ -8,8 +8,8 @@
 #include "runtime/driver/cuda/RankTask.h"
 
 #include "runtime/cuda/Seconds.h"
-#include "runtime/support/GroupError.h"
 #include "runtime/jit/Archive.h"
+#include "runtime/support/GroupError.h"
 
 using namespace commsir;
 using namespace commsir::driver;

@@ -47,8 +47,7 @@ llvm::Error ChannelPool::reserve(size_t bytes) {
                       "the group's limit is {2}. Raise the limit "
                       "(channelBytes, COMMSIR_CHANNEL_BYTES), or take fewer "
                       "kernels or another algorithm or protocol",
-                      renderSize(int64_t(bytes)),
-                      renderSize(int64_t(total)),
+                      renderSize(int64_t(bytes)), renderSize(int64_t(total)),
                       renderSize(int64_t(limit)))
             .str());
   auto window = communicator.allocate(wanted);
