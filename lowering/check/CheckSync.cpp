@@ -133,6 +133,7 @@ struct CheckSync : mlir::comms::impl::CheckSyncBase<CheckSync> {
   Followed followFewer(const Program &program, const WorldShape &full);
   Followed followExtent(const Program &program, WorldShape &shape);
   bool tryModels(const Program &program, const WorldShape &shape, Doubt &open);
+  bool followsAll(const WorldShape &shape) const;
   bool checkValues(WorldShape shape, llvm::ArrayRef<Expression> computes);
   void conclude(const Program &program, const WorldShape &shape);
   void runOnOperation() override;
@@ -376,15 +377,19 @@ bool CheckSync::tryModels(const Program &program, const WorldShape &shape,
   return follow(program, tried).refused;
 }
 
+/// Whether all ranks of the kernel were followed, with all that they touch.
+bool CheckSync::followsAll(const WorldShape &shape) const {
+  return verdict.ranks == shape.ranks && verdict.followedRanks == shape.ranks &&
+         verdict.launches > 0;
+}
+
 /// Whether outputs hold what the kernel says of them, unless that is left open.
 bool CheckSync::checkValues(WorldShape shape,
                             llvm::ArrayRef<Expression> computes) {
   KernelOp kernel = getOperation();
   if (computes.empty())
     return true;
-  bool isWhole = verdict.ranks == shape.ranks &&
-                 verdict.followedRanks == shape.ranks && verdict.launches > 0;
-  if (!isWhole) {
+  if (!followsAll(shape)) {
     verdict.leaveOpen(kernel, "what the kernel computes is followed on all of "
                               "its ranks or not at all: give it fewer");
     return true;
@@ -419,7 +424,7 @@ void CheckSync::conclude(const Program &program, const WorldShape &shape) {
   if (failed(computes) || !checkValues(shape, *computes))
     return signalPassFailure();
   verdict.assumptions = findAssumptions(program, shape);
-  if (tell)
+  if (tell && followsAll(shape))
     verdict.computed = tellComputed(kernel, shape);
   if (verdict.assumesZeros)
     verdict.assumptions.emplace_back("sums_begin_at_zero");

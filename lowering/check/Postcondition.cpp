@@ -148,7 +148,11 @@ bool Follower::run(llvm::ArrayRef<int32_t> inputs,
     return false;
   program = std::move(*built);
   program->isBlockDependent = isBlockDependent(kernel);
-  if (!program->extents.empty())
+  // Registers of all threads: half a gigabyte.
+  constexpr size_t mostRegisters = size_t(1) << 24;
+  if (!program->extents.empty() ||
+      program->initialValues.size() >
+          mostRegisters / static_cast<size_t>(shape.ranks * shape.blocks))
     return false;
   Machine machine(*program, shape);
   machine.followValues(
@@ -440,11 +444,11 @@ mlir::comms::check::checkComputes(KernelOp kernel, const WorldShape &shape,
 
 std::vector<std::string>
 mlir::comms::check::tellComputed(KernelOp kernel, const WorldShape &shape) {
-  Follower follower(kernel, shape);
+  WorldShape first = shape;
+  first.launches = 1;
+  Follower follower(kernel, first);
   std::vector<std::string> told;
-  bool finished = follower.run({}, [&](int32_t launch) {
-    if (launch > 1)
-      return;
+  bool finished = follower.run({}, [&](int32_t) {
     for (auto [argument, plan] :
          llvm::enumerate(follower.getProgram().arguments)) {
       auto number = static_cast<int32_t>(argument);

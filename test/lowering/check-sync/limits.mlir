@@ -43,7 +43,7 @@ comms.kernel @channels_wrong() attributes {ranks = 64 : i64} {
 // -----
 
 // Signals are counted, so that no rank can be left out: a smaller world.
-// expected-remark @below {{comms-check-sync followed the kernel with 8 ranks instead of 64, which take more than 20000 events (option max-events; comms-run: --check-events)}}
+// expected-remark @below {{comms-check-sync followed the kernel with 16 ranks instead of 64, which take more than 20000 events (option max-events; comms-run: --check-events)}}
 comms.kernel @signals(%s: !comms.signal<1>) attributes {ranks = 64 : i64} {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
