@@ -99,6 +99,11 @@ static void recordAccesses(Operation *op) {
 
 namespace {
 struct Instrument : mlir::comms::impl::InstrumentBase<Instrument> {
+  void getDependentDialects(DialectRegistry &registry) const override {
+    InstrumentBase::getDependentDialects(registry);
+    registry.insert<scf::SCFDialect>();
+  }
+
   void runOnOperation() override {
     SmallVector<Operation *> ops;
     getOperation().walk([&](Operation *op) { ops.push_back(op); });

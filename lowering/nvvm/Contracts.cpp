@@ -130,8 +130,9 @@ Value KernelLowering::findMap(Value memory, int64_t tileRows,
   {
     OpBuilder::InsertionGuard guard(rewriter);
     rewriter.setInsertionPoint(function);
-    auto type = LLVM::LLVMArrayType::get(
-        rewriter.getI8Type(), target.blocks * target.cluster * kMapBytes);
+    auto type = LLVM::LLVMArrayType::get(rewriter.getI8Type(),
+                                         ranks * target.blocks *
+                                             target.cluster * kMapBytes);
     LLVM::GlobalOp::create(rewriter, function.getLoc(), type,
                            /*isConstant=*/false, LLVM::Linkage::Internal, name,
                            LLVM::ZeroAttr::get(rewriter.getContext()),
@@ -140,10 +141,16 @@ Value KernelLowering::findMap(Value memory, int64_t tileRows,
   ImplicitLocOpBuilder at(b);
   at.setInsertionPointAfterValue(memory);
   auto type = cast<MemRefType>(memory.getType());
-  Value cta = NVVM::BlockIdXOp::create(at, at.getI32Type());
+  // Each CTA has its own, of each rank that this GPU may run.
+  Value cta = arith::ExtUIOp::create(
+      at, at.getI64Type(), NVVM::BlockIdXOp::create(at, at.getI32Type()));
+  auto number = [&](int64_t value) {
+    return arith::ConstantOp::create(at, at.getI64IntegerAttr(value));
+  };
+  Value before = arith::MulIOp::create(at, toI64(me.rank, at),
+                                       number(target.blocks * target.cluster));
   Value bytes = arith::MulIOp::create(
-      at, arith::ExtUIOp::create(at, at.getI64Type(), cta),
-      arith::ConstantOp::create(at, at.getI64IntegerAttr(kMapBytes)));
+      at, arith::AddIOp::create(at, before, cta), number(kMapBytes));
   Value base = LLVM::AddressOfOp::create(at, global, name);
   known =
       LLVM::GEPOp::create(at, global, at.getI8Type(), base, ValueRange{bytes});

@@ -147,6 +147,14 @@ def tile_store(tile: Tile, memory: Memory, offset: Index = 0, valid: Index | Non
 
 
 @op
+def contract(lhs: Memory | Tile, rhs: Memory | Tile, acc: Memory | Tile, accumulate: bool = False) -> None:
+    """Stores the product of two matrices in a part of an array, as `acc = lhs @ rhs` does, or adds it there.
+
+    All are parts of arrays: `contract(x[0:64], w, y[0:64, :])`. Sums are of f32.
+    """
+
+
+@op
 def row_reduce(op: str, tile: Tile) -> Tile:
     """Combines the elements of a tile: "sum", "prod", "min", "max", "avg", "and", "or" or "xor"."""
 

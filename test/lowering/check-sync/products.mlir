@@ -74,7 +74,7 @@ comms.kernel @signaled(%a: memref<16x8xbf16>, %b: memref<8x16xbf16>, %w: !comms.
   %part = comms.peer %w at %peer of %world : !comms.window<2x16x16xf32> -> memref<2x16x16xf32>
   comms.contract %a[%c0, %c0], %b[%c0, %c0] to %part[%row, %c0] tile [16, 16] depth %c8
     : memref<16x8xbf16>, memref<8x16xbf16>, memref<2x16x16xf32>
-  comms.signal %s[%c0] inc at %peer of %world : !comms.signal<1>
+  comms.signal inc %s[%c0] at %peer of %world : !comms.signal<1>
   %until = arith.index_cast %epoch : index to i64
   %t = comms.wait_signal %s[%c0] ge %until : !comms.signal<1>
   %mine = comms.local %w : !comms.window<2x16x16xf32> -> memref<2x16x16xf32>
@@ -99,7 +99,7 @@ comms.kernel @early(%a: memref<16x8xbf16>, %b: memref<8x16xbf16>, %w: !comms.win
   %peer = arith.subi %c1, %me : index
   %epoch = comms.epoch
   %part = comms.peer %w at %peer of %world : !comms.window<2x16x16xf32> -> memref<2x16x16xf32>
-  comms.signal %s[%c0] inc at %peer of %world : !comms.signal<1>
+  comms.signal inc %s[%c0] at %peer of %world : !comms.signal<1>
   // expected-note @below {{}}
   comms.contract %a[%c0, %c0], %b[%c0, %c0] to %part[%c0, %c0] tile [16, 16] depth %c8
     : memref<16x8xbf16>, memref<8x16xbf16>, memref<2x16x16xf32>
@@ -107,6 +107,7 @@ comms.kernel @early(%a: memref<16x8xbf16>, %b: memref<8x16xbf16>, %w: !comms.win
   %t = comms.wait_signal %s[%c0] ge %until : !comms.signal<1>
   %mine = comms.local %w : !comms.window<2x16x16xf32> -> memref<2x16x16xf32>
   // expected-error @below {{'comms.tile_load' op reads [0, 16) of 'w'}}
+  // expected-note @below {{order them}}
   %v = comms.tile_load %mine[%c0] : memref<2x16x16xf32> -> tensor<16xf32>
   comms.tile_store %v, %y[%c0] : tensor<16xf32>, memref<16xf32>
   comms.return

@@ -15,8 +15,10 @@
 // WARPS-NOT: sm_90a
 // GROUPS: .target sm_90a
 // CHECK-LABEL: .entry product(
-// CHECK: cp.async.cg.shared.global
-// CHECK: cp.async.commit_group
+// WARPS: cp.async.cg.shared.global
+// WARPS: cp.async.commit_group
+// GROUPS: tensormap.replace.tile.global_address
+// GROUPS: cp.async.bulk.tensor.2d.shared::cluster.global
 // WARPS: ldmatrix.sync.aligned.m8n8.x4
 // WARPS: mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32
 // GROUPS-NOT: ldmatrix

@@ -147,9 +147,7 @@ class World:
 class Comparison:
     """A kernel in the emulator and on the CPU."""
 
-    def __init__(
-        self, path: str, ranks: int, options: str, seed: int, weak: bool, whole: bool = False
-    ) -> None:
+    def __init__(self, path: str, ranks: int, options: str, seed: int, weak: bool, whole: bool = False) -> None:
         self.path, self.ranks, self.options, self.seed, self.whole = path, ranks, options, seed, whole
         self.kernel = describe(path, f"ranks={ranks} {options}")
         self.lots = np.random.default_rng(seed)

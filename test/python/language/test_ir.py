@@ -33,6 +33,15 @@ CASES = {
         "t = x.load(i, 16, valid=n)\n    y.store(t, 8, valid=4)",
         ["arith.index_cast %n : i64 to index", "comms.tile_load %x_local[%i] valid %", "-> tensor<16xf32>", "comms.tile_store %t, %y[%c8] valid %c4"],
     ),
+    "product": (
+        "p = x[0:4, 0:8] @ y[0:8, 0:16]\n    p += x[4:8, 0:8] @ y[0:8, 0:16]\n    contract(x[0:8, 0:4], p, y[:, i:min(i + 16, 64)], accumulate=True)",
+        [
+            "comms.scratch : memref<4x16xf32>",
+            "comms.contract %x_local[%c0, %c0], %y[%c0, %c0] to %p[%c0, %c0] tile [4, 16] depth %c8",
+            "comms.contract %x_local[%c4, %c0], %y[%c0, %c0] to %p[%c0, %c0] tile [4, 16] depth %c8 {accumulate}",
+            "comms.check_bounds", "comms.contract %x_local[%c0, %c0], %p[%c0, %c0] to %y[%c0, %i] tile [8, 16] depth %c4 columns %", "{accumulate}",
+        ],
+    ),
     "row": ("y[3] = x[i]", ["arith.muli %i, %c64", "comms.tile_load", "comms.tile_store %", "%y[%c192]"]),
     "part-of-row": ("y[1, 0:16] = x[2, i:i + 16]", ["arith.addi %c128, %i", "-> tensor<16xf32>", "%y[%c64]"]),
     "tile-number": ("y[i * 2:(i + 1) * 2] = 1.0", ["dense<1.0> : tensor<128xf32>", "comms.tile_store"]),

@@ -99,8 +99,14 @@ def reads(node: ast.AST | None) -> set[str]:
 
 
 def calls(node: ast.AST) -> bool:
-    """Whether a function is called, which may do more than give a value."""
-    return any(isinstance(n, ast.Call) for n in ast.walk(node))
+    """Whether a function is called, which may do more than give a value; those of where slices end do not."""
+    return any(isinstance(n, ast.Call) and not is_extremum(n) for n in ast.walk(node))
+
+
+def is_extremum(call: ast.Call) -> bool:
+    """Whether it is `min(a, b)` or one of its like."""
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    return name in ("min", "max", "minimum", "maximum") and len(call.args) == 2 and not call.keywords
 
 
 def adds_product(node: ast.AST) -> bool:

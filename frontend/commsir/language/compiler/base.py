@@ -10,7 +10,7 @@ from .. import diagnostics
 from ..source import Place
 from .emitter import Emitter
 from .scope import Frame
-from .values import Memory, Product, Scalar, Tile, Value, View
+from .values import Memory, Product, Scalar, Tile, Value
 
 
 class Translation:
@@ -56,11 +56,11 @@ class Translation:
         """The tile or scalar that a part of an array holds; anything else as it is."""
         raise NotImplementedError
 
-    def product(self, a: Value, b: Value) -> Value:
+    def product(self, a: Value, b: Value) -> Product:
         """`a @ b`."""
         raise NotImplementedError
 
-    def store_product(self, place: View, product: Product, accumulate: bool = False) -> None:
+    def store_product(self, place: Value, product: Product, accumulate: bool = False) -> None:
         """`place = a @ b`, or `place += a @ b`."""
         raise NotImplementedError
 

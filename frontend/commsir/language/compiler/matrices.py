@@ -39,7 +39,7 @@ class Matrices(Subscripts):
         turned = dataclasses.replace(part, transposed=not part.transposed)
         return View(part.base, Const(0), Const(None), matrix=turned)
 
-    def product(self, a: Value, b: Value) -> Value:
+    def product(self, a: Value, b: Value) -> Product:
         if self.in_region:
             self.fail("the function of a collective has no '@'", "multiply before or behind the collective")
         lhs, rhs = self.matrix(a, "the left side of '@'"), self.matrix(b, "the right side of '@'")
@@ -65,7 +65,7 @@ class Matrices(Subscripts):
 
     # Where products are stored.
 
-    def store_product(self, place: View, product: Product, accumulate: bool = False) -> None:
+    def store_product(self, place: Value, product: Product, accumulate: bool = False) -> None:
         """`place = a @ b`, or `place += a @ b`."""
         if self.in_region:
             self.fail("the function of a collective cannot store", "return the tile, and name the array in outs=(…)")

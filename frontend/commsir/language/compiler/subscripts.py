@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from . import analysis
 from .emitter import Line, may_be_repeated
 from .for_loops import ForLoops
 from .values import (
@@ -147,10 +148,9 @@ class Subscripts(ForLoops):
     def _most_of(self, key: ast.Slice) -> int | None:
         """n of `i:min(i + n, end)`: how much the slice has at most."""
         upper = key.upper
-        if not isinstance(upper, ast.Call) or len(upper.args) != 2 or upper.keywords:
+        if not isinstance(upper, ast.Call) or not analysis.is_extremum(upper):
             return None
-        name = upper.func.attr if isinstance(upper.func, ast.Attribute) else getattr(upper.func, "id", "")
-        if name not in ("min", "minimum"):
+        if "max" in (upper.func.attr if isinstance(upper.func, ast.Attribute) else ast.unparse(upper.func)):
             return None
         distances = (self._distance(ast.Slice(key.lower, end)) for end in upper.args)
         known = [d.py for d in distances if d is not None and isinstance(d.py, int) and d.py > 0]

@@ -115,6 +115,11 @@ def _store(c: Compiler, memory: Memory, tile: Value, offset: Value = Const(0), v
     _tile_store(c, tile, memory, offset, valid)
 
 
+@lowers(f.contract)
+def _contract(c: Compiler, lhs: Value, rhs: Value, acc: Value, accumulate: Value) -> None:
+    c.store_product(acc, c.product(lhs, rhs), c.known(accumulate, "accumulate", bool))
+
+
 @lowers(f.check_bounds)
 def _check_bounds(c: Compiler, what: Value, offset: Value, count: Value, limit: Value) -> None:
     text = c.known(what, "the description", str)
