@@ -44,7 +44,7 @@ from commsir.torch.joining import Joined
 from commsir.torch.matmul import graph as matmuls
 from commsir.torch.matmul import model, overlapped
 from commsir.torch.matmul import ops as matmul_ops
-from commsir.torch.regions import Argument, Region, Unsupported, is_arithmetic, moves_nothing, row_sizes
+from commsir.torch.regions import Argument, Region, Unsupported, is_arithmetic, moves_nothing, row_sizes, same_sizes
 from commsir.torch.reporting import Fusion, Report, clear_fusions, fusions, report
 
 __all__ = [
@@ -231,6 +231,32 @@ def _split_reductions(graph: Graph, everything: Iterable[Collective]) -> None:
         if whole.meta["val"].dim():  # It keeps dimensions.
             whole.args = (*whole.args, True)
         node.replace_all_uses_with(whole)
+        graph.erase_node(node)
+
+
+def _comes_from(node: Any, collectives: set[Node]) -> bool:
+    """Whether it is a collective's result, past views, and one that is read once."""
+    while isinstance(node, Node) and moves_nothing(node) and len(node.users) == 1:
+        node = node.args[0]
+    return node in collectives
+
+
+def _split_products(graph: Graph, everything: Iterable[Collective]) -> None:
+    """A matmul that is added to a collective's result is added by itself again, which a region holds: Inductor has put
+    the two together."""
+    begun = {one.node for one in everything if one.whole}
+    for node in graph.find_nodes(op="call_function", target=torch.ops.aten.addmm.default) if begun else ():
+        bias, *operands = node.args
+        if node.kwargs or not same_sizes(bias.meta["val"].shape, node.meta["val"].shape):
+            continue
+        if not _comes_from(bias, begun):
+            continue
+        with graph.inserting_before(node):
+            product = graph.call_function(torch.ops.aten.mm.default, tuple(operands))
+            set_value(product)
+            total = graph.call_function(torch.ops.aten.add.Tensor, (bias, product))
+        total.meta = {**node.meta}
+        node.replace_all_uses_with(total)
         graph.erase_node(node)
 
 
@@ -544,6 +570,7 @@ def fuse_collectives(graph: Graph, join_sums: bool = True) -> int:
     """Fuses what it can; returns the number of kernels. `join_sums`: sums of collectives become one collective."""
     _sweep(graph)
     name = reporting.graph_name(graph)
+    _split_products(graph, collectives_of(graph))
     whole = layouts.sink(graph)
     joined, why_not = joining.join(graph, join_sums)
     why_not |= whole

@@ -27,6 +27,7 @@ from commsir.torch.regions import Unsupported, moves_nothing, same_sizes
 __all__ = ["Joined", "join"]
 
 _ADD = torch.ops.aten.add.Tensor
+_RESHAPE = torch.ops.aten.reshape.default
 _WAIT = torch.ops._c10d_functional.wait_tensor.default
 
 
@@ -148,10 +149,9 @@ def _begun_by(leaf: Node) -> Node | None:
     return node if waited and len(node.users) == 1 else None
 
 
-def _group_of(collective: Collective, leaf: Node) -> Any:
-    """What has to be the same of those that are put together."""
-    shape = tuple(map(str, _value(collective.node).shape)), tuple(map(str, _value(leaf).shape))
-    return collective.op, collective.group, collective.node.args[1:], _value(collective.node).dtype, shape
+def _group_of(collective: Collective) -> Any:
+    """What has to be the same of those that are put together; their shapes are the same where they are added."""
+    return collective.op, collective.group, collective.node.args[1:], _dtype(collective.node)
 
 
 def _without(graph: Graph, leaf: Node) -> None:
@@ -171,15 +171,17 @@ def _without(graph: Graph, leaf: Node) -> None:
 
 
 def _total(graph: Graph, last: Node, parts: list[Node]) -> Node:
-    """The sum of this rank's parts, right before the collective `last`; all have the same shape."""
+    """The sum of this rank's parts, right before the collective `last`, in the shape of its input."""
+    shape = _value(parts[-1]).shape
 
-    def add(a: Node, b: Node) -> Node:
-        made = graph.call_function(_ADD, (a, b))
-        set_value(made)
-        return made
+    def made(target: Any, *given: Any) -> Node:
+        node = graph.call_function(target, given)
+        set_value(node)
+        return node
 
     with graph.inserting_before(last):
-        return reduce(add, parts)
+        rows = [one if same_sizes(_value(one).shape, shape) else made(_RESHAPE, one, list(shape)) for one in parts]
+        return reduce(lambda a, b: made(_ADD, a, b), rows)
 
 
 def _join_sums(graph: Graph, begun: _Begun, why: dict[Node, str]) -> dict[Node, Joined]:
@@ -196,7 +198,7 @@ def _join_tree(graph: Graph, root: Node, begun: _Begun, why: dict[Node, str]) ->
     for leaf in _leaves(root):
         one = begun.known.get(_begun_by(leaf))  # type: ignore[arg-type]
         if one is not None and one.reduce_op == "sum" and same_sizes(_value(leaf).shape, _value(root).shape):
-            groups.setdefault(_group_of(one, leaf), {})[one.node] = leaf
+            groups.setdefault(_group_of(one), {})[one.node] = leaf
     made: dict[Node, Joined] = {}
     for leaves in (some for some in groups.values() if len(some) > 1 and _takes(begun.known[next(iter(some))])):
         for node in leaves:

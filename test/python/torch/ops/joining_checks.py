@@ -48,6 +48,11 @@ def rows_of_heads(x: Any, y: Any, w: Any) -> Any:
     return torch.nn.functional.rms_norm(h, (WIDTH // 4,))
 
 
+def experts(x: Any, y: Any, w: Any) -> Any:
+    """Routed experts work on rows, and shared ones on sequences."""
+    return (_sum(x @ w).view(2, -1, WIDTH) + _sum((y @ w).view(2, -1, WIDTH))).relu()
+
+
 def smaller(x: Any, y: Any, w: Any) -> Any:
     """What is left of a sum without its collective has other shapes: one number, and a row."""
     return ((_sum(x) + w[0, 0]) + w[:1]) + (w[1] + _sum(y))
@@ -69,6 +74,7 @@ JOINED: dict[str, tuple[Callable[..., Any], list[int]]] = {
     "alone": (alone, [2]),
     "scattered": (scattered, [2]),
     "rows_of_heads": (rows_of_heads, [2]),
+    "experts": (experts, [2]),
     "smaller": (smaller, [2]),
     "gathered_twice": (gathered_twice, [2]),
     "reduced_twice": (reduced_twice, [2]),

@@ -25,7 +25,8 @@ def _near(got: torch.Tensor, want: torch.Tensor, k: int) -> None:
     """`want` in float64; a partial sum is rounded on each rank."""
     assert got.shape == want.shape
     eps = torch.finfo(got.dtype).eps
-    bound = 4 * eps * dist.get_world_size() * max(float(want.abs().max()), k**0.5)
+    most = float(want.abs().max()) if want.numel() else 0.0
+    bound = 4 * eps * dist.get_world_size() * max(most, k**0.5)
     worst = float((got.double() - want).abs().max()) if want.numel() else 0.0
     assert worst <= bound, f"{worst} off, {bound} allowed"
 
@@ -69,6 +70,9 @@ def mistakes(rank: int, size: int) -> list[str]:
         lambda: matmuls.matmul_all_reduce(x, w.double()),
         lambda: matmuls.matmul_reduce_scatter(x[: size + 1], w),
         lambda: matmuls.matmul_all_reduce(x, w.clone().requires_grad_()),
+        lambda: matmuls.matmul_all_reduce(x.to(torch.float8_e4m3fn), w.to(torch.float8_e4m3fn)),
+        lambda: matmuls.all_gather_matmul(x, [w], [x[0]]),
+        lambda: matmuls.all_gather_matmul(x, [w], [None, None]),
     ]
     said = []
     for call in calls:

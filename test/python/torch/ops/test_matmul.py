@@ -21,7 +21,7 @@ _INTO: dict[str, list[tuple[str, tuple[str, ...]]]] = {
 }
 
 
-@pytest.mark.parametrize("shape", [(8, 32), (4, 3, 16), (5, 24)])
+@pytest.mark.parametrize("shape", [(8, 32), (4, 3, 16), (5, 24), (4, 0), (0, 16)])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_products(world: World, dtype: torch.dtype, shape: tuple[int, ...]) -> None:
     world.run(matmul_checks.products, "gloo", dtype=dtype, shape=shape, columns=24)
@@ -29,12 +29,15 @@ def test_products(world: World, dtype: torch.dtype, shape: tuple[int, ...]) -> N
 
 def test_mistakes(pair: World) -> None:
     for said in pair.run(matmul_checks.mistakes, "gloo"):
-        transposed, flat, types, rows, gradient = said
+        transposed, flat, types, rows, gradient, scales, bias, biases = said
         assert "(6, 8) by (4, 8)" in transposed and "the first of the second" in transposed
         assert "(8,) by (8, 4)" in flat and "two dimensions or more" in flat
         assert "torch.float32" in types and "torch.float64" in types
         assert "3 rows cannot be shared out to 2 ranks" in rows
         assert "matmul_all_reduce has no derivative" in gradient
+        assert "float8_e4m3fn has scales" in scales and "torch._scaled_mm" in scales
+        assert "a bias of (8,) for a weight of (8, 4)" in bias
+        assert "1 weights have 2 biases" in biases
 
 
 @pytest.mark.parametrize("name", list(matmul_checks.TAKEN))
