@@ -44,6 +44,7 @@ from commsir.torch.joining import Joined
 from commsir.torch.matmul import graph as matmuls
 from commsir.torch.matmul import model, overlapped
 from commsir.torch.matmul import ops as matmul_ops
+from commsir.torch.measuring import Call, measure
 from commsir.torch.regions import Argument, Region, Unsupported, is_arithmetic, moves_nothing, row_sizes, same_sizes
 from commsir.torch.reporting import Fusion, Report, clear_fusions, fusions, report
 
@@ -56,6 +57,7 @@ __all__ = [
     "disable",
     "enable",
     "fusions",
+    "measure",
     "report",
 ]
 
@@ -377,8 +379,8 @@ def _replace(
     before: _Before,
     everything: list[Any],
     stands: Joined | None,
-) -> tuple[Any, ...]:
-    """Returns what the kernel's call is, without tensors and the place."""
+) -> Call | None:
+    """Returns the kernel's call, to be measured."""
     results = _results(region, inside)
     kinds = [element_type(node.meta["val"].dtype) for node in results]
     consume = region.text(list(zip(results, kinds, strict=True)))
@@ -405,7 +407,7 @@ def _replace(
         node.replace_all_uses_with(part, delete_user_cb=lambda user: user not in members)
     for node in reversed(inside):
         graph.erase_node(node)
-    return collective.op, *call
+    return Call.of(fused.args)
 
 
 def _replace_alike(graph: Graph, collective: Collective, everything: list[Any], others: tuple[Node, ...]) -> None:

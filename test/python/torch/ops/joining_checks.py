@@ -164,3 +164,16 @@ def calls(rank: int, size: int, name: str) -> int:
 def joins_on_some(rank: int, size: int) -> list[int]:
     """Rank 0 puts sums together, the others do not."""
     return [joined for joined, _ in joins(rank, size, "two", torch.float32, join_sums=rank == 0)]
+
+
+def measures(rank: int, size: int) -> tuple[list[float | None], str]:
+    """What the kernels gain, where all ranks have them: not one whose arithmetic each rank has by itself."""
+
+    def function(x: Any, y: Any, w: Any) -> Any:
+        return two(x, y, w), _sum(x) * (rank + 2.0)
+
+    compiled = _compiled(function, leaves=True)
+    given = [_tensor(rank, 8, WIDTH, dtype=torch.float32, seed=seed) for seed in (1, 2)]
+    compiled(*given, _tensor(0, WIDTH, WIDTH, dtype=torch.float32, seed=3))
+    said = fusing.measure(calls=2)
+    return [one.measured for one in said], str(said)
