@@ -27,6 +27,8 @@ _C10D: Any = torch.distributed.distributed_c10d
 _WAIT = torch.ops._c10d_functional.wait_tensor.default
 _FUNCTIONAL = "_c10d_functional"
 _VIEWS = (_ATEN.reshape.default, _ATEN.view.default, _ATEN._unsafe_view.default)
+#: Matmuls of batches, of groups and with scales.
+_OTHER_PRODUCTS = ("bmm", "baddbmm", "_scaled_mm", "_grouped_mm", "_scaled_grouped_mm")
 _PRODUCTS = (_ATEN.mm.default, _ATEN.addmm.default)
 
 
@@ -133,7 +135,7 @@ def _gather(graph: Graph, collective: Collective, everything: list[Collective], 
     columns = sum(int(_value(made.weight).shape[1]) for made in products)
     choice = model.choose("all_gather", ranks, _rows(shard), columns, k, _value(shard).dtype, _value(shard).device)
     if not choice.blocks:
-        return Fused((), str(choice)) if choice.plain else None
+        return Fused((), str(choice)) if choice.plain or choice.why_not else None
     keeps = len(readers) > len(products)
     weights, biases = [made.weight for made in products], [made.bias for made in products]
     shown = ("all_gather_matmul", [tuple(_value(one).shape) for one in weights], keeps)
@@ -181,7 +183,7 @@ def _reduce(graph: Graph, collective: Collective, everything: list[Collective], 
     n, k = int(value.shape[1]), int(_value(made.rows).shape[1])
     choice = model.choose(collective.op, ranks, int(value.shape[0]), n, k, value.dtype, value.device)
     if not choice.plain:
-        return None
+        return Fused((), choice.why_not) if choice.why_not else None
     if not choice.blocks or choice.plain - choice.overlapped < _arithmetic(collective):
         return Fused((), f"{choice}, beside {_arithmetic(collective):.0f} µs that a kernel with arithmetic may save")
     shown = ("matmul", tuple(_value(made.weight).shape))
@@ -218,12 +220,24 @@ def _part(graph: Graph, fused: Node, number: int) -> Node:
     return part
 
 
+def _other_product(collective: Collective) -> Node | None:
+    """A matmul of another kind beside a collective; None: there is none."""
+    source = collective.node.args[0]
+    if collective.op != "all_gather":
+        beside = [one for one in [_source(source)] if one is not None]
+    else:
+        beside = [one for wait in collective.node.users for one in _readers(wait)]
+    return next((one for one in beside if getattr(one.target, "_opname", "") in _OTHER_PRODUCTS), None)
+
+
 def fuse(
     graph: Graph, collective: Collective, everything: list[Collective], before: Any, stands: Joined | None = None
 ) -> Fused | None:
     """Puts an op in the place of a collective and the matmuls beside it; None: there are none, or it is not faster."""
     if not collective.may_be_fused() or stands:
         return None
+    if other := _other_product(collective):
+        return Fused((), f"{other.target} beside it is not overlapped: aten.mm and aten.addmm are")
     if collective.op == "all_gather":
         return _gather(graph, collective, everything, before)
     return _reduce(graph, collective, everything, before)

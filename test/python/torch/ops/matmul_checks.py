@@ -144,6 +144,17 @@ def largest(x: Any, w: Any, v: Any) -> Any:
     return funcol.all_reduce(x @ w, "max", dist.group.WORLD)
 
 
+def batches(x: Any, w: Any, v: Any) -> Any:
+    """A matmul for each expert."""
+    return funcol.all_reduce(torch.bmm(x.view(4, -1, WIDTH), w.expand(4, WIDTH, OWN)), "sum", dist.group.WORLD)
+
+
+def gathered_batches(x: Any, w: Any, v: Any) -> Any:
+    """The same with rows of all ranks."""
+    rows = funcol.all_gather_tensor(x.view(4, -1, WIDTH), 0, dist.group.WORLD)
+    return torch.bmm(rows, w.expand(rows.shape[0], WIDTH, OWN))
+
+
 _TAKEN = (
     column_parallel,
     three_readers,
@@ -153,7 +164,7 @@ _TAKEN = (
     all_rows,
     a_layer,
 )
-_LEFT = (product_is_read_twice, rows_by_themselves, largest)
+_LEFT = (product_is_read_twice, rows_by_themselves, largest, batches, gathered_batches)
 TAKEN = {one.__name__: one for one in _TAKEN}
 LEFT = {one.__name__: one for one in _LEFT}
 
@@ -189,6 +200,12 @@ def compiles(rank: int, size: int, name: str) -> list[tuple[str, tuple[str, ...]
         for _ in range(5):
             _compare(function(*given), compiled(*given), 2e-5)
     return [(one.collective, one.fused) for one in fusing.fusions()]
+
+
+def says(rank: int, size: int, name: str) -> str:
+    """Why a matmul beside a collective is left."""
+    _compiled(LEFT[name], leaves=True)(*_given(rank, torch.float32))
+    return " ".join(why for one in fusing.fusions() for why in one.because)
 
 
 def trains(rank: int, size: int) -> list[tuple[str, tuple[str, ...]]]:

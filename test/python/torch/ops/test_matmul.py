@@ -53,6 +53,21 @@ def test_leaves(pair: World, name: str) -> None:
         assert len(said) == 1 and _MM not in said[0][1]
 
 
+@pytest.mark.parametrize("name", ["batches", "gathered_batches"])
+def test_says_which_matmuls_are_left(pair: World, name: str) -> None:
+    assert all("aten.bmm.default beside it" in said for said in pair.run(matmul_checks.says, "gloo", name=name))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "n", "said"),
+    [(torch.float32, 16, "torch.float32 are not"), (torch.bfloat16, 12, "[16, 12]"), (torch.bfloat16, 16, "9.0")],
+)
+def test_model_says_why_not(monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype, n: int, said: str) -> None:
+    monkeypatch.setattr(model, "_processors", lambda device: 0)
+    choice = model.choose("all_reduce", 2, 64, n, 16, dtype, torch.device("cuda", 0))
+    assert not choice.blocks and said in str(choice)
+
+
 def test_trains(pair: World) -> None:
     for said in pair.run(matmul_checks.trains, "gloo"):
         # Backward, the gradient of what was scattered is gathered for two matmuls, one of which has it as its weight.
