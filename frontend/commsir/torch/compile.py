@@ -574,7 +574,7 @@ def fuse_collectives(graph: Graph, join_sums: bool = True) -> int:
     name = reporting.graph_name(graph)
     _split_products(graph, collectives_of(graph))
     whole = layouts.sink(graph)
-    joined, why_not = joining.join(graph, join_sums)
+    joined, why_not = joining.join(graph, matmuls.why_apart, join_sums)
     why_not |= whole
     gone = {node for stands in joined.values() for node in stands.others}
     everything = [one for one in collectives_of(graph) if one.node not in gone]

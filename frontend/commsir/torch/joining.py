@@ -12,7 +12,7 @@ begins in between, they stay.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 from itertools import groupby
@@ -25,6 +25,9 @@ from commsir.torch.collectives import Collective, collectives_of, is_communicati
 from commsir.torch.regions import Unsupported, moves_nothing, same_sizes
 
 __all__ = ["Joined", "join"]
+
+#: Of sums that could be one: why they are faster as they are; empty: they are not.
+WhyApart = Callable[[list[Collective]], str]
 
 _ADD = torch.ops.aten.add.Tensor
 _RESHAPE = torch.ops.aten.reshape.default
@@ -184,16 +187,18 @@ def _total(graph: Graph, last: Node, parts: list[Node]) -> Node:
         return reduce(lambda a, b: made(_ADD, a, b), rows)
 
 
-def _join_sums(graph: Graph, begun: _Begun, why: dict[Node, str]) -> dict[Node, Joined]:
+def _join_sums(graph: Graph, begun: _Begun, why: dict[Node, str], why_apart: WhyApart) -> dict[Node, Joined]:
     made: dict[Node, Joined] = {}
     for root in list(graph.nodes):
         # Nodes of trees that are done are gone.
         if not root._erased and _is_sum(root) and not any(_is_sum(user) and _is_sum(root, user) for user in root.users):
-            made.update(_join_tree(graph, root, begun, why))
+            made.update(_join_tree(graph, root, begun, why, why_apart))
     return made
 
 
-def _join_tree(graph: Graph, root: Node, begun: _Begun, why: dict[Node, str]) -> dict[Node, Joined]:
+def _join_tree(
+    graph: Graph, root: Node, begun: _Begun, why: dict[Node, str], why_apart: WhyApart
+) -> dict[Node, Joined]:
     groups: dict[Any, dict[Node, Node]] = {}
     for leaf in _leaves(root):
         one = begun.known.get(_begun_by(leaf))  # type: ignore[arg-type]
@@ -204,7 +209,10 @@ def _join_tree(graph: Graph, root: Node, begun: _Begun, why: dict[Node, str]) ->
         for node in leaves:
             why[node] = "it is added to others of its kind, but another collective begins between them"
         for run in begun.runs(leaves):
-            made[run[-1]] = _join_run(graph, run, leaves)
+            if reason := why_apart([begun.known[node] for node in run]):
+                why.update(dict.fromkeys(run, reason))
+            else:
+                made[run[-1]] = _join_run(graph, run, leaves)
     for node in made:
         why.pop(node, None)
     return made
@@ -226,12 +234,13 @@ def _join_run(graph: Graph, run: list[Node], leaves: dict[Node, Node]) -> Joined
     return Joined(parts)
 
 
-def join(graph: Graph, sums: bool = True) -> tuple[dict[Node, Joined], dict[Node, str]]:
+def join(graph: Graph, why_apart: WhyApart, sums: bool = True) -> tuple[dict[Node, Joined], dict[Node, str]]:
     """Takes out the collectives that others can stand for. Returns those others, with what each stands for, and why
-    some that are added up stay. `sums`: sums of sums, too, whose addends are added up before they are sent."""
+    some that are added up stay. `sums`: sums of sums, too, whose addends are added up before they are sent;
+    `why_apart` says why some are faster as they are, or nothing."""
     why: dict[Node, str] = {}
     begun = _Begun.of(graph)
     if len(begun.known) < 2:
         return {}, why
-    made = _join_sums(graph, begun, why) if sums else {}
+    made = _join_sums(graph, begun, why, why_apart) if sums else {}
     return {**_join_same(begun), **made}, why

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import torch
 
-__all__ = ["Choice", "choose", "region_gain", "saved_traffic"]
+__all__ = ["Choice", "choose", "collective_time", "region_gain", "saved_traffic"]
 
 #: Of the vendor's matmul: rows and columns of its tiles, and µs for each element of k. Then what a tile takes for
 #: itself, and a launch.
@@ -170,6 +170,12 @@ def choose(op: str, ranks: int, rows: int, n: int, k: int, dtype: torch.dtype, d
 
 def _nothing(why_not: str) -> Choice:
     return Choice(0, 0.0, float("inf"), why_not)
+
+
+def collective_time(op: str, ranks: int, size: int) -> float:
+    """µs of a sum by itself; `size`: bytes of its input."""
+    steps = 2 if op == "all_reduce" else 1
+    return _MEETING + steps * (ranks - 1) * size / ranks / _COLLECTIVE / 1e3
 
 
 def saved_traffic(size: int) -> float:

@@ -68,6 +68,12 @@ def test_model_says_why_not(monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype,
     assert not choice.blocks and said in str(choice)
 
 
+def test_sums_stay_where_they_overlap(pair: World) -> None:
+    for said in pair.run(matmul_checks.sums_overlap, "gloo"):
+        assert [(joined, fused) for joined, fused, _ in said] == [(1, (_MM,))] * 2
+        assert all("overlap with their matmuls" in why for _, _, why in said)
+
+
 def test_trains(pair: World) -> None:
     for said in pair.run(matmul_checks.trains, "gloo"):
         # Backward, the gradient of what was scattered is gathered for two matmuls, one of which has it as its weight.
