@@ -44,7 +44,8 @@ from commsir.torch.joining import Joined
 from commsir.torch.matmul import graph as matmuls
 from commsir.torch.matmul import model, overlapped
 from commsir.torch.matmul import ops as matmul_ops
-from commsir.torch.regions import Argument, Region, Unsupported, is_arithmetic, moves_nothing, row_sizes
+from commsir.torch.measuring import Call, measure
+from commsir.torch.regions import Argument, Region, Unsupported, is_arithmetic, moves_nothing, row_sizes, same_sizes
 from commsir.torch.reporting import Fusion, Report, clear_fusions, fusions, report
 
 __all__ = [
@@ -56,6 +57,7 @@ __all__ = [
     "disable",
     "enable",
     "fusions",
+    "measure",
     "report",
 ]
 
@@ -234,6 +236,32 @@ def _split_reductions(graph: Graph, everything: Iterable[Collective]) -> None:
         graph.erase_node(node)
 
 
+def _comes_from(node: Any, collectives: set[Node]) -> bool:
+    """Whether it is a collective's result, past views, and one that is read once."""
+    while isinstance(node, Node) and moves_nothing(node) and len(node.users) == 1:
+        node = node.args[0]
+    return node in collectives
+
+
+def _split_products(graph: Graph, everything: Iterable[Collective]) -> None:
+    """A matmul that is added to a collective's result is added by itself again, which a region holds: Inductor has put
+    the two together."""
+    begun = {one.node for one in everything if one.whole}
+    for node in graph.find_nodes(op="call_function", target=torch.ops.aten.addmm.default) if begun else ():
+        bias, *operands = node.args
+        if node.kwargs or not same_sizes(bias.meta["val"].shape, node.meta["val"].shape):
+            continue
+        if not _comes_from(bias, begun):
+            continue
+        with graph.inserting_before(node):
+            product = graph.call_function(torch.ops.aten.mm.default, tuple(operands))
+            set_value(product)
+            total = graph.call_function(torch.ops.aten.add.Tensor, (bias, product))
+        total.meta = {**node.meta}
+        node.replace_all_uses_with(total)
+        graph.erase_node(node)
+
+
 _aten: Any = torch.ops.aten
 #: What reduces a whole tensor, and the form of it that reduces some dimensions.
 _WHOLE_REDUCTIONS: dict[Any, Any] = {
@@ -351,8 +379,8 @@ def _replace(
     before: _Before,
     everything: list[Any],
     stands: Joined | None,
-) -> tuple[Any, ...]:
-    """Returns what the kernel's call is, without tensors and the place."""
+) -> Call | None:
+    """Returns the kernel's call, to be measured."""
     results = _results(region, inside)
     kinds = [element_type(node.meta["val"].dtype) for node in results]
     consume = region.text(list(zip(results, kinds, strict=True)))
@@ -379,7 +407,7 @@ def _replace(
         node.replace_all_uses_with(part, delete_user_cb=lambda user: user not in members)
     for node in reversed(inside):
         graph.erase_node(node)
-    return collective.op, *call
+    return Call.of(fused.args)
 
 
 def _replace_alike(graph: Graph, collective: Collective, everything: list[Any], others: tuple[Node, ...]) -> None:
@@ -544,8 +572,9 @@ def fuse_collectives(graph: Graph, join_sums: bool = True) -> int:
     """Fuses what it can; returns the number of kernels. `join_sums`: sums of collectives become one collective."""
     _sweep(graph)
     name = reporting.graph_name(graph)
+    _split_products(graph, collectives_of(graph))
     whole = layouts.sink(graph)
-    joined, why_not = joining.join(graph, join_sums)
+    joined, why_not = joining.join(graph, matmuls.why_apart, join_sums)
     why_not |= whole
     gone = {node for stands in joined.values() for node in stands.others}
     everything = [one for one in collectives_of(graph) if one.node not in gone]

@@ -12,7 +12,7 @@ begins in between, they stay.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
 from itertools import groupby
@@ -26,7 +26,11 @@ from commsir.torch.regions import Unsupported, moves_nothing, same_sizes
 
 __all__ = ["Joined", "join"]
 
+#: Of sums that could be one: why they are faster as they are; empty: they are not.
+WhyApart = Callable[[list[Collective]], str]
+
 _ADD = torch.ops.aten.add.Tensor
+_RESHAPE = torch.ops.aten.reshape.default
 _WAIT = torch.ops._c10d_functional.wait_tensor.default
 
 
@@ -148,10 +152,9 @@ def _begun_by(leaf: Node) -> Node | None:
     return node if waited and len(node.users) == 1 else None
 
 
-def _group_of(collective: Collective, leaf: Node) -> Any:
-    """What has to be the same of those that are put together."""
-    shape = tuple(map(str, _value(collective.node).shape)), tuple(map(str, _value(leaf).shape))
-    return collective.op, collective.group, collective.node.args[1:], _value(collective.node).dtype, shape
+def _group_of(collective: Collective) -> Any:
+    """What has to be the same of those that are put together; their shapes are the same where they are added."""
+    return collective.op, collective.group, collective.node.args[1:], _dtype(collective.node)
 
 
 def _without(graph: Graph, leaf: Node) -> None:
@@ -171,38 +174,45 @@ def _without(graph: Graph, leaf: Node) -> None:
 
 
 def _total(graph: Graph, last: Node, parts: list[Node]) -> Node:
-    """The sum of this rank's parts, right before the collective `last`; all have the same shape."""
+    """The sum of this rank's parts, right before the collective `last`, in the shape of its input."""
+    shape = _value(parts[-1]).shape
 
-    def add(a: Node, b: Node) -> Node:
-        made = graph.call_function(_ADD, (a, b))
-        set_value(made)
-        return made
+    def made(target: Any, *given: Any) -> Node:
+        node = graph.call_function(target, given)
+        set_value(node)
+        return node
 
     with graph.inserting_before(last):
-        return reduce(add, parts)
+        rows = [one if same_sizes(_value(one).shape, shape) else made(_RESHAPE, one, list(shape)) for one in parts]
+        return reduce(lambda a, b: made(_ADD, a, b), rows)
 
 
-def _join_sums(graph: Graph, begun: _Begun, why: dict[Node, str]) -> dict[Node, Joined]:
+def _join_sums(graph: Graph, begun: _Begun, why: dict[Node, str], why_apart: WhyApart) -> dict[Node, Joined]:
     made: dict[Node, Joined] = {}
     for root in list(graph.nodes):
         # Nodes of trees that are done are gone.
         if not root._erased and _is_sum(root) and not any(_is_sum(user) and _is_sum(root, user) for user in root.users):
-            made.update(_join_tree(graph, root, begun, why))
+            made.update(_join_tree(graph, root, begun, why, why_apart))
     return made
 
 
-def _join_tree(graph: Graph, root: Node, begun: _Begun, why: dict[Node, str]) -> dict[Node, Joined]:
+def _join_tree(
+    graph: Graph, root: Node, begun: _Begun, why: dict[Node, str], why_apart: WhyApart
+) -> dict[Node, Joined]:
     groups: dict[Any, dict[Node, Node]] = {}
     for leaf in _leaves(root):
         one = begun.known.get(_begun_by(leaf))  # type: ignore[arg-type]
         if one is not None and one.reduce_op == "sum" and same_sizes(_value(leaf).shape, _value(root).shape):
-            groups.setdefault(_group_of(one, leaf), {})[one.node] = leaf
+            groups.setdefault(_group_of(one), {})[one.node] = leaf
     made: dict[Node, Joined] = {}
     for leaves in (some for some in groups.values() if len(some) > 1 and _takes(begun.known[next(iter(some))])):
         for node in leaves:
             why[node] = "it is added to others of its kind, but another collective begins between them"
         for run in begun.runs(leaves):
-            made[run[-1]] = _join_run(graph, run, leaves)
+            if reason := why_apart([begun.known[node] for node in run]):
+                why.update(dict.fromkeys(run, reason))
+            else:
+                made[run[-1]] = _join_run(graph, run, leaves)
     for node in made:
         why.pop(node, None)
     return made
@@ -224,12 +234,13 @@ def _join_run(graph: Graph, run: list[Node], leaves: dict[Node, Node]) -> Joined
     return Joined(parts)
 
 
-def join(graph: Graph, sums: bool = True) -> tuple[dict[Node, Joined], dict[Node, str]]:
+def join(graph: Graph, why_apart: WhyApart, sums: bool = True) -> tuple[dict[Node, Joined], dict[Node, str]]:
     """Takes out the collectives that others can stand for. Returns those others, with what each stands for, and why
-    some that are added up stay. `sums`: sums of sums, too, whose addends are added up before they are sent."""
+    some that are added up stay. `sums`: sums of sums, too, whose addends are added up before they are sent;
+    `why_apart` says why some are faster as they are, or nothing."""
     why: dict[Node, str] = {}
     begun = _Begun.of(graph)
     if len(begun.known) < 2:
         return {}, why
-    made = _join_sums(graph, begun, why) if sums else {}
+    made = _join_sums(graph, begun, why, why_apart) if sums else {}
     return {**_join_same(begun), **made}, why

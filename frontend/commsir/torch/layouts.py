@@ -17,7 +17,7 @@ import torch
 from torch.fx import Graph, Node
 
 from commsir.torch.collectives import set_value
-from commsir.torch.regions import is_elementwise, is_row_statistic, same_sizes
+from commsir.torch.regions import is_elementwise, is_row_statistic, moves_nothing, same_sizes
 
 __all__ = ["sink"]
 
@@ -147,12 +147,21 @@ def _sink(graph: Graph, gathered: _Gathered) -> bool:
     return True
 
 
+def _first_reader(node: Node) -> Node | None:
+    """What reads it first, past views; None: the program returns it."""
+    for user in node.users:
+        found = _first_reader(user) if moves_nothing(user) else user
+        if found is not None and found.op != "output":
+            return found
+    return None
+
+
 def _why_left(gathered: _Gathered) -> str:
     """What is said where nothing is the same before the concatenation."""
-    if all(user.op == "output" for user in gathered.node.users):
+    reader = _first_reader(gathered.node)
+    if reader is None:
         return "nothing follows: the program returns what is gathered"
-    user = next(user for user in gathered.node.users if user.op != "output")
-    return f"{user.target} needs what all ranks have sent, along dimension {gathered.dim}"
+    return f"{reader.target} needs what all ranks have sent, along dimension {gathered.dim}"
 
 
 def sink(graph: Graph) -> dict[Node, str]:

@@ -573,9 +573,17 @@ def _each_of(op: str, parts: list[torch.Tensor], reduce_op: str, group_name: str
     return made
 
 
-def _as_rows(made: torch.Tensor, input: torch.Tensor) -> torch.Tensor:  # noqa: A002
-    """A collective's result in rows as long as the input's, which may be others than the parts have."""
-    return made if made.dim() < 2 or made.shape[-1] == input.shape[-1] else made.reshape(-1, input.shape[-1])
+def _sum_of(op: str, arrived: list[torch.Tensor], input: torch.Tensor, group_name: str) -> torch.Tensor:  # noqa: A002
+    """The sum of several collectives' results, in the shape that the result of `input` has."""
+    if len(arrived) == 1:
+        return arrived[0]
+    shape = list(input.shape)
+    if op == "reduce_scatter":
+        shape[0] //= _size(group_name.encode())
+    total = arrived[0].reshape(shape)
+    for part in arrived[1:]:
+        total = total + part.reshape(shape)
+    return total
 
 
 def _apart(
@@ -635,12 +643,8 @@ def _apart(
         # Results of collectives that are the same here, and need not be the same elsewhere.
         return [one.reshape([-1, *input.shape[1:]] if input.dim() > 1 else [1, -1]) for one in arrived]
     alone = op if op == "all_gather" else "all_reduce"
-    total = arrived[0]
-    for part in arrived[1:]:
-        total = total + part
-    made = _OPS.commsir.fused_collective(
-        alone, _as_rows(total, input), args, reduce_op, consume, out_types, out_columns, False, _ALONE
-    )
+    total = _sum_of(op, arrived, input, group_name)
+    made = _OPS.commsir.fused_collective(alone, total, args, reduce_op, consume, out_types, out_columns, False, _ALONE)
     return cast("list[torch.Tensor]", made)
 
 

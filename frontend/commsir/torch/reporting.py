@@ -14,7 +14,18 @@ from typing import Any, overload
 import torch
 from torch.fx import Graph, Node
 
-__all__ = ["Fusion", "Report", "clear_fusions", "drop", "fusions", "graph_name", "note", "report", "source_of"]
+__all__ = [
+    "Fusion",
+    "Report",
+    "clear_fusions",
+    "drop",
+    "fusions",
+    "graph_name",
+    "note",
+    "report",
+    "set_measured",
+    "source_of",
+]
 
 
 @dataclass(frozen=True)
@@ -42,7 +53,7 @@ class Fusion:
     predicted: float | None = None
     #: The same as `measure` found it. None: not measured.
     measured: float | None = None
-    #: What to run to measure it: arguments of `fused_collective` without tensors. None: nothing to measure.
+    #: What to run to measure it (measuring.Call). None: nothing to measure.
     call: Any = field(default=None, repr=False, compare=False)
 
     @property

@@ -18,15 +18,17 @@ from commsir.torch.collectives import Collective, set_value, site_of
 from commsir.torch.joining import Joined
 from commsir.torch.matmul import model as model
 from commsir.torch.matmul import ops as _ops  # noqa: F401  (defines the ops)
-from commsir.torch.matmul.model import saved_traffic
+from commsir.torch.matmul.model import collective_time, saved_traffic
 
-__all__ = ["Fused", "fuse"]
+__all__ = ["Fused", "fuse", "why_apart"]
 
 _ATEN: Any = torch.ops.aten
 _C10D: Any = torch.distributed.distributed_c10d
 _WAIT = torch.ops._c10d_functional.wait_tensor.default
 _FUNCTIONAL = "_c10d_functional"
 _VIEWS = (_ATEN.reshape.default, _ATEN.view.default, _ATEN._unsafe_view.default)
+#: Matmuls of batches, of groups and with scales.
+_OTHER_PRODUCTS = ("bmm", "baddbmm", "_scaled_mm", "_grouped_mm", "_scaled_grouped_mm")
 _PRODUCTS = (_ATEN.mm.default, _ATEN.addmm.default)
 
 
@@ -133,7 +135,7 @@ def _gather(graph: Graph, collective: Collective, everything: list[Collective], 
     columns = sum(int(_value(made.weight).shape[1]) for made in products)
     choice = model.choose("all_gather", ranks, _rows(shard), columns, k, _value(shard).dtype, _value(shard).device)
     if not choice.blocks:
-        return Fused((), str(choice)) if choice.plain else None
+        return Fused((), str(choice)) if choice.plain or choice.why_not else None
     keeps = len(readers) > len(products)
     weights, biases = [made.weight for made in products], [made.bias for made in products]
     shown = ("all_gather_matmul", [tuple(_value(one).shape) for one in weights], keeps)
@@ -166,22 +168,66 @@ def _is_of(made: _Product, wait: Node) -> bool:
     return node is wait and made.rows not in others and wait not in others
 
 
+@dataclass(frozen=True)
+class _Summed:
+    """A matmul whose rows a collective sums up, and what the model says of the two."""
+
+    product: _Product
+    source: Node
+    choice: model.Choice
+
+    @classmethod
+    def of(cls, collective: Collective) -> _Summed | None:
+        node = collective.node
+        if collective.reduce_op != "sum" or not isinstance(node.args[0], Node):
+            return None
+        if any(user.target is not _WAIT for user in node.users):
+            return None
+        source = _source(node.args[0])
+        made = _Product.of(source)
+        if source is None or made is None or made.bias is not None:
+            return None
+        if not _is_static(made.rows, made.weight, node.args[0]):
+            return None
+        value = _value(made.node)
+        n, k = int(value.shape[1]), int(_value(made.rows).shape[1])
+        ranks = _ranks(collective)
+        return cls(
+            made,
+            source,
+            model.choose(collective.op, ranks, int(value.shape[0]), n, k, value.dtype, value.device),
+        )
+
+
+def _ranks(collective: Collective) -> int:
+    if collective.op == "reduce_scatter":
+        return int(collective.node.args[2])  # type: ignore[arg-type]
+    return int(_C10D._resolve_process_group(collective.group).size())
+
+
+def why_apart(collectives: list[Collective]) -> str:
+    """Why several sums that could be one are faster as they are, each overlapped with its matmul; empty: they are not,
+    by the model."""
+    summed = [_Summed.of(one) for one in collectives]
+    choices = [one.choice for one in summed if one is not None and one.choice.blocks]
+    if len(choices) < len(summed):
+        return ""
+    value = _value(collectives[0].node.args[0])
+    saved = collective_time(collectives[0].op, _ranks(collectives[0]), value.numel() * value.dtype.itemsize)
+    apart = sum(one.overlapped for one in choices)
+    together = sum(one.plain for one in choices) - saved * (len(choices) - 1)
+    if apart >= together:
+        return ""
+    return f"{apart:.0f} µs predicted for sums that overlap with their matmuls, {together:.0f} µs for one sum of them"
+
+
 def _reduce(graph: Graph, collective: Collective, everything: list[Collective], before: Any) -> Fused | None:
-    node = collective.node
-    if collective.reduce_op != "sum" or not isinstance(node.args[0], Node):
+    node, summed = collective.node, _Summed.of(collective)
+    if summed is None:
         return None
-    if any(user.target is not _WAIT for user in node.users):
-        return None
-    source = _source(node.args[0])
-    made = _Product.of(source)
-    if source is None or made is None or made.bias is not None or not _is_static(made.rows, made.weight, node.args[0]):
-        return None
-    value = _value(made.node)
-    ranks = int(node.args[2]) if collective.op == "reduce_scatter" else _group_size(collective)  # type: ignore[arg-type]
-    n, k = int(value.shape[1]), int(_value(made.rows).shape[1])
-    choice = model.choose(collective.op, ranks, int(value.shape[0]), n, k, value.dtype, value.device)
+    made, source, choice = summed.product, summed.source, summed.choice
     if not choice.plain:
-        return None
+        return Fused((), choice.why_not) if choice.why_not else None
     if not choice.blocks or choice.plain - choice.overlapped < _arithmetic(collective):
         return Fused((), f"{choice}, beside {_arithmetic(collective):.0f} µs that a kernel with arithmetic may save")
     shown = ("matmul", tuple(_value(made.weight).shape))
@@ -199,10 +245,6 @@ def _reduce(graph: Graph, collective: Collective, everything: list[Collective], 
     return Fused((str(source.target).removesuffix(".default"),), str(choice), choice.plain - choice.overlapped)
 
 
-def _group_size(collective: Collective) -> int:
-    return int(_C10D._resolve_process_group(collective.group).size())
-
-
 def _arithmetic(collective: Collective) -> float:
     """What a kernel of an all_reduce and the arithmetic after it would save, in µs: it reads and writes rows once less.
 
@@ -218,12 +260,24 @@ def _part(graph: Graph, fused: Node, number: int) -> Node:
     return part
 
 
+def _other_product(collective: Collective) -> Node | None:
+    """A matmul of another kind beside a collective; None: there is none."""
+    source = collective.node.args[0]
+    if collective.op != "all_gather":
+        beside = [one for one in [_source(source)] if one is not None]
+    else:
+        beside = [one for wait in collective.node.users for one in _readers(wait)]
+    return next((one for one in beside if getattr(one.target, "_opname", "") in _OTHER_PRODUCTS), None)
+
+
 def fuse(
     graph: Graph, collective: Collective, everything: list[Collective], before: Any, stands: Joined | None = None
 ) -> Fused | None:
     """Puts an op in the place of a collective and the matmuls beside it; None: there are none, or it is not faster."""
     if not collective.may_be_fused() or stands:
         return None
+    if other := _other_product(collective):
+        return Fused((), f"{other.target} beside it is not overlapped: aten.mm and aten.addmm are")
     if collective.op == "all_gather":
         return _gather(graph, collective, everything, before)
     return _reduce(graph, collective, everything, before)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import torch
 
-__all__ = ["Choice", "choose", "region_gain", "saved_traffic"]
+__all__ = ["Choice", "choose", "collective_time", "region_gain", "saved_traffic"]
 
 #: Of the vendor's matmul: rows and columns of its tiles, and µs for each element of k. Then what a tile takes for
 #: itself, a launch, and what it costs to add up parts of k, of which there may be several where tiles are few.
@@ -48,9 +48,14 @@ class Choice:
     blocks: int
     plain: float
     overlapped: float
+    #: Why the model has nothing to say, on a GPU; empty: it has.
+    why_not: str = ""
 
     def __str__(self) -> str:
-        return f"{self.plain:.0f} µs predicted for one after the other, {self.overlapped:.0f} µs overlapped"
+        return (
+            self.why_not
+            or f"{self.plain:.0f} µs predicted for one after the other, {self.overlapped:.0f} µs overlapped"
+        )
 
 
 @functools.cache
@@ -185,14 +190,27 @@ def _best(op: str, sizes: _Sizes) -> Choice:
 def choose(op: str, ranks: int, rows: int, n: int, k: int, dtype: torch.dtype, device: torch.device) -> Choice:
     """For a [rows, k] by [k, n] matmul, behind an all_gather of `rows` from each rank or before a reduce_scatter or an
     all_reduce of the whole product."""
-    nothing = Choice(0, 0.0, float("inf"))
-    if device.type != "cuda" or dtype not in (torch.bfloat16, torch.float16) or ranks < 2 or not rows * n * k:
-        return nothing
+    if device.type != "cuda" or ranks < 2 or not rows * n * k:
+        return _nothing("")
+    if dtype not in (torch.bfloat16, torch.float16):
+        return _nothing(f"matmuls of {dtype} are not overlapped: those of bfloat16 and float16 are")
     # Copies between GPUs, and what matmuls read, are aligned.
     if n % 8 or k % 8:
-        return nothing
+        return _nothing(f"a matmul by [{k}, {n}] is not overlapped: multiples of 8 are")
     processors = _processors(torch.cuda.current_device() if device.index is None else int(device.index))
-    return _best(op, _Sizes(ranks, rows, n, k, dtype.itemsize, processors)) if processors else nothing
+    if not processors:
+        return _nothing("matmuls are overlapped on GPUs of compute capability 9.0, of which this is none")
+    return _best(op, _Sizes(ranks, rows, n, k, dtype.itemsize, processors))
+
+
+def _nothing(why_not: str) -> Choice:
+    return Choice(0, 0.0, float("inf"), why_not)
+
+
+def collective_time(op: str, ranks: int, size: int) -> float:
+    """µs of a sum by itself; `size`: bytes of its input."""
+    steps = 2 if op == "all_reduce" else 1
+    return _MEETING + steps * (ranks - 1) * size / ranks / _COLLECTIVE / 1e3
 
 
 def saved_traffic(size: int) -> float:

@@ -4,6 +4,7 @@ other."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any, cast
 
 import torch
@@ -19,6 +20,8 @@ _CUDA: Any = torch.cuda
 _OPS: Any = torch.ops
 _LIBRARY: Any = torch.library
 _check: Any = torch._check
+#: Types that are multiplied with scales alone.
+_SCALED = (torch.float8_e4m3fn, torch.float8_e5m2)
 
 _implementations = _LIBRARY.Library("commsir", "FRAGMENT")
 _implementations.define(
@@ -50,6 +53,26 @@ def _check_product(a: torch.Tensor, b: torch.Tensor) -> None:
         ),
     )
 
+    _check(
+        a.dtype not in _SCALED,
+        lambda: (
+            f"commsir: a matmul of {a.dtype} has scales, which this op does not take; call torch._scaled_mm and the "
+            "collective one by one"
+        ),
+    )
+
+
+def _check_biases(weights: list[torch.Tensor], biases: list[torch.Tensor | None]) -> None:
+    _check(
+        len(weights) == len(biases),
+        lambda: f"commsir: {len(weights)} weights have {len(biases)} biases; give one for each weight, or None",
+    )
+    for weight, bias in zip(weights, biases, strict=True):
+        _check(
+            bias is None or bias.shape == weight.shape[1:],
+            lambda: f"commsir: a bias of {tuple(bias.shape)} for a weight of {tuple(weight.shape)}; give one a column",  # type: ignore[union-attr]  # noqa: B023
+        )
+
 
 def _check_shares(a: torch.Tensor, ranks: int) -> None:
     _check(a.shape[0] % ranks == 0, lambda: f"commsir: {a.shape[0]} rows cannot be shared out to {ranks} ranks")
@@ -61,7 +84,7 @@ def _ranks(name: str) -> int:
 
 def _flat(a: torch.Tensor) -> torch.Tensor:
     """As rows, which the overlapped ways take."""
-    return a.contiguous().view(-1, a.shape[-1])
+    return a.contiguous().view(prod(a.shape[:-1]), a.shape[-1])
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -132,7 +155,8 @@ def _all_gather_matmul(
 ) -> list[torch.Tensor]:
     for weight in weights:
         _check_product(shard, weight)
-    ranks, rows, k = _ranks(group_name), shard.numel() // max(shard.shape[-1], 1), shard.shape[-1]
+    _check_biases(weights, biases)
+    ranks, rows, k = _ranks(group_name), prod(shard.shape[:-1]), shard.shape[-1]
     choice = model.choose("all_gather", ranks, rows, sum(one.shape[1] for one in weights), k, shard.dtype, shard.device)
     shape = [ranks * shard.shape[0], *shard.shape[1:-1]]
     arrived = None
@@ -152,7 +176,7 @@ def _all_gather_matmul(
         torch.mm(flat, weight) if bias is None else torch.addmm(bias, flat, weight)
         for weight, bias in zip(weights, biases, strict=True)
     ]
-    return [*(out.view(*shape, -1) for out in outs), *([arrived] if gathered else [])]
+    return [*(out.view(*shape, out.shape[-1]) for out in outs), *([arrived] if gathered else [])]
 
 
 def _fake_all_gather_matmul(
@@ -165,6 +189,7 @@ def _fake_all_gather_matmul(
 ) -> list[torch.Tensor]:
     for weight in weights:
         _check_product(shard, weight)
+    _check_biases(weights, biases)
     shape = [_ranks(group_name) * shard.shape[0], *shard.shape[1:-1]]
     widths = [*(weight.shape[1] for weight in weights), *([shard.shape[-1]] if gathered else [])]
     return [shard.new_empty([*shape, width]) for width in widths]
@@ -179,7 +204,7 @@ def _space_of_products(op: str, ranks: int, a: torch.Tensor, b: torch.Tensor) ->
 
 def _product(op: str, a: torch.Tensor, b: torch.Tensor, name: str, site: str) -> torch.Tensor:
     _check_product(a, b)
-    ranks, rows, (k, n) = _ranks(name), a.numel() // max(a.shape[-1], 1), b.shape
+    ranks, rows, (k, n) = _ranks(name), prod(a.shape[:-1]), b.shape
     shape = [*a.shape[:-1], n]
     if op == "reduce_scatter":
         _check_shares(a, ranks)

@@ -48,6 +48,11 @@ def rows_of_heads(x: Any, y: Any, w: Any) -> Any:
     return torch.nn.functional.rms_norm(h, (WIDTH // 4,))
 
 
+def experts(x: Any, y: Any, w: Any) -> Any:
+    """Routed experts work on rows, and shared ones on sequences."""
+    return (_sum(x @ w).view(2, -1, WIDTH) + _sum((y @ w).view(2, -1, WIDTH))).relu()
+
+
 def smaller(x: Any, y: Any, w: Any) -> Any:
     """What is left of a sum without its collective has other shapes: one number, and a row."""
     return ((_sum(x) + w[0, 0]) + w[:1]) + (w[1] + _sum(y))
@@ -69,6 +74,7 @@ JOINED: dict[str, tuple[Callable[..., Any], list[int]]] = {
     "alone": (alone, [2]),
     "scattered": (scattered, [2]),
     "rows_of_heads": (rows_of_heads, [2]),
+    "experts": (experts, [2]),
     "smaller": (smaller, [2]),
     "gathered_twice": (gathered_twice, [2]),
     "reduced_twice": (reduced_twice, [2]),
@@ -158,3 +164,16 @@ def calls(rank: int, size: int, name: str) -> int:
 def joins_on_some(rank: int, size: int) -> list[int]:
     """Rank 0 puts sums together, the others do not."""
     return [joined for joined, _ in joins(rank, size, "two", torch.float32, join_sums=rank == 0)]
+
+
+def measures(rank: int, size: int) -> tuple[list[float | None], str]:
+    """What the kernels gain, where all ranks have them: not one whose arithmetic each rank has by itself."""
+
+    def function(x: Any, y: Any, w: Any) -> Any:
+        return two(x, y, w), _sum(x) * (rank + 2.0)
+
+    compiled = _compiled(function, leaves=True)
+    given = [_tensor(rank, 8, WIDTH, dtype=torch.float32, seed=seed) for seed in (1, 2)]
+    compiled(*given, _tensor(0, WIDTH, WIDTH, dtype=torch.float32, seed=3))
+    said = fusing.measure(calls=2)
+    return [one.measured for one in said], str(said)

@@ -25,7 +25,8 @@ def _near(got: torch.Tensor, want: torch.Tensor, k: int) -> None:
     """`want` in float64; a partial sum is rounded on each rank."""
     assert got.shape == want.shape
     eps = torch.finfo(got.dtype).eps
-    bound = 4 * eps * dist.get_world_size() * max(float(want.abs().max()), k**0.5)
+    most = float(want.abs().max()) if want.numel() else 0.0
+    bound = 4 * eps * dist.get_world_size() * max(most, k**0.5)
     worst = float((got.double() - want).abs().max()) if want.numel() else 0.0
     assert worst <= bound, f"{worst} off, {bound} allowed"
 
@@ -69,6 +70,9 @@ def mistakes(rank: int, size: int) -> list[str]:
         lambda: matmuls.matmul_all_reduce(x, w.double()),
         lambda: matmuls.matmul_reduce_scatter(x[: size + 1], w),
         lambda: matmuls.matmul_all_reduce(x, w.clone().requires_grad_()),
+        lambda: matmuls.matmul_all_reduce(x.to(torch.float8_e4m3fn), w.to(torch.float8_e4m3fn)),
+        lambda: matmuls.all_gather_matmul(x, [w], [x[0]]),
+        lambda: matmuls.all_gather_matmul(x, [w], [None, None]),
     ]
     said = []
     for call in calls:
@@ -140,6 +144,17 @@ def largest(x: Any, w: Any, v: Any) -> Any:
     return funcol.all_reduce(x @ w, "max", dist.group.WORLD)
 
 
+def batches(x: Any, w: Any, v: Any) -> Any:
+    """A matmul for each expert."""
+    return funcol.all_reduce(torch.bmm(x.view(4, -1, WIDTH), w.expand(4, WIDTH, OWN)), "sum", dist.group.WORLD)
+
+
+def gathered_batches(x: Any, w: Any, v: Any) -> Any:
+    """The same with rows of all ranks."""
+    rows = funcol.all_gather_tensor(x.view(4, -1, WIDTH), 0, dist.group.WORLD)
+    return torch.bmm(rows, w.expand(rows.shape[0], WIDTH, OWN))
+
+
 _TAKEN = (
     column_parallel,
     three_readers,
@@ -149,7 +164,7 @@ _TAKEN = (
     all_rows,
     a_layer,
 )
-_LEFT = (product_is_read_twice, rows_by_themselves, largest)
+_LEFT = (product_is_read_twice, rows_by_themselves, largest, batches, gathered_batches)
 TAKEN = {one.__name__: one for one in _TAKEN}
 LEFT = {one.__name__: one for one in _LEFT}
 
@@ -185,6 +200,26 @@ def compiles(rank: int, size: int, name: str) -> list[tuple[str, tuple[str, ...]
         for _ in range(5):
             _compare(function(*given), compiled(*given), 2e-5)
     return [(one.collective, one.fused) for one in fusing.fusions()]
+
+
+def says(rank: int, size: int, name: str) -> str:
+    """Why a matmul beside a collective is left."""
+    _compiled(LEFT[name], leaves=True)(*_given(rank, torch.float32))
+    return " ".join(why for one in fusing.fusions() for why in one.because)
+
+
+def sums_overlap(rank: int, size: int) -> list[tuple[int, tuple[str, ...], str]]:
+    """Two sums that could be one, and are faster as they are."""
+
+    def function(x: Any, w: Any, v: Any) -> Any:
+        return all_rows(x, w, v) + all_rows(-x, w, v)
+
+    given = _given(rank, torch.float32)
+    with _always():
+        compiled = _compiled(function, leaves=True)
+        for _ in range(4):
+            _compare(function(*given), compiled(*given), 2e-5)
+    return [(one.joined, one.fused, " ".join(one.because)) for one in fusing.fusions()]
 
 
 def trains(rank: int, size: int) -> list[tuple[str, tuple[str, ...]]]:

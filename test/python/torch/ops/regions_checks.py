@@ -97,6 +97,11 @@ def of_heads_and_rows(h: Any, t: Any) -> Any:
     return heads / heads.abs().amax((-2, -1), keepdim=True)
 
 
+def added_to_a_matmul(h: Any, t: Any) -> Any:
+    """Inductor makes one operation of the matmul and the sum."""
+    return torch.relu(h.view(-1, WIDTH) + t["whole"].view(-1, WIDTH) @ t["square"])
+
+
 def many_results(h: Any, t: Any) -> Any:
     """As a training step saves them."""
     return h, h + 1, h * 2, h.relu(), torch.tanh(h), torch.sigmoid(h), h.sum(-1, keepdim=True)
@@ -121,6 +126,7 @@ FUSED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
         group_quantized,
         over_the_batch,
         of_heads_and_rows,
+        added_to_a_matmul,
         many_results,
     )
 }
@@ -136,6 +142,7 @@ def _given(dtype: torch.dtype) -> dict[str, Any]:
         "sin": (1, LENGTH, WIDTH),
         "of_position": (LENGTH, 1),
         "row": (1, 1, WIDTH),
+        "square": (WIDTH, WIDTH),
     }
     given: dict[str, Any] = {name: _tensor(0, *sizes, dtype=dtype, seed=7) for name, sizes in floats.items()}
     given["random"] = torch.rand(shape, generator=torch.Generator().manual_seed(3)).to(DEVICE, dtype)

@@ -46,3 +46,9 @@ def test_same_bits_on_all_ranks(world: World) -> None:
 @pytest.mark.parametrize("name", list(joining_checks.JOINED))
 def test_no_collective_of_the_group_is_left(pair: World, name: str) -> None:
     assert pair.run(joining_checks.calls, "gloo", name=name) == [0, 0]
+
+
+def test_measures_what_all_ranks_have(pair: World) -> None:
+    for (joined, other), table in pair.run(joining_checks.measures, "gloo"):
+        assert joined is not None and f"{joined:.1f}" in table
+        assert other is None

@@ -21,7 +21,7 @@ _INTO: dict[str, list[tuple[str, tuple[str, ...]]]] = {
 }
 
 
-@pytest.mark.parametrize("shape", [(8, 32), (4, 3, 16), (5, 24)])
+@pytest.mark.parametrize("shape", [(8, 32), (4, 3, 16), (5, 24), (4, 0), (0, 16)])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_products(world: World, dtype: torch.dtype, shape: tuple[int, ...]) -> None:
     world.run(matmul_checks.products, "gloo", dtype=dtype, shape=shape, columns=24)
@@ -29,12 +29,15 @@ def test_products(world: World, dtype: torch.dtype, shape: tuple[int, ...]) -> N
 
 def test_mistakes(pair: World) -> None:
     for said in pair.run(matmul_checks.mistakes, "gloo"):
-        transposed, flat, types, rows, gradient = said
+        transposed, flat, types, rows, gradient, scales, bias, biases = said
         assert "(6, 8) by (4, 8)" in transposed and "the first of the second" in transposed
         assert "(8,) by (8, 4)" in flat and "two dimensions or more" in flat
         assert "torch.float32" in types and "torch.float64" in types
         assert "3 rows cannot be shared out to 2 ranks" in rows
         assert "matmul_all_reduce has no derivative" in gradient
+        assert "float8_e4m3fn has scales" in scales and "torch._scaled_mm" in scales
+        assert "a bias of (8,) for a weight of (8, 4)" in bias
+        assert "1 weights have 2 biases" in biases
 
 
 @pytest.mark.parametrize("name", list(matmul_checks.TAKEN))
@@ -48,6 +51,27 @@ def test_takes(pair: World, name: str) -> None:
 def test_leaves(pair: World, name: str) -> None:
     for said in pair.run(matmul_checks.compiles, "gloo", name=name):
         assert len(said) == 1 and _MM not in said[0][1]
+
+
+@pytest.mark.parametrize("name", ["batches", "gathered_batches"])
+def test_says_which_matmuls_are_left(pair: World, name: str) -> None:
+    assert all("aten.bmm.default beside it" in said for said in pair.run(matmul_checks.says, "gloo", name=name))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "n", "said"),
+    [(torch.float32, 16, "torch.float32 are not"), (torch.bfloat16, 12, "[16, 12]"), (torch.bfloat16, 16, "9.0")],
+)
+def test_model_says_why_not(monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype, n: int, said: str) -> None:
+    monkeypatch.setattr(model, "_processors", lambda device: 0)
+    choice = model.choose("all_reduce", 2, 64, n, 16, dtype, torch.device("cuda", 0))
+    assert not choice.blocks and said in str(choice)
+
+
+def test_sums_stay_where_they_overlap(pair: World) -> None:
+    for said in pair.run(matmul_checks.sums_overlap, "gloo"):
+        assert [(joined, fused) for joined, fused, _ in said] == [(1, (_MM,))] * 2
+        assert all("overlap with their matmuls" in why for _, _, why in said)
 
 
 def test_trains(pair: World) -> None:

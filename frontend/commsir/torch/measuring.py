@@ -1,0 +1,138 @@
+"""What kernels gain beside the collective and the arithmetic one after the other, measured on all ranks."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from commsir.torch import ops, reporting
+from commsir.torch.agreement import digest_of
+
+__all__ = ["Call", "measure"]
+
+_DIST: Any = dist
+_C10D: Any = dist.distributed_c10d
+_OPS: Any = torch.ops
+_CUDA: Any = torch.cuda
+#: A tensor without data: its shape, type and device.
+Like = tuple[tuple[int, ...], torch.dtype, str]
+
+
+@dataclass(frozen=True)
+class Call:
+    """A kernel's call, with what its tensors look like. All sizes are known."""
+
+    op: str
+    input: Like
+    args: tuple[Like, ...]
+    reduce_op: str
+    consume: str
+    types: str
+    columns: tuple[int, ...]
+    group: str
+    #: The inputs of the collectives that it stands for.
+    parts: tuple[Like, ...]
+
+    @classmethod
+    def of(cls, given: tuple[Any, ...]) -> Call | None:
+        """Of the arguments of fused_collective in a graph; None: a size is not known when it is compiled."""
+        op, source, args, reduce_op, consume, types, columns, _, group, _, parts = given
+        likes = [_like(node) for node in (source, *args, *(parts or ()))]
+        known = [one for one in likes if one is not None]
+        if len(known) < len(likes):
+            return None
+        own, more = known[1 : 1 + len(args)], known[1 + len(args) :]
+        return cls(op, known[0], tuple(own), reduce_op, consume, types, tuple(columns), group, tuple(more))
+
+    @property
+    def digest(self) -> str:
+        return digest_of(*vars(self).values())
+
+
+def _like(node: Any) -> Like | None:
+    value = node.meta["val"]
+    shape = tuple(size for size in value.shape if isinstance(size, int))
+    return (shape, value.dtype, str(value.device)) if len(shape) == value.dim() else None
+
+
+def _made(like: Like) -> torch.Tensor:
+    shape, dtype, device = like
+    return torch.ones(shape, device=device).to(dtype)
+
+
+def _ways(call: Call) -> tuple[Callable[[], Any], Callable[[], Any]]:
+    """The kernel, and the process group's collectives with the arithmetic in a kernel of this rank behind them."""
+    x, args = _made(call.input), [_made(one) for one in call.args]
+    parts = [_made(one) for one in call.parts] or [x]
+    given = (args, call.reduce_op, call.consume, call.types, list(call.columns), False)
+    alone = call.op if call.op == "all_gather" else "all_reduce"
+
+    def apart() -> Any:
+        arrived = [ops._collective(call.op, one, call.reduce_op, call.group) for one in parts]
+        total = ops._sum_of(call.op, arrived, x, call.group)
+        return _OPS.commsir.fused_collective(alone, total, *given, ops._ALONE)
+
+    return lambda: _OPS.commsir.fused_collective(call.op, x, *given, call.group), apart
+
+
+def _seconds(run: Callable[[], Any], on_gpu: bool, calls: int) -> float:
+    """Of one call, the median of several turns, behind one that compiles."""
+    turns = []
+    run()
+    for _ in range(5):
+        if on_gpu:
+            _CUDA.synchronize()
+        start = time.perf_counter()
+        for _ in range(calls):
+            run()
+        if on_gpu:
+            _CUDA.synchronize()
+        turns.append((time.perf_counter() - start) / calls)
+    return statistics.median(turns)
+
+
+def _measure_group(name: str, calls: int) -> None:
+    """Measures the kernels over a process group that all of its ranks have."""
+    group = _C10D._resolve_process_group(name)
+    entries = [(number, one.call) for number, one in enumerate(reporting.fusions()) if one.call is not None]
+    numbers: dict[str, list[int]] = {}
+    for number, call in entries:
+        if call.group == name:
+            numbers.setdefault(call.digest, []).append(number)
+    for digest in _shared(list(numbers), group):
+        call = reporting.fusions()[numbers[digest][0]].call
+        with torch.no_grad():
+            fused, apart = (_seconds(way, call.input[2] != "cpu", calls) for way in _ways(call))
+        gain = statistics.fmean(_from_all(1e6 * (apart - fused), group))
+        for number in numbers[digest]:
+            reporting.set_measured(number, gain)
+
+
+def _from_all(value: Any, group: Any) -> list[Any]:
+    said = [None] * int(group.size())
+    _DIST.all_gather_object(said, value, group=group)
+    return said
+
+
+def _shared(digests: list[str], group: Any) -> list[str]:
+    """Those that all ranks have, in the first rank's order."""
+    said = _from_all(digests, group)
+    return [one for one in said[0] if all(one in some for some in said)]
+
+
+def measure(calls: int = 20) -> reporting.Report:
+    """Measures what each kernel of the report gains in a call, and returns the report with the figures.
+
+    All ranks call it, behind the same compiled graphs. Each kernel runs on ones, beside the process group's collective
+    and the arithmetic in a kernel of its own; `calls` of each, five times. A kernel that some rank has not is left out,
+    and so are matmuls and sizes that are not known when it is compiled. The gain is the mean over the ranks.
+    """
+    for name in dict.fromkeys(one.call.group for one in reporting.fusions() if one.call is not None):
+        _measure_group(name, calls)
+    return reporting.report()
