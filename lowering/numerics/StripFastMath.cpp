@@ -277,7 +277,7 @@ static bool differsInF32(Operation *op) {
 }
 
 namespace {
-struct DropLicencesPass : comms::impl::StripFastMathBase<DropLicencesPass> {
+struct StripFastMathPass : comms::impl::StripFastMathBase<StripFastMathPass> {
   void runOnOperation() override {
     Region &body = getOperation().getBody();
     WalkResult spelled =

@@ -47,10 +47,10 @@ static llvm::ArrayRef<Operation> getOperations() {
       using mlir::comms::Direction;
       if (kind.rowsVary)
         continue;
-      bool isPair = kind.direction == Direction::OneToOne;
-      for (llvm::StringRef name :
-           isPair ? llvm::ArrayRef<llvm::StringRef>{"send", "recv"}
-                  : llvm::ArrayRef<llvm::StringRef>(kind.name))
+      llvm::SmallVector<llvm::StringRef, 2> names = {kind.name};
+      if (kind.direction == Direction::OneToOne)
+        names = {"send", "recv"};
+      for (llvm::StringRef name : names)
         made.push_back({name, kind.cutsInput(), kind.joinsOutput(),
                         kind.reduces, kind.hasRoot(),
                         kind.direction == Direction::RootToAll,
