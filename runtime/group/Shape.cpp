@@ -47,14 +47,18 @@ static llvm::ArrayRef<Operation> getOperations() {
       using mlir::comms::Direction;
       if (kind.rowsVary)
         continue;
-      llvm::SmallVector<llvm::StringRef, 2> names = {kind.name};
-      if (kind.direction == Direction::OneToOne)
-        names = {"send", "recv"};
-      for (llvm::StringRef name : names)
+      auto add = [&](llvm::StringRef name) {
         made.push_back({name, kind.cutsInput(), kind.joinsOutput(),
                         kind.reduces, kind.hasRoot(),
                         kind.direction == Direction::RootToAll,
                         kind.direction == Direction::AllToRoot});
+      };
+      if (kind.direction != Direction::OneToOne) {
+        add(kind.name);
+        continue;
+      }
+      add("send");
+      add("recv");
     }
     return made;
   }();

@@ -48,7 +48,7 @@ protected:
 
 TEST_F(Blocks, WhatAsksForNoBlockHasOne) {
   EXPECT_FALSE(isDependent(""));
-  EXPECT_FALSE(isDependent("comms.barrier %team block acq_rel"));
+  EXPECT_FALSE(isDependent("comms.barrier %team block"));
 }
 
 TEST_F(Blocks, WhatAsksForItsBlockHasSeveral) {
