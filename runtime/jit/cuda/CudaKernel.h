@@ -86,8 +86,8 @@ public:
   llvm::StringRef chip() const;
   llvm::ArrayRef<ArgInfo> args() const;
   llvm::ArrayRef<Choice> choices() const;
-  /// The certificate: what the checker said when the kernel was compiled, and of
-  /// which kernel. It is kept in the cache with the code.
+  /// The certificate: what the checker said when the kernel was compiled, and
+  /// of which kernel. It is kept in the cache with the code.
   const ProofInfo &proof() const;
   llvm::ArrayRef<SourceSite> sites() const;
   int64_t ranks() const;
