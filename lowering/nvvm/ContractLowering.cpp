@@ -53,7 +53,9 @@ static bool shareOut(int64_t warps, ContractShape &shape) {
     // A group's columns begin with a panel's.
     if (shape.byGroups && warpColumns > 1 && !shape.transposeRhs)
       n = llvm::alignTo(n, 4);
-    int64_t cost = m * n * 64 + m + n;
+    // What is read of shared memory decides between equal work: groups read
+    // both operands for each of their instructions, warps each block once.
+    int64_t cost = m * n * 64 + (shape.byGroups ? m * (4 + n) : m + n);
     if (m * n * 8 > kMostSums || (best >= 0 && cost >= best))
       continue;
     best = cost;
