@@ -352,12 +352,12 @@ static void addTransfer(Collector &collector, OpT op, Value local,
 /// The operands of a matrix product, and its result.
 static void addContract(Collector &collector, ContractOp op) {
   int64_t m = op.getTileRows(), n = op.getTileColumns();
-  MatrixPart lhs{op.getLhsRow(), op.getLhsColumn(), op.getRows(),
-                 op.getDepth(),  m,                 -1};
-  MatrixPart rhs{op.getRhsRow(),  op.getRhsColumn(), op.getDepth(),
-                 op.getColumns(), -1,                n};
-  MatrixPart acc{op.getAccRow(),  op.getAccColumn(), op.getRows(),
-                 op.getColumns(), m,                 n};
+  MatrixPart lhs{
+      op.getLhsRow(), op.getLhsColumn(), op.getRows(), op.getDepth(), m, -1};
+  MatrixPart rhs{
+      op.getRhsRow(), op.getRhsColumn(), op.getDepth(), op.getColumns(), -1, n};
+  MatrixPart acc{
+      op.getAccRow(), op.getAccColumn(), op.getRows(), op.getColumns(), m, n};
   auto transpose = [](MatrixPart &part) {
     std::swap(part.rows, part.columns);
     std::swap(part.staticRows, part.staticColumns);

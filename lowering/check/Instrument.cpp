@@ -68,11 +68,10 @@ static void recordMatrix(OpBuilder &builder, Location loc, Value memref,
   Value rows = count(part.rows, part.staticRows),
         columns = count(part.columns, part.staticColumns),
         stride = constant(getMatrixColumns(access.memory.getType()));
-  auto loop =
-      scf::ForOp::create(builder, loc, constant(0), rows, constant(1));
+  auto loop = scf::ForOp::create(builder, loc, constant(0), rows, constant(1));
   OpBuilder inner = OpBuilder::atBlockTerminator(loop.getBody());
-  Value row = arith::AddIOp::create(inner, loc, part.row,
-                                    loop.getInductionVar());
+  Value row =
+      arith::AddIOp::create(inner, loc, part.row, loop.getInductionVar());
   Value before = arith::MulIOp::create(inner, loc, row, stride);
   Value offset = arith::AddIOp::create(inner, loc, before, part.column);
   RecordAccessOp::create(inner, loc, access.kind, memref, offset, columns);

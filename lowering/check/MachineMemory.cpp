@@ -533,12 +533,11 @@ void Machine::touchRows(Thread &thread, int32_t index, const RangePlan &range,
                         Bounds row) {
   int64_t rows = range.rows, limit = range.memory.limit;
   if (range.rowCount >= 0) {
-    int64_t most = rows >= 0 ? rows
-                   : limit >= 0 && range.stride > 0
-                       ? limit / range.stride + 1
-                       : 1;
-    rows = std::clamp<int64_t>(
-        get(thread, range.rowCount).value_or(most), 0, most);
+    int64_t most = rows >= 0                        ? rows
+                   : limit >= 0 && range.stride > 0 ? limit / range.stride + 1
+                                                    : 1;
+    rows = std::clamp<int64_t>(get(thread, range.rowCount).value_or(most), 0,
+                               most);
   }
   // Where not everything is known, the first row may be anywhere.
   if (limit >= 0 && (row.anywhere || row.isGuess) && rows > 1) {

@@ -58,7 +58,8 @@ bool mlir::comms::check::isSync(Operation *op) {
 bool mlir::comms::check::isAction(Operation *op) {
   return isSync(op) ||
          isa<FenceOp, FlushOp, TileLoadOp, TileStoreOp, ContractOp, PutOp,
-             GetOp, MultimemLoadReduceOp, MultimemStoreOp, MultimemReduceOp>(op) ||
+             GetOp, MultimemLoadReduceOp, MultimemStoreOp, MultimemReduceOp>(
+             op) ||
          isPlainAccess(op);
 }
 

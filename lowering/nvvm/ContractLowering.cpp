@@ -53,7 +53,9 @@ static bool shareOut(int64_t warps, ContractShape &shape) {
     // A group's columns begin with a panel's.
     if (shape.byGroups && warpColumns > 1 && !shape.transposeRhs)
       n = llvm::alignTo(n, 4);
-    int64_t cost = m * n * 64 + m + n;
+    // What is read of shared memory decides between equal work: groups read
+    // both operands for each of their instructions, warps each block once.
+    int64_t cost = m * n * 64 + (shape.byGroups ? m * (4 + n) : m + n);
     if (m * n * 8 > kMostSums || (best >= 0 && cost >= best))
       continue;
     best = cost;
@@ -293,8 +295,7 @@ private:
   Value narrow(ImplicitLocOpBuilder &b, ArrayRef<Value> sums, int64_t at);
   void storePair(ImplicitLocOpBuilder &b, Value pair, Int row, Int column,
                  Int rows, Int columns);
-  SmallVector<Value> turnBlocks(ImplicitLocOpBuilder &b,
-                                ArrayRef<Value> words);
+  SmallVector<Value> turnBlocks(ImplicitLocOpBuilder &b, ArrayRef<Value> words);
   void storeBlocks(ImplicitLocOpBuilder &b, ArrayRef<Value> pairs, Int row,
                    Int column, Int rows, Int columns);
   void store(ImplicitLocOpBuilder &b, ArrayRef<Value> sums, Int rows,
@@ -958,15 +959,16 @@ void Emitter::storeBlocks(ImplicitLocOpBuilder &b, ArrayRef<Value> pairs,
   Value whole = arith::CmpIOp::create(b, arith::CmpIPredicate::sle,
                                       (first + 32).value, columns.value);
   auto branch = scf::IfOp::create(b, whole, /*withElseRegion=*/true);
-  ImplicitLocOpBuilder yes(loc, branch.thenYield()), no(loc, branch.elseYield());
+  ImplicitLocOpBuilder yes(loc, branch.thenYield()),
+      no(loc, branch.elseYield());
   SmallVector<Value> words;
   for (Value pair : pairs)
     words.push_back(LLVM::BitcastOp::create(yes, i32, pair));
   SmallVector<Value> turned = turnBlocks(yes, words);
   when(yes, Int(yes, row.value).isBelow(rows), [&](ImplicitLocOpBuilder &in) {
     Int place(in, row.value), own = Int(in, quad.value) * 8;
-    Value all = vector::FromElementsOp::create(in, VectorType::get({4}, i32),
-                                               turned);
+    Value all =
+        vector::FromElementsOp::create(in, VectorType::get({4}, i32), turned);
     LLVM::StoreOp::create(
         in, all, addressOfSum(in, place, own + Int(in, first.value)), 16);
   });

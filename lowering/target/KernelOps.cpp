@@ -246,9 +246,8 @@ LogicalResult KernelBase::lowerOp(Operation *op) {
       .Case<TileLoadOp, TileStoreOp, PacketStoreOp, PacketLoadOp, PoisonStoreOp,
             PoisonLoadOp, PoisonFillOp, MultimemLoadReduceOp, MultimemStoreOp,
             MultimemReduceOp>([&](auto) { return lowerTileOp(op, b); })
-      .Case<ContractOp>([&](ContractOp product) {
-        return lowerContract(product, b);
-      })
+      .Case<ContractOp>(
+          [&](ContractOp product) { return lowerContract(product, b); })
       .Default([&](Operation *) -> LogicalResult {
         if (isa_and_present<CommsDialect>(op->getDialect()))
           return refuseOp(op);

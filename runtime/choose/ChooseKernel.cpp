@@ -59,7 +59,8 @@ static bool isUsable(const comms::CollectiveInfo &problem, const Config &way) {
 /// fill their registers.
 static constexpr int64_t kContractThreads = 256;
 
-template <typename OpT> static bool holds(comms::KernelOp kernel) {
+template <typename OpT>
+static bool holds(comms::KernelOp kernel) {
   return kernel.walk([](OpT) { return mlir::WalkResult::interrupt(); })
       .wasInterrupted();
 }

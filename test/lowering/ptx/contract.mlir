@@ -3,7 +3,7 @@
 // RUN: FileCheck %s --check-prefixes=CHECK,WARPS < %t80
 // RUN: %ptxas -arch=sm_80 -v %t80 -o %t80.cubin 2>&1 | FileCheck %s --check-prefix=SPILLS
 // RUN: comms-translate --comms-to-ptx %s --gpu="ranks=1 blocks=8 threads=256 chip=sm_90" -o %t90
-// RUN: FileCheck %s --check-prefixes=CHECK,GROUPS < %t90
+// RUN: FileCheck %s --check-prefixes=CHECK,GROUPS --implicit-check-not=ldmatrix < %t90
 // RUN: %ptxas -arch=sm_90a -v %t90 -o %t90.cubin 2>&1 | FileCheck %s --check-prefix=SPILLS
 // RUN: comms-translate --comms-to-ptx %s --gpu="ranks=1 blocks=8 threads=256 chip=sm_100" -o %t100
 // RUN: FileCheck %s --check-prefixes=CHECK,WARPS < %t100
@@ -18,12 +18,11 @@
 // WARPS: cp.async.cg.shared.global
 // WARPS: cp.async.commit_group
 // GROUPS: tensormap.replace.tile.global_address
-// GROUPS: cp.async.bulk.tensor.2d.shared::cluster.global
+// GROUPS-DAG: cp.async.bulk.tensor.2d.shared::cluster.global
 // WARPS: ldmatrix.sync.aligned.m8n8.x4
 // WARPS: mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32
-// GROUPS-NOT: ldmatrix
-// GROUPS: wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16
-// GROUPS: wgmma.wait_group.sync.aligned 1
+// GROUPS-DAG: wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16
+// GROUPS-DAG: wgmma.wait_group.sync.aligned 1
 // SPILLS-NOT: C75
 // SPILLS: 0 bytes spill stores, 0 bytes spill loads
 // SPILLS-NOT: C75
