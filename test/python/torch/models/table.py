@@ -25,7 +25,9 @@ _BEGIN, _END = "<!-- models -->\n", "<!-- end of models -->\n"
 def _lines(world: World, name: str, dtypes: list[str]) -> list[str]:
     """One a graph, or one for each type where they differ."""
     said = {
-        dtype: world.run(model_checks.check, "commsir", name=name, dtype=dtype, steps=_STEPS, timeout=120)[0]
+        dtype: world.run(
+            model_checks.check, "commsir", name=name, dtype=dtype, steps=_STEPS, timeout=600, patience=3600
+        )[0]
         for dtype in dtypes
     }
     lines: dict[str, list[str]] = {}

@@ -444,7 +444,7 @@ def warm(rank: int, size: int, folder: str) -> tuple[int, int, int]:
     """Graphs that Inductor compiles, kernels that the ops compile, and entries of the report."""
     from torch._dynamo.utils import counters
 
-    os.environ["TORCHINDUCTOR_CACHE_DIR"] = f"{folder}/inductor-{rank}"
+    os.environ.update(TORCHINDUCTOR_CACHE_DIR=f"{folder}/inductor-{rank}", COMMSIR_CACHE_DIR=f"{folder}/kernels")
     function = FUSED["residual_rms_norm"]
     compiled = _compiled(function, leaves=True)
     torch._inductor.config.force_disable_caches = False

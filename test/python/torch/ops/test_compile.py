@@ -259,8 +259,7 @@ def test_in_every_mode(pair: World) -> None:
         assert [bool(one) and all(fused for fused, _ in one) for one in said] == [True] * 3
 
 
-def test_a_second_process_compiles_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COMMSIR_CACHE_DIR", str(tmp_path / "kernels"))
+def test_a_second_process_compiles_nothing(tmp_path: Path) -> None:
     said = []
     for _ in range(2):
         world = World(2, "cpp", ("torch._dynamo", "torch._inductor.compile_fx"))
@@ -274,12 +273,12 @@ def test_a_second_process_compiles_nothing(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_defect_leaves_the_graph_as_it_was(pair: World) -> None:
-    for said, texts, path in pair.run(compile_checks.with_a_defect, "commsir", timeout=30):
+    for said, texts, path in pair.run(compile_checks.with_a_defect, "commsir"):
         assert len(said) == 2
         assert all(not fused and "the pass has a defect: IndexError" in because[0] for fused, because in said)
         # It is told once.
         assert len(texts) == 1 and "IndexError: none of these" in texts[0]
-        program = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=120)
+        program = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=600)
         assert program.returncode == 0, program.stderr
         # Without the defect both are fused there.
         assert "2 collectives, 2 fused" in program.stdout
