@@ -29,9 +29,9 @@ inline constexpr const char kBlocksAttr[] = "comms.blocks";
 inline constexpr const char kChoicesAttr[] = "comms.choices";
 /// The verdict of comms-check-sync, a dictionary: `verdict` ("proven" or "not
 /// decided"), what was followed (`ranks`, `followed_ranks`, `blocks`,
-/// `launches`), and arrays of strings: `assumptions`, `reasons` and, where there
-/// are any, `computes` (outputs that hold what the kernel says) and `computed`
-/// (what arrays hold). Absent: the kernel was not checked.
+/// `launches`), and arrays of strings: `assumptions`, `reasons` and, where
+/// there are any, `computes` (outputs that hold what the kernel says) and
+/// `computed` (what arrays hold). Absent: the kernel was not checked.
 inline constexpr const char kProofAttr[] = "comms.proof";
 
 /// Of a kernel whose channels lie in memory that the kernels of a group take in

@@ -293,7 +293,7 @@ std::string Follower::describe(Ref ref, int32_t launch) {
 
 void Follower::noteDifference(InFlightDiagnostic &diag, int32_t launch,
                               const Sum &expected, const Sum &found, Ref held) {
-  auto factorIn = [](const Sum &sum, Ref ref) {
+  auto factorOf = [](const Sum &sum, Ref ref) {
     for (auto [part, factor] : sum.parts)
       if (part == ref)
         return factor;
@@ -302,7 +302,7 @@ void Follower::noteDifference(InFlightDiagnostic &diag, int32_t launch,
   // One factor too many for all of them.
   if (!expected.parts.empty() && expected.parts.size() == found.parts.size()) {
     double ratio =
-        factorIn(found, expected.parts[0].first) / expected.parts[0].second;
+        factorOf(found, expected.parts[0].first) / expected.parts[0].second;
     Sum scaled = expected;
     scaled.constant *= ratio;
     for (auto &part : scaled.parts)
@@ -319,7 +319,7 @@ void Follower::noteDifference(InFlightDiagnostic &diag, int32_t launch,
       diag.attachNote() << text;
   };
   for (auto [ref, factor] : expected.parts) {
-    double has = factorIn(found, ref);
+    double has = factorOf(found, ref);
     std::string name = describe(ref, launch);
     if (has == 0)
       note(name + " is missing");
@@ -330,7 +330,7 @@ void Follower::noteDifference(InFlightDiagnostic &diag, int32_t launch,
                    printNumber(factor)));
   }
   for (auto [ref, factor] : found.parts)
-    if (factorIn(expected, ref) == 0)
+    if (factorOf(expected, ref) == 0)
       note(describe(ref, launch) + " should not be in it");
   if (Operation *by = values.origin(held); by && found.parts.size() > 1)
     diag.attachNote(by->getLoc()) << "the last of it came in here";

@@ -599,8 +599,24 @@ END FAKE(ModuleGetFunction, CUfunction *function, CUmodule,
 END FAKE(ModuleGetGlobal, CUdeviceptr *pointer, size_t *, CUmodule,
          const char *name)
     // The one global that the runtime asks for.
-    static const uint64_t numbers[] = {0, 1, 2,  3,  4,  5,  6,  7,
-                                       8, 9, 10, 11, 12, 13, 14, 15};
+    static const uint64_t numbers[] = {
+      0,
+      1,
+      2,
+      3,
+      4,
+      5,
+      6,
+      7,
+      8,
+      9,
+      10,
+      11,
+      12,
+      13,
+      14,
+      15
+    };
 if (std::strcmp(name, "commsir_numbers") != 0)
   return CUDA_ERROR_NOT_FOUND;
 *pointer = reinterpret_cast<CUdeviceptr>(numbers);

@@ -1,7 +1,7 @@
 """The collectives of the kernel language: their signatures and what they do.
 
-In a kernel `lowering.collectives` makes ops of them. Outside they run on arrays, one a rank: `outside`; of names they say
-what a kernel computes: `computes`.
+In a kernel `lowering.collectives` makes ops of them. Outside they run on arrays, one a rank: `outside`; of names they
+say what a kernel computes: `computes`.
 """
 
 # mypy: disable-error-code="empty-body"

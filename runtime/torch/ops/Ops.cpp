@@ -688,13 +688,11 @@ runApart(const std::string &op, const Tensor &input,
 /// `site`: a place in a compiled graph; empty: all ranks make the same call.
 /// `parts`: the inputs of several collectives that this one replaces; `input`
 /// is their sum. Apart, each part has the process group's own collective.
-static std::vector<Tensor> fused(std::string op, Tensor input,
-                                 std::vector<Tensor> args, std::string reduce,
-                                 std::string consume, std::string outTypes,
-                                 std::vector<int64_t> outColumns,
-                                 bool symmetric, std::string group,
-                                 std::string site,
-                                 std::optional<std::vector<Tensor>> parts) {
+static std::vector<Tensor>
+fused(std::string op, Tensor input, std::vector<Tensor> args,
+      std::string reduce, std::string consume, std::string outTypes,
+      std::vector<int64_t> outColumns, bool symmetric, std::string group,
+      std::string site, std::optional<std::vector<Tensor>> parts) {
   auto run = [&](std::vector<Tensor> &outs) {
     outs = emptyOutputs(op, input, outTypes, outColumns, group);
     return fuse(op, input, args, reduce, consume, symmetric, group, outs);

@@ -31,6 +31,8 @@ _COLLECTIVES = {
     "reduce_scatter": ((300.0, 4.0), (340.0, 8.0)),
     "all_reduce": ((315.0, 6.0), (345.0, 10.0)),
 }
+#: Ranks of a collective of which no number is known.
+_USUAL_RANKS = 4
 #: µs of a meeting of all ranks.
 _MEETING = 5.0
 #: GB/s of a kernel that only reads and writes memory.
@@ -65,6 +67,12 @@ def _processors(device: int) -> int:
     return int(torch.cuda.get_device_properties(device).multi_processor_count) if is_known else 0
 
 
+def _sent(op: str, ranks: int, size: float) -> float:
+    """µs of a collective in which each rank sends so many bytes."""
+    rate, fixed = _COLLECTIVES[op][ranks > 2]
+    return fixed + size / rate / 1e3
+
+
 @dataclass(frozen=True)
 class _Sizes:
     ranks: int
@@ -87,8 +95,7 @@ class _Sizes:
 
     def collective(self, op: str, elements: int) -> float:
         """`elements` are those that a rank sends."""
-        rate, fixed = _COLLECTIVES[op][self.ranks > 2]
-        return fixed + elements * self.itemsize / rate / 1e3
+        return _sent(op, self.ranks, elements * self.itemsize)
 
     def moved(self, elements: int) -> float:
         """Within a GPU's memory."""
@@ -210,7 +217,7 @@ def _nothing(why_not: str) -> Choice:
 def collective_time(op: str, ranks: int, size: int) -> float:
     """µs of a sum by itself; `size`: bytes of its input."""
     steps = 2 if op == "all_reduce" else 1
-    return _MEETING + steps * (ranks - 1) * size / ranks / _COLLECTIVE / 1e3
+    return _sent(op, ranks, steps * (ranks - 1) * size / ranks)
 
 
 def saved_traffic(size: int) -> float:
@@ -224,5 +231,5 @@ def region_gain(value: torch.Tensor, joined: int, has_arithmetic: bool) -> float
     if value.device.type != "cuda" or not all(isinstance(size, int) for size in value.shape):
         return None
     size = value.numel() * value.dtype.itemsize
-    saved = joined * (_MEETING + size / _COLLECTIVE / 1e3)
+    saved = joined * collective_time("all_reduce", _USUAL_RANKS, size)
     return saved + (saved_traffic(size) + _LAUNCH if has_arithmetic else 0.0)
