@@ -34,6 +34,10 @@ STYLES = {  # Color, marker. The hues are those of Okabe and Ito.
     "NCCL": ("#d55e00", "square"),
     "symmetric memory": ("#009e73", "triangle"),
     "CommsIR dist": ("#b8860b", "diamond"),
+    "SGLang": ("#b8860b", "diamond"),
+    "FlashInfer": ("#cc79a7", "cross"),
+    "vLLM": ("#767e88", "triangle"),
+    "MSCCL++": ("#56708a", "square"),
     "torch fused op": ("#009e73", "triangle"),
     "matmul alone": ("#767e88", "cross"),
     "all_reduce": ("#0a80c4", "circle"),
@@ -47,6 +51,7 @@ STYLES = {  # Color, marker. The hues are those of Okabe and Ito.
     "8×H200": ("#0a80c4", "circle"),
 }
 STYLES["CommsIR op"] = STYLES["CommsIR"]
+PEERS = ("CommsIR", "SGLang", "FlashInfer", "vLLM", "MSCCL++", "symmetric memory", "NCCL")
 
 
 @dataclass
@@ -316,7 +321,14 @@ def figures(runs: dict[str, Run]) -> dict[str, str]:
         "µs a call",
         BYTES,
     )
-    matmul = runs["2026-11-26-2xh100-matmul"]
+    peers = runs["2026-11-26-4xh100-peers"]
+    beside = Panel(
+        f"{peers.machine}, graph, {peers.data['date']}",
+        [Line(name, times(peers.points("all_reduce", name))) for name in PEERS],
+        "µs a call",
+        BYTES,
+    )
+    matmul = runs["2026-11-26-4xh100-matmul"]
     others = {
         "CommsIR": "CommsIR",
         "NCCL": "matmul and NCCL",
@@ -345,7 +357,8 @@ def figures(runs: dict[str, Run]) -> dict[str, str]:
             {"CommsIR": "CommsIR", "NCCL": "NCCL, then torch's addition and norm"},
         ),
         "pytorch.svg": draw("all_reduce from PyTorch, eager", [host], calls),
-        "matmul.svg": draw("Matmul and collective on 2×H100", products, others, 3),
+        "peers.svg": draw("All-reduce beside kernels of serving engines", [beside], {name: name for name in PEERS}),
+        "matmul.svg": draw(f"Matmul and collective on {matmul.machine}", products, others, 3),
     }
 
 
@@ -408,6 +421,14 @@ def tables(runs: dict[str, Run]) -> dict[str, str]:
             ("`torch.ops.commsir`, in a graph", "CommsIR op", "graph"),
         )
     ]
+    peers = runs["2026-11-26-4xh100-peers"]
+    kinds = [1 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20]
+    beside = [[name, *(cell(peers.points("all_reduce", name, memory="plain").get(n)) for n in kinds)] for name in PEERS]
+    products = []
+    for name in ("2026-11-26-2xh100-matmul", "2026-11-26-4xh100-matmul"):
+        for op in ("all_gather_matmul", "matmul_reduce_scatter", "matmul_all_reduce"):
+            points = runs[name].points(op, memory="plain")
+            products.append([f"`{op}`", runs[name].machine, *(cell(points.get(n)) for n in (1024, 4096, 8192, 16384))])
     gloo = runs["2026-11-22-cpu-gloo"]
     lasts = [1 << 10, 256 << 10, 4 << 20, 64 << 20]
     cpu = [
@@ -422,6 +443,8 @@ def tables(runs: dict[str, Run]) -> dict[str, str]:
         "all-reduce": table(["", "measured", *map(size, counts)], collected),
         "fused": table(["rows of 8192", "measured", "1", "8", "64", "512", "1, fp8", "512, fp8"], rows),
         "pytorch": table(["2×H100", *map(size, sizes)], calls),
+        "peers": table(["4×H100", *map(size, kinds)], beside),
+        "matmul": table(["rows of all ranks", "measured on", "1,024", "4,096", "8,192", "16,384"], products),
         "gloo": table(["", *map(size, lasts)], cpu),
         "sources": table(["figures, dated", "measured on", "by"], sources),
     }
