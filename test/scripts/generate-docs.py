@@ -70,8 +70,20 @@ def operations(mlir_tblgen: str) -> dict[str, tuple[str, list[str]]]:
     for name in records["!instanceof"]["Op"]:
         op = records[name]
         paragraphs = textwrap.dedent(op["description"]).strip().split("\n\n")
-        found[op["opName"]] = (op["summary"], [" ".join(paragraph.split()) for paragraph in paragraphs])
+        found[op["opName"]] = (op["summary"], [one if is_kept(one) else " ".join(one.split()) for one in paragraphs])
     return found
+
+
+def is_kept(paragraph: str) -> bool:
+    """Whether its lines are as they are in the source: code, lists, tables."""
+    return paragraph.startswith(("```", "- ", "* ", "|"))
+
+
+def fill(paragraph: str) -> str:
+    """In lines of a page."""
+    if is_kept(paragraph):
+        return paragraph
+    return textwrap.fill(paragraph, 150, break_long_words=False, break_on_hyphens=False)
 
 
 def specification(page: str, ops: dict[str, tuple[str, list[str]]]) -> str:
@@ -85,7 +97,7 @@ def specification(page: str, ops: dict[str, tuple[str, list[str]]]) -> str:
             continue
         old = section[0].strip().partition("**Semantics.** ")[2].split("\n\n")
         new = ["**Semantics.** " + paragraphs[0], *paragraphs[1:]]
-        wrapped = [textwrap.fill(text, 150, break_long_words=False, break_on_hyphens=False) for text in new]
+        wrapped = [fill(text) for text in new]
         body = "\n\n".join([summary, *wrapped, *old[len(new) :]]) + "\n\n"
         page = page[: section.start()] + body + page[section.end() :]
     return page

@@ -342,12 +342,12 @@ def meets_all(x: f32[Array, 4], s: i64[Signal, 1], y: f32[Array, 4]):
 
 def test_what_was_too_much_for_the_checker_is_not_called_proven(load: Load) -> None:
     kernel = load(MEETS_ALL).meets_all
-    few, many = kernel.check(ranks=4), kernel.check(ranks=500)
+    few, many = kernel.check(ranks=4), kernel.check(ranks=500, check_events=1_000_000)
     assert few.proven and few.launches == 3 and "4 ranks: proven: neither hangs nor races" in str(few)
     unchecked = kernel.check(ranks=4, check=False)
     assert not unchecked.warnings and not unchecked.proven and "4 ranks: not checked" in str(unchecked)
     assert not many.proven and "500 ranks: not decided" in str(many) and "check_events=" in many.proof.reasons[0]
-    report = kernel.simulate(500, {"x": np.ones(4)})
+    report = kernel.simulate(500, {"x": np.ones(4)}, check_events=1_000_000)
     (warning,) = report.stats["warnings"]
     assert "did not check this kernel" in warning and warning in str(report) and "check_events=" in warning
     assert "warnings" not in kernel.simulate(4, {"x": np.ones(4)}).stats
