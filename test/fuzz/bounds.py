@@ -6,6 +6,7 @@ out of bounds, or that there is none. All data is one number and stays so; a ker
   - Where the model leaves bounds, the run has to end with an error that says so.
   - Where it does not, the run has to end well, unless an access that is never made is refused when compiling.
   - Neither may change a canary or end the process.
+Every access has an effect that can be seen: others may be left out, and are then not reported (docs/Spec.md).
 
 Usage: bounds.py [--programs N] [--seed S] [--seconds T] [--jobs J] [--keep FOLDER]
 A failure prints the seed and keeps the kernel in FOLDER: `bounds.py --seed SEED --programs 1` runs it again.
@@ -601,7 +602,9 @@ class Program:
         a, memory, kind = self.name(), self.rnd.choice(["%x", "%open", "%own"]), "memref<16xi64>"
         kind = "memref<?xi64>" if memory == "%open" else kind
         hint = self.rnd.choice(["", " {alignment = 64 : i64}", " {nontemporal = true}"])
-        text = [f"{a} = memref.load {memory}[{at}]{hint} : {kind}", f"memref.store {a}, {memory}[{at}] : {kind}"]
+        text = [f"{a} = memref.load {memory}[{at}]{hint} : {kind}", f"memref.store {a}, %y[%k0] : memref<2xi64>"]
+        if self.rnd.random() < 0.5:
+            text = [f"memref.store %data, {memory}[{at}] : {kind}"]
         return text, lambda v: [(v[at], 1, SIZE)]
 
     def view(self, at: str, count: str, peer: str) -> Checked:
@@ -620,7 +623,8 @@ class Program:
         text = [
             f"{a} = memref.subview {memory}[{first}] [{size}] [{stride}] : {kind} to {type_}",
             f"{a}q = memref.load {a}[{at}] : {type_}",
-            f"memref.store {a}q, {a}[{at}] : {type_}",
+            f"memref.store {a}q, %y[%k1] : memref<2xi64>",
+            f"memref.store %data, {a}[{at}] : {type_}",
         ]
         return text, lambda v: [(first, last, SIZE), (v[at], 1, size)]
 
@@ -628,7 +632,8 @@ class Program:
         a = self.name()
         if self.rnd.random() < 0.5:
             text = [f"{a} = memref.load %m[{at}, {count}] : memref<16x2xi64>"]
-            text.append(f"memref.store {a}, %m[{at}, {count}] : memref<16x2xi64>")
+            text.append(f"memref.store {a}, %y[%k0] : memref<2xi64>")
+            text.append(f"memref.store %data, %m[{at}, {count}] : memref<16x2xi64>")
             return text, lambda v: [(v[at], 1, SIZE), (v[count], 1, 2)]
         if self.rnd.random() < 0.5:
             text = [f"{a} = memref.collapse_shape %m [[0, 1]] : memref<16x2xi64> into memref<32xi64>"]

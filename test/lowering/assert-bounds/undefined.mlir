@@ -108,3 +108,15 @@ comms.kernel @view(%x: memref<16xi64>, %v: i64) {
   memref.store %v, %s[%c3] : memref<512xi64, strided<[1], offset: 16>>
   comms.return
 }
+
+// The least integer, divided with rounding up: -4. MLIR 22 takes it for 4.
+
+// CHECK-LABEL: comms.kernel @least
+// CHECK:         comms.check_bounds "write of x"
+comms.kernel @least(%x: memref<16xi64>, %v: i64) {
+  %least = arith.constant -9223372036854775808 : index
+  %b = arith.constant 2305843009213693952 : index
+  %q = arith.ceildivsi %least, %b : index
+  memref.store %v, %x[%q] : memref<16xi64>
+  comms.return
+}
