@@ -406,12 +406,7 @@ def Comms_ContractOp : Comms_Op<"contract", [AttrSizedOperandSegments]> {
     Multiplies a part of `lhs` by a part of `rhs` and writes the product, of
     `tile` rows and columns at most, to a part of `acc`. The sum over `depth`
     terms is the op's own, so that a target can keep it in registers and copy
-    operands while it multiplies:
-
-    ```mlir
-    comms.contract %a[%i, %zero], %b[%zero, %j] to %c[%i, %j] tile [128, 256] depth %k
-      : memref<4096x8192xbf16>, memref<8192x4096xbf16>, memref<4096x4096xbf16>
-    ```
+    operands while it multiplies.
 
     Memory of three dimensions or more counts as a matrix whose rows are those of
     all but the last dimension, one after the other. Subscripts name a row and a
