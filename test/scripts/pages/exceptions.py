@@ -82,6 +82,7 @@ NOT_RUN: list[NotRun] = [
     NotRun("Benchmarking.md", "comms-bench --acceptance", "gpu"),
     NotRun("Benchmarking.md", "comms-bench --tune", "gpu"),
     NotRun("Benchmarking.md", "torchrun", "gpu"),
+    NotRun("AddACollective.md", "COMMSIR_COLLECTIVE(all_reduce", "figure"),
     NotRun("Spec.md", "expression = sum", "figure"),
     NotRun("AddAProtocol.md", "//===- Mailbox.cpp", "elsewhere", by="test/lowering/lower-channels/add-a-protocol.test"),
     NotRun("AddAProtocol.md", "cmake --build", "long"),
