@@ -653,22 +653,6 @@ commsir_status commsir_kernel_launch(commsir_kernel *kernel,
   });
 }
 
-static llvm::StringRef kindName(jit::ArgKind kind) {
-  switch (kind) {
-  case jit::ArgKind::Window:
-    return "window";
-  case jit::ArgKind::Memory:
-    return "memory";
-  case jit::ArgKind::Signal:
-    return "signal";
-  case jit::ArgKind::Counter:
-    return "counter";
-  case jit::ArgKind::Scalar:
-    return "scalar";
-  }
-  return "";
-}
-
 char *commsir_kernel_describe(commsir_kernel *kernel) {
   char *text = nullptr;
   beside(kernel ? &kernel->group : nullptr, [&](OpenGroup &) {
@@ -677,10 +661,11 @@ char *commsir_kernel_describe(commsir_kernel *kernel) {
       llvm::json::Array shape;
       for (int64_t dim : info.shape)
         shape.push_back(dim);
-      arguments.push_back(llvm::json::Object{{"name", info.name},
-                                             {"kind", kindName(info.kind)},
-                                             {"type", info.elementType},
-                                             {"shape", std::move(shape)}});
+      arguments.push_back(
+          llvm::json::Object{{"name", info.name},
+                             {"kind", jit::stringifyArgKind(info.kind)},
+                             {"type", info.elementType},
+                             {"shape", std::move(shape)}});
     }
     for (const jit::Choice &choice : kernel->kernel.choices())
       choices.push_back(llvm::json::Object{{"op", choice.op},

@@ -197,22 +197,6 @@ static llvm::Expected<std::string> printPtx(Workshop &workshop,
   return std::move(*ptx);
 }
 
-static llvm::StringRef kindName(jit::ArgKind kind) {
-  switch (kind) {
-  case jit::ArgKind::Window:
-    return "window";
-  case jit::ArgKind::Memory:
-    return "memory";
-  case jit::ArgKind::Signal:
-    return "signal";
-  case jit::ArgKind::Counter:
-    return "counter";
-  case jit::ArgKind::Scalar:
-    return "scalar";
-  }
-  llvm_unreachable("covered switch");
-}
-
 /// What is known of a kernel that was lowered.
 static llvm::json::Object reportKernel(Workshop &workshop) {
   mlir::LLVM::LLVMFuncOp function;
@@ -234,7 +218,7 @@ static llvm::json::Object reportKernel(Workshop &workshop) {
     }
     arguments.push_back(llvm::json::Object{
         {"name", arg.name},
-        {"kind", kindName(arg.kind)},
+        {"kind", jit::stringifyArgKind(arg.kind)},
         {"type", arg.elementType},
         {"shape", llvm::json::Array(llvm::ArrayRef<int64_t>(arg.shape))}});
   }

@@ -19,26 +19,11 @@ bool Argument::isStatic() const {
   return llvm::none_of(shape, ShapedType::isDynamic);
 }
 
-static llvm::StringRef kindName(jit::ArgKind kind) {
-  switch (kind) {
-  case jit::ArgKind::Window:
-    return "window";
-  case jit::ArgKind::Memory:
-    return "memory";
-  case jit::ArgKind::Signal:
-    return "signal";
-  case jit::ArgKind::Counter:
-    return "counter";
-  case jit::ArgKind::Scalar:
-    return "scalar";
-  }
-  llvm_unreachable("covered switch");
-}
-
 std::string Argument::describe() const {
   if (kind == jit::ArgKind::Scalar)
     return "scalar of " + elementType;
-  return (kindName(kind) + " of " + renderShape(shape) + " ").str() +
+  return (jit::stringifyArgKind(kind) + " of " + renderShape(shape) + " ")
+             .str() +
          elementType;
 }
 

@@ -116,6 +116,22 @@ Error commsir::jit::failCompilation(CompileError::Stage stage,
   return make_error<CompileError>(stage, message.str());
 }
 
+StringRef commsir::jit::stringifyArgKind(ArgKind kind) {
+  switch (kind) {
+  case ArgKind::Window:
+    return "window";
+  case ArgKind::Memory:
+    return "memory";
+  case ArgKind::Signal:
+    return "signal";
+  case ArgKind::Counter:
+    return "counter";
+  case ArgKind::Scalar:
+    return "scalar";
+  }
+  llvm_unreachable("covered switch");
+}
+
 static Error failCodeGeneration(Error error) {
   return failCompilation(CompileError::Stage::CodeGeneration,
                          "no machine code could be made: " +

@@ -34,6 +34,8 @@ namespace commsir::jit {
 
 /// What an argument of a kernel is.
 enum class ArgKind { Window, Memory, Signal, Counter, Scalar };
+/// "window", "memory", ….
+llvm::StringRef stringifyArgKind(ArgKind kind);
 
 /// One argument of a kernel.
 struct ArgInfo {
