@@ -366,7 +366,7 @@ TEST_F(CollectiveTest, WhereTheDriverHasNoMoreMessagesGoInPieces) {
   run(
       {},
       [](Calls &calls) -> std::string {
-        // 64 MiB of channels; the group's own 32 MiB are there.
+        // 64 MiB of channels; the group's own 8 MiB are there.
         KernelRequest request;
         request.source = R"(
 comms.kernel @all_reduce(%x: memref<8388608xi32>, %y: memref<8388608xi32>) {

@@ -248,6 +248,9 @@ private:
   uint64_t sharedKernelBytes(uint64_t asked) const;
   llvm::Error makeSharedSets(CudaGroupKernel &kernel);
   SharedChannels *&memoryFor(const CudaGroupKernel &kernel, bool isGraph);
+  SharedChannels *&nowOf(SharedChannels::Use use, SharedChannels::Slots slots) {
+    return sharedNow[use * SharedChannels::kSlots + slots];
+  }
   llvm::Error growShared(SharedChannels::Use use, const SharedNeeds &needs);
   llvm::Error replaceShared(SharedChannels *made);
   llvm::Expected<ChannelSet *>
@@ -331,9 +334,10 @@ private:
   /// `controlMutex`: read under either.
   std::list<CudaGroupKernel> kernels;
   /// Channel memory that kernels share: all that graphs may use, and, of each
-  /// use, that of launches and captures to come.
+  /// use and kind of slots (`nowOf`), that of launches and captures to come.
   std::list<SharedChannels> shared;
-  std::array<SharedChannels *, SharedChannels::kUses> sharedNow{};
+  std::array<SharedChannels *, SharedChannels::kUses * SharedChannels::kSlots>
+      sharedNow{};
   /// Taken before `controlMutex`. Held while a failure is explained, for which
   /// `abort` does not wait.
   std::mutex kernelsMutex;

@@ -7,11 +7,12 @@
 //
 // A group has one such memory for small launches that are not captured, which
 // follow each other (`follow`), one for small launches of graphs, and one for
-// all large ones. Graphs are launched without a look at the group, so that each
-// waits for the one before it by an event: the first node of a graph waits for
-// it, the last one records it. That is how launches of two graphs in two
-// streams follow each other. What is large is so long under way that a launch
-// which is not captured can wait for the event and record it, too.
+// all large ones; and each of them twice, for kernels whose slots hold poison
+// and for the others. Graphs are launched without a look at the group, so that
+// each waits for the one before it by an event: the first node of a graph waits
+// for it, the last one records it. That is how launches of two graphs in two
+// streams follow each other. A large launch takes so long that one which is not
+// captured can wait for the event and record it, too.
 //
 // A memory grows by a larger one that takes its place. Graphs keep what they
 // were captured with.
@@ -36,7 +37,7 @@ static constexpr int64_t kLeastBlocks = 264;
 static constexpr size_t kLeastBytes = size_t(256) << 10;
 /// Bytes of a buffer up to which a launch is small.
 static constexpr size_t kSmallBytes = size_t(1) << 20;
-/// Bytes of a buffer of lines, and of poison, that the memory of large launches
+/// Bytes of a buffer of lines, or of poison, that the memory of large launches
 /// has at least: what an all_reduce of 4 MiB takes. Each memory that graphs
 /// have outgrown stays as long as they do, so that there are to be few.
 static constexpr size_t kUsualBytes = size_t(8) << 20;
@@ -62,6 +63,10 @@ static SharedNeeds smallNeeds() {
   return most;
 }
 
+static SharedChannels::Slots slotsOf(const SharedNeeds &needs) {
+  return needs.arePoison() ? SharedChannels::Poison : SharedChannels::Others;
+}
+
 static SharedChannels::Use useOf(const SharedNeeds &needs, bool isGraph) {
   if (!smallNeeds().hold(needs))
     return SharedChannels::Both;
@@ -71,7 +76,8 @@ static SharedChannels::Use useOf(const SharedNeeds &needs, bool isGraph) {
 /// That of a kernel's launches to come; null: there was no room for it.
 SharedChannels *&CudaGroup::memoryFor(const CudaGroupKernel &kernel,
                                       bool isGraph) {
-  return sharedNow[useOf(SharedNeeds::of(*kernel.kernel), isGraph)];
+  SharedNeeds needs = SharedNeeds::of(*kernel.kernel);
+  return nowOf(useOf(needs, isGraph), slotsOf(needs));
 }
 
 /// Channels of launches that are not captured, and of captures. Collective.
@@ -126,13 +132,17 @@ llvm::Error CudaGroup::makeSharedSets(CudaGroupKernel &kernel) {
 }
 
 /// What the first memory of a use has.
-static SharedNeeds leastOf(SharedChannels::Use use) {
+static SharedNeeds leastOf(SharedChannels::Use use,
+                           SharedChannels::Slots slots) {
   SharedNeeds least;
   least.blocks = kLeastBlocks;
-  least.bytes.fill(kLeastBytes);
-  if (use == SharedChannels::Both)
-    for (auto region : {SharedNeeds::Lines, SharedNeeds::Poison})
-      least.bytes[region] = kUsualBytes;
+  auto usual = SharedNeeds::Poison;
+  if (slots == SharedChannels::Others) {
+    least.bytes.fill(kLeastBytes);
+    least.bytes[SharedNeeds::Poison] = 0;
+    usual = SharedNeeds::Lines;
+  }
+  least.bytes[usual] = use == SharedChannels::Both ? kUsualBytes : kLeastBytes;
   return least;
 }
 
@@ -147,10 +157,11 @@ static SharedNeeds mostOf(SharedChannels::Use use, uint64_t kernelBytes) {
 /// leaves all ranks with what they had.
 llvm::Error CudaGroup::growShared(SharedChannels::Use use,
                                   const SharedNeeds &needs) {
-  const SharedChannels *now = sharedNow[use];
+  SharedChannels::Slots slots = slotsOf(needs);
+  const SharedChannels *now = nowOf(use, slots);
   if (now && now->has().hold(needs))
     return llvm::Error::success();
-  SharedNeeds wanted = (now ? now->has() : leastOf(use))
+  SharedNeeds wanted = (now ? now->has() : leastOf(use, slots))
                            .grownBy(needs, mostOf(use, sharedKernelBytes(0)));
   auto reserve = [&] {
     size_t bytes = SharedChannels::countBytes(wanted, settings.ranks);
@@ -170,7 +181,8 @@ llvm::Error CudaGroup::growShared(SharedChannels::Use use,
   SharedChannels *made;
   {
     std::scoped_lock lock(kernelsMutex, controlMutex);
-    made = &shared.emplace_back(use, wanted, settings.ranks, pool->take(bytes));
+    made = &shared.emplace_back(use, slots, wanted, settings.ranks,
+                                pool->take(bytes));
     made->timeout = timeout();
   }
   llvm::Error filled = llvm::Error::success();
@@ -198,7 +210,7 @@ llvm::Error CudaGroup::growShared(SharedChannels::Use use,
 /// is given back: once launches that were not captured have ended on all ranks,
 /// and where there is no graph. Collective.
 llvm::Error CudaGroup::replaceShared(SharedChannels *made) {
-  SharedChannels *old = std::exchange(sharedNow[made->use], made);
+  SharedChannels *old = std::exchange(nowOf(made->use, made->slots), made);
   if (!old)
     return llvm::Error::success();
   bool isUnused = old->capture == 0 &&
@@ -252,11 +264,13 @@ llvm::Expected<ChannelSet *> CudaGroup::bindShared(CudaGroupKernel &kernel,
 /// peer.
 llvm::Error CudaGroup::followShared(CudaGroupKernel &kernel) {
   ChannelSet *set = kernel.eager;
-  if (!set || set->shared == sharedNow[set->shared->use])
+  if (!set)
+    return llvm::Error::success();
+  SharedChannels *now = nowOf(set->shared->use, set->shared->slots);
+  if (set->shared == now)
     return llvm::Error::success();
   // Graphs keep the memory, and the record, that they were captured with.
-  auto bound = bindShared(kernel, set->capture ? nullptr : set,
-                          *sharedNow[set->shared->use]);
+  auto bound = bindShared(kernel, set->capture ? nullptr : set, *now);
   if (!bound)
     return bound.takeError();
   if (kernel.graph == set)

@@ -65,6 +65,13 @@ SharedNeeds SharedNeeds::of(const jit::CudaKernel &kernel) {
   return needs;
 }
 
+bool SharedNeeds::arePoison() const {
+  return bytes[Poison] &&
+         llvm::all_of(llvm::seq<int>(kRegions), [&](int region) {
+           return region == Poison || !bytes[region];
+         });
+}
+
 bool SharedNeeds::hold(const SharedNeeds &other) const {
   return other.blocks <= blocks &&
          llvm::all_of(llvm::seq<int>(kRegions), [&](int region) {
@@ -131,9 +138,9 @@ size_t SharedChannels::countBytes(const SharedNeeds &needs, int64_t ranks) {
   return total;
 }
 
-SharedChannels::SharedChannels(Use use, const SharedNeeds &needs, int64_t ranks,
-                               ChannelPool::Piece piece)
-    : use(use), needs(needs), piece(std::move(piece)) {
+SharedChannels::SharedChannels(Use use, Slots slots, const SharedNeeds &needs,
+                               int64_t ranks, ChannelPool::Piece piece)
+    : use(use), slots(slots), needs(needs), piece(std::move(piece)) {
   llvm::SmallVector<size_t> starts;
   layOut(needs, ranks, [&](size_t bytes) {
     starts.push_back(size);

@@ -32,6 +32,8 @@ struct SharedNeeds {
   static SharedNeeds of(const jit::CudaKernel &kernel);
   /// Bytes of all buffers.
   uint64_t countBuffers() const;
+  /// Whether poison is all that its slots hold.
+  bool arePoison() const;
   /// Whether a launch that needs `other` fits.
   bool hold(const SharedNeeds &other) const;
   /// The larger of both in each number. One that grows becomes at least twice
@@ -47,16 +49,21 @@ bool takesShared(const jit::CudaKernel &kernel);
 /// One such memory, a piece of a ChannelPool.
 class SharedChannels {
 public:
-  /// Whose launches use it: those that are not captured, graphs', or both.
+  /// Launches that use it: those that are not captured, graphs', or both.
   enum Use { Eager, Graphs, Both, kUses };
+  /// What the slots of its kernels hold. Poison takes three buffers, the rest
+  /// two, and messages of one size mostly take only one of them: in a memory of
+  /// their own, neither grows, nor stays with old graphs, because of the other.
+  enum Slots { Poison, Others, kSlots };
 
   /// Bytes of a piece that holds `needs` of `ranks` ranks.
   static size_t countBytes(const SharedNeeds &needs, int64_t ranks);
 
-  SharedChannels(Use use, const SharedNeeds &needs, int64_t ranks,
+  SharedChannels(Use use, Slots slots, const SharedNeeds &needs, int64_t ranks,
                  ChannelPool::Piece piece);
 
   const Use use;
+  const Slots slots;
   const SharedNeeds &has() const { return needs; }
   CUdeviceptr state() const { return piece.own; }
   llvm::ArrayRef<CUdeviceptr> states() const { return piece.parts; }
