@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import hashlib
 from typing import Any
 
 import torch
@@ -58,7 +59,7 @@ def lower() -> None:
             in_place = True
         graph: Any = virtualized.V.graph
         there = len(graph.operations)
-        made = ir.FallbackKernel.create(
+        made = _prepared_kernel().create(
             op, name, x, args, reduce_op, consume, out_types, out_columns, in_place, group, site, parts
         )
         if graph.current_node.target is op:  # else its effect, of a call in the program, is seen to
@@ -76,6 +77,46 @@ def lower() -> None:
         _keep_order(graph, graph.operations[there:])
 
     _order_collectives()
+
+
+@functools.cache
+def _prepared_kernel() -> Any:
+    """Generated Python prepares a call when it is loaded, and then passes tensors alone."""
+    from torch._inductor import ir, virtualized
+
+    class Prepared(ir.FallbackKernel):
+        def codegen(self, wrapper: Any) -> None:
+            arguments = [] if virtualized.V.graph.cpp_wrapper else list(super().codegen_args())
+            if len(arguments) == _ARGUMENTS and not self.kwargs:
+                self.tensors, texts = _split(arguments)
+                self.python_kernel_name = _prepare_in(wrapper, texts)
+            super().codegen(wrapper)
+
+        def codegen_args(self) -> list[str]:
+            tensors: list[str] | None = getattr(self, "tensors", None)
+            return super().codegen_args() if tensors is None else tensors
+
+    return Prepared
+
+
+#: Of torch.ops.commsir.fused_collective.
+_ARGUMENTS = 11
+
+
+def _split(arguments: list[str]) -> tuple[list[str], str]:
+    """Tensors, and the rest as `commsir.torch.ops.prepared` takes it."""
+    op, x, args, *rest, parts = arguments
+    return [x, args, *([] if parts == "None" else [parts])], ", ".join([op, *rest])
+
+
+def _prepare_in(wrapper: Any, texts: str) -> str:
+    """The name of a call that the generated module prepares when it is loaded."""
+    while getattr(wrapper, "parent_wrapper", None) is not None:
+        wrapper = wrapper.parent_wrapper
+    name = f"commsir_call_{hashlib.sha256(texts.encode()).hexdigest()[:16]}"
+    wrapper.add_import_once("import commsir.torch.ops")
+    wrapper.add_import_once(f"{name} = commsir.torch.ops.prepared({texts})")
+    return name
 
 
 def _order_collectives() -> None:

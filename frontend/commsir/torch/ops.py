@@ -15,7 +15,7 @@ import contextlib
 import ctypes
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from typing import Any, cast
 
@@ -31,7 +31,16 @@ from commsir.torch.agreement import Agreement, digest_of
 from commsir.torch.endings import when_gone
 from commsir.torch.meeting import Meeting, store_of
 
-__all__ = ["all_gather", "all_reduce", "all_to_all", "broadcast", "fused_collective", "group_of", "reduce_scatter"]
+__all__ = [
+    "all_gather",
+    "all_reduce",
+    "all_to_all",
+    "broadcast",
+    "fused_collective",
+    "group_of",
+    "prepare",
+    "reduce_scatter",
+]
 
 _RESOLVE = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_char_p, ctypes.c_int32)
 _SIZE = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_char_p)
@@ -747,9 +756,82 @@ def fused_collective(
     tensor<64xbf16>) { … comms.yield … }"; it yields one tile for each of `outputs`, (dtype, columns). `symmetric` says
     that `input` lies in torch's symmetric memory and stays there as long as the process lives.
     """
-    types = ",".join(capi.element_type(dtype) for dtype, _ in outputs)
-    return list(
-        _OPS.commsir.fused_collective(
-            op, input, args, reduce_op, consume, types, [columns for _, columns in outputs], symmetric, _named(group)
+    if torch.compiler.is_compiling():
+        types, columns = _texts_of(outputs)
+        made = _OPS.commsir.fused_collective(
+            op, input, args, reduce_op, consume, types, columns, symmetric, _named(group)
         )
+        return list(made)
+    key = (op, consume, tuple(outputs), reduce_op, symmetric, _named(group))
+    call = _prepared_calls.get(key)
+    if call is None:
+        if len(_prepared_calls) >= _MOST_PREPARED:
+            _prepared_calls.clear()
+        call = _prepared_calls[key] = prepare(
+            op, consume, outputs, reduce_op=reduce_op, symmetric=symmetric, group=group
+        )
+    return call(input, args)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Prepared calls
+# ---------------------------------------------------------------------------------------------------------------------
+
+#: (input, args, parts=None) -> results: a call of `fused_collective` but for its tensors.
+PreparedCall = Callable[..., "list[torch.Tensor]"]
+_MOST_PREPARED = 1024
+_prepared_calls: dict[tuple[Any, ...], PreparedCall] = {}
+
+
+def _texts_of(outputs: Sequence[tuple[torch.dtype, int]]) -> tuple[str, list[int]]:
+    return ",".join(capi.element_type(dtype) for dtype, _ in outputs), [columns for _, columns in outputs]
+
+
+def prepared(
+    op: str,
+    reduce_op: str,
+    consume: str,
+    out_types: str,
+    out_columns: list[int],
+    symmetric: bool,
+    group_name: str,
+    site: str = "",
+) -> PreparedCall:
+    """torch.ops.commsir.fused_collective without its tensors, as code that Inductor generates calls it."""
+
+    def call_op(input: Any, args: Any = (), parts: Any = None) -> list[torch.Tensor]:  # noqa: A002
+        made = _OPS.commsir.fused_collective(
+            op, input, list(args), reduce_op, consume, out_types, out_columns, symmetric, group_name, site, parts
+        )
+        return list(made)
+
+    if not _is_direct:
+        return call_op
+    outputs = [(_DTYPES[kind], columns) for kind, columns in zip(out_types.split(","), out_columns, strict=True)]
+    ranks, run = (
+        ctypes.cast(function, ctypes.c_void_p).value
+        for function in (_library.commsir_torch_prepared_ranks, _library.commsir_torch_run_prepared)
     )
+    made: PreparedCall = _extension.prepare(
+        op, reduce_op, consume, outputs, symmetric, group_name, site, ranks, run, call_op
+    )
+    return made
+
+
+def prepare(
+    op: str,
+    consume: str,
+    outputs: Sequence[tuple[torch.dtype, int]],
+    *,
+    reduce_op: str = "sum",
+    symmetric: bool = False,
+    group: Any = None,
+) -> PreparedCall:
+    """`fused_collective` without its tensors: call what it returns as `call(input, args)`.
+
+    On plain GPU tensors such a call goes from Python to the launch without torch's dispatcher, and costs its caller
+    about half of what the op costs. It may be kept as long as the process group; nothing meets, and nothing is
+    compiled, before it is called.
+    """
+    types, columns = _texts_of(outputs)
+    return prepared(op, reduce_op, consume, types, columns, symmetric, _named(group))

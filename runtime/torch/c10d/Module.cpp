@@ -14,7 +14,9 @@
 #include "runtime/torch/c10d/Autograd.h"
 #include "runtime/torch/c10d/Backend.h"
 #include "runtime/torch/c10d/Interrupt.h"
+#include "runtime/torch/c10d/Prepared.h"
 
+#include <torch/csrc/autograd/python_variable.h>
 #include <torch/csrc/utils/pybind.h>
 
 #include <pybind11/chrono.h>
@@ -121,6 +123,87 @@ static void differentiate(const c10::OperatorHandle &op,
 }
 
 //===----------------------------------------------------------------------===//
+// Prepared calls
+//===----------------------------------------------------------------------===//
+
+/// What a prepared function is bound to.
+struct BoundCall {
+  Prepared call;
+  /// Takes the same arguments, where the op has to be called.
+  py::object op;
+};
+static constexpr const char *kBoundCall = "commsir.BoundCall";
+
+/// Whether `object` is a tensor of torch's own class; `tensor`: it.
+static bool readTensor(PyObject *object, at::Tensor &tensor) {
+  if (!THPVariable_CheckExact(object))
+    return false;
+  tensor = THPVariable_Unpack(object);
+  return true;
+}
+
+static bool readTensors(PyObject *list, c10::SmallVector<at::Tensor, 6> &made) {
+  if (!PyList_CheckExact(list) && !PyTuple_CheckExact(list))
+    return false;
+  Py_ssize_t size = PySequence_Fast_GET_SIZE(list);
+  made.resize(size);
+  for (Py_ssize_t i = 0; i < size; ++i)
+    if (!readTensor(PySequence_Fast_GET_ITEM(list, i), made[i]))
+      return false;
+  return true;
+}
+
+/// (input, args, …) -> list of tensors.
+static PyObject *callPrepared(PyObject *self, PyObject *const *given,
+                              Py_ssize_t count) {
+  HANDLE_TH_ERRORS
+  auto *bound =
+      static_cast<BoundCall *>(PyCapsule_GetPointer(self, kBoundCall));
+  at::Tensor input;
+  c10::SmallVector<at::Tensor, 6> arguments;
+  std::optional<std::vector<at::Tensor>> made;
+  if (count >= 2 && readTensor(given[0], input) &&
+      readTensors(given[1], arguments)) {
+    py::gil_scoped_release unlock;
+    made = bound->call.run(input, arguments);
+  }
+  if (!made)
+    return PyObject_Vectorcall(bound->op.ptr(), given, count, nullptr);
+  py::list results(made->size());
+  for (size_t i = 0; i < made->size(); ++i)
+    PyList_SET_ITEM(results.ptr(), i, THPVariable_Wrap(std::move((*made)[i])));
+  return results.release().ptr();
+  END_HANDLE_TH_ERRORS
+}
+
+static py::object
+prepare(const std::string &op, const std::string &reduction,
+        const std::string &consume,
+        const std::vector<std::pair<at::ScalarType, int64_t>> &outputs,
+        bool symmetric, const std::string &group, const std::string &site,
+        uintptr_t ranks, uintptr_t run, py::object callOp) {
+  static PyMethodDef method = {
+      "prepared", reinterpret_cast<PyCFunction>(callPrepared), METH_FASTCALL,
+      "(input, args, parts=None) -> list of tensors: the collective that it "
+      "was prepared for."};
+  auto bound = std::make_unique<BoundCall>(BoundCall{
+      Prepared({op, reduction, consume, group, site, symmetric}, outputs,
+               reinterpret_cast<commsir::PreparedRanks>(ranks),
+               reinterpret_cast<commsir::PreparedRun>(run)),
+      std::move(callOp)});
+  auto capsule = py::reinterpret_steal<py::object>(
+      PyCapsule_New(bound.get(), kBoundCall, [](PyObject *object) {
+        delete static_cast<BoundCall *>(
+            PyCapsule_GetPointer(object, kBoundCall));
+      }));
+  if (!capsule)
+    throw py::error_already_set();
+  bound.release();
+  return py::reinterpret_steal<py::object>(
+      PyCFunction_New(&method, capsule.ptr()));
+}
+
+//===----------------------------------------------------------------------===//
 // Ctrl-C
 //===----------------------------------------------------------------------===//
 
@@ -187,6 +270,10 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
     passAutograd(op, differentiate);
   });
   module.def("refuse_gradients", refuseGradients);
+  module.def("prepare", prepare, py::arg("op"), py::arg("reduce_op"),
+             py::arg("consume"), py::arg("outputs"), py::arg("symmetric"),
+             py::arg("group_name"), py::arg("site"), py::arg("ranks"),
+             py::arg("run"), py::arg("call_op"));
   module.def("end", [] {
     py::gil_scoped_release unlock;
     Ours::endAll();

@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/torch/PreparedCall.h"
 #include "runtime/torch/ops/Groups.h"
 #include "runtime/torch/ops/Interrupt.h"
 
@@ -311,15 +312,18 @@ static auto findCurrentStream() {
       library ? library : RTLD_DEFAULT, "aoti_torch_get_current_cuda_stream"));
 }
 
-/// The current stream of the tensor's GPU; null on the CPU.
-static void *streamOf(const Tensor &tensor) {
-  if (tensor.is_cpu())
-    return nullptr;
+/// The current stream of a GPU.
+static void *streamOn(int32_t device) {
   static auto current = findCurrentStream();
   void *stream = nullptr;
-  if (!current || current(tensor.get_device_index(), &stream) != 0)
+  if (!current || current(device, &stream) != 0)
     throw std::runtime_error("commsir: torch does not tell the current stream");
   return stream;
+}
+
+/// That of the tensor's GPU; null on the CPU.
+static void *streamOf(const Tensor &tensor) {
+  return tensor.is_cpu() ? nullptr : streamOn(tensor.get_device_index());
 }
 
 static void check(commsir_status status) {
@@ -716,6 +720,101 @@ fused(std::string op, Tensor input, std::vector<Tensor> args,
   }
   return runApart(op, input, args, reduce, consume, outTypes, outColumns,
                   symmetric, group, site, parts);
+}
+
+//===----------------------------------------------------------------------===//
+// Prepared calls
+//===----------------------------------------------------------------------===//
+
+using commsir::PreparedOutcome;
+using commsir::PreparedTensor;
+
+static commsir_operand operand(const PreparedTensor &tensor) {
+  commsir_operand made = {};
+  made.data = tensor.data;
+  made.elements = tensor.elements;
+  made.type = typeName(ScalarType(tensor.type));
+  made.per_row = tensor.dimensions > 1;
+  made.columns = tensor.columns;
+  return made;
+}
+
+/// The group, where the call can be launched as it is.
+static Used *groupOf(const commsir::PreparedTexts &texts, int32_t device) {
+  Used *used = Groups::get().findMade(texts.group, device);
+  return used && (!*texts.site || used->isAgreed(texts.site)) ? used : nullptr;
+}
+
+static commsir_status launch(Used &used, const commsir::PreparedTexts &texts,
+                             const commsir::PreparedTensors &tensors) {
+  std::array<commsir_operand, 16> kept;
+  std::vector<commsir_operand> more;
+  commsir_operand *operands = kept.data();
+  if (tensors.argumentCount + tensors.outputCount > kept.size()) {
+    more.resize(tensors.argumentCount + tensors.outputCount);
+    operands = more.data();
+  }
+  commsir_operand *outputs = operands + tensors.argumentCount;
+  for (size_t i = 0; i < tensors.argumentCount; ++i)
+    operands[i] = operand(tensors.arguments[i]);
+  for (size_t i = 0; i < tensors.outputCount; ++i) {
+    outputs[i] = operand(tensors.outputs[i]);
+    outputs[i].per_row = 1;
+  }
+  const PreparedTensor &input = tensors.input;
+  std::string reduction;
+  if (reduces(texts.op))
+    reduction = reductionFor(ScalarType(input.type), texts.reduction);
+  commsir_fused call = {};
+  call.op = texts.op;
+  call.reduction = reduction.c_str();
+  call.type = typeName(ScalarType(input.type));
+  call.rows = input.elements / input.columns;
+  call.columns = input.columns;
+  call.input = input.data;
+  call.arguments = operands;
+  call.argument_count = tensors.argumentCount;
+  call.outputs = outputs;
+  call.output_count = tensors.outputCount;
+  call.consume = texts.consume;
+  std::lock_guard<std::mutex> lock(used.mutex);
+  if (texts.symmetric)
+    Groups::get().adopt(used, input.data, input.elements * input.width);
+  Interruptible scope;
+  return commsir_group_fused(used.group, &call, streamOn(used.device));
+}
+
+extern "C" {
+/// A commsir::PreparedRanks.
+COMMSIR_API int64_t commsir_torch_prepared_ranks(
+    const commsir::PreparedTexts *texts, int32_t device) {
+  Used *used = groupOf(*texts, device);
+  return used ? used->ranks : 0;
+}
+
+/// A commsir::PreparedRun.
+COMMSIR_API PreparedOutcome commsir_torch_run_prepared(
+    const commsir::PreparedTexts *texts, int32_t device,
+    const commsir::PreparedTensors *tensors, const char **message) {
+  static thread_local std::string text;
+  try {
+    Used *used = groupOf(*texts, device);
+    if (!used)
+      return PreparedOutcome::CallOp;
+    commsir_status status = launch(*used, *texts, *tensors);
+    if (*texts->site) {
+      used->note(texts->site, status != COMMSIR_DISAGREE);
+      if (status == COMMSIR_DISAGREE)
+        return PreparedOutcome::CallOp;
+    }
+    check(status);
+    return PreparedOutcome::Done;
+  } catch (const std::exception &error) {
+    text = error.what();
+    *message = text.c_str();
+    return PreparedOutcome::Failed;
+  }
+}
 }
 
 //===----------------------------------------------------------------------===//

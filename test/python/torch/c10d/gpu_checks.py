@@ -86,6 +86,58 @@ def an_op_is_a_launch(size: int) -> None:
     assert {**asked, **LAUNCH} == asked and not {"EventRecord", "MemAlloc"} & set(asked), asked
 
 
+_SUM_AND_PRODUCT = """(%sum: tensor<64xf32>, %r: tensor<64xf32>, %w: tensor<64xf32>) {
+  %h = arith.addf %sum, %r : tensor<64xf32>
+  %y = arith.mulf %h, %w : tensor<64xf32>
+  comms.yield %y, %h : tensor<64xf32>, tensor<64xf32>
+}"""
+
+
+def a_prepared_call_goes_past_the_dispatcher(size: int) -> None:
+    """A launch, a quarter of what the op takes of memory, and the op's shapes; what is not plain goes to the op."""
+    from commsir.torch import ops
+
+    x, r, w = torch.empty(4, 64, device="cuda"), torch.empty(4, 64, device="cuda"), torch.empty(64, device="cuda")
+    outputs = [(torch.float32, 64)] * 2
+    call = ops.prepare("all_reduce", _SUM_AND_PRODUCT, outputs)
+    ops_call: Any = torch.ops.commsir.fused_collective.default
+    texts = (_SUM_AND_PRODUCT, "f32,f32", [64, 64], False, dist.group.WORLD.group_name)
+
+    def by_op(x: torch.Tensor = x, r: torch.Tensor = r) -> list[torch.Tensor]:
+        made: list[torch.Tensor] = ops_call("all_reduce", x, [r, w], "sum", *texts)
+        return made
+
+    assert [(y.shape, y.dtype) for y in call(x, [r, w])] == [(y.shape, y.dtype) for y in by_op()]
+    asked = calls_of(lambda: call(x, [r, w]))
+    assert {**asked, **LAUNCH} == asked and not {"EventRecord", "MemAlloc"} & set(asked), asked
+    taken, least = (cost_checks.allocations_of(one) for one in (lambda: call(x, [r, w]), by_op))
+    assert 4 * taken <= least, (taken, least)
+    by_name = cost_checks.allocations_of(lambda: ops.fused_collective("all_reduce", x, [r, w], texts[0], outputs))
+    assert 4 * by_name <= 5 * taken, (by_name, taken)  # The name of the process group is a text of torch's.
+    seen = []
+
+    class Watch(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            seen.append(str(function))
+            return function(*args, **(kwargs or {}))
+
+    with Watch():
+        call(x, [r, w])
+    assert seen == ["commsir.fused_collective.default"], seen
+    with torch.profiler.profile() as profile:
+        call(x, [r, w])
+    assert "commsir::fused_collective" in [event.key for event in profile.key_averages()]
+    with torch.inference_mode():
+        assert all(y.is_inference() for y in call(x, [r, w]))
+    assert call(x[:0], [r[:0], w])[0].shape == (0, 64)
+    assert call(x.t().contiguous().t(), [r, w])[0].shape == (4, 64)
+    assert "no derivative" in error_of(lambda: call(x.clone().requires_grad_(), [r, w]))
+    for given in ([r.cpu(), w], [r[:2], w], [r, w[:8]]):
+        said = error_of(lambda given=given: call(x, given))
+        assert said == error_of(lambda given=given: ops_call("all_reduce", x, given, "sum", *texts)) and said, said
+    call(x, [r, w])  # Nothing of that was a step.
+
+
 def a_warm_up_leaves_nothing_to_compile(size: int) -> None:
     """Whatever the row's length divides, with pieces of 4 MiB and any rest, eager and captured."""
     import commsir.torch.ops as ops
@@ -635,6 +687,7 @@ CHECKS = [
     an_op_writes_where_its_input_is,
     a_synchronous_call_is_a_launch,
     an_op_is_a_launch,
+    a_prepared_call_goes_past_the_dispatcher,
     a_warm_up_leaves_nothing_to_compile,
     autograd_is_python_for_derivatives_alone,
     nobody_gets_work_unasked,

@@ -136,6 +136,23 @@ def fuses(rank: int, size: int, name: str, dtype: torch.dtype, dynamic: bool = F
     return [str(one) for one in fusing.fusions()]
 
 
+def passes_handles(rank: int, size: int) -> tuple[int, int, int]:
+    """How often generated code prepares a call, passes tensors to one, and has the text of a kernel."""
+    from torch._inductor.utils import run_and_get_code
+
+    def function(x: Any, r: Any, w: Any) -> Any:
+        return residual_rms_norm(residual_rms_norm(x, r, w)[0], r, w)
+
+    compiled = _compiled(function, leaves=False)
+    x, r, w = _tensor(rank, 4, COLUMNS, dtype=torch.float32), _tensor(0, 4, COLUMNS, dtype=torch.float32), None
+    w = _tensor(0, COLUMNS, dtype=torch.float32, seed=6)
+    made, codes = run_and_get_code(compiled, x, r, w)
+    _compare(function(x, r, w), made, 2e-5)
+    (code,) = codes
+    calls = [line for line in code.splitlines() if "= commsir_call_" in line]
+    return code.count("commsir.torch.ops.prepared("), len(calls), code.count("comms.yield")
+
+
 def _compare(want: Any, got: Any, loose: float) -> None:
     for a, b in zip(*((one if isinstance(one, tuple) else (one,)) for one in (want, got)), strict=True):
         assert a.dtype == b.dtype and a.shape == b.shape

@@ -37,6 +37,12 @@ def test_dynamic_rows(pair: World) -> None:
     assert ": fused with " in said[0][0]
 
 
+def test_generated_code_passes_handles(pair: World) -> None:
+    for prepared, called, texts in pair.run(compile_checks.passes_handles, "gloo"):
+        # A site is a part of the handle: one for each place.
+        assert prepared == called == texts == 2, (prepared, called, texts)
+
+
 _COLLECTIVES = ["all_reduce", "all_gather", "reduce_scatter"]
 
 

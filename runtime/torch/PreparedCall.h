@@ -1,0 +1,67 @@
+//===- PreparedCall.h - What c10d and ops share of prepared calls -*- C++ -*-=//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A prepared call knows everything about a fused collective but its tensors.
+// The Python extension (c10d) reads tensors and allocates results; the library
+// of ops knows the groups. Python hands the functions below from one to the
+// other by their addresses, since neither is linked to the other.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_TORCH_PREPAREDCALL_H
+#define COMMSIR_RUNTIME_TORCH_PREPAREDCALL_H
+
+#include <cstddef>
+#include <cstdint>
+
+namespace commsir {
+
+/// The texts of a call, as torch.ops.commsir.fused_collective takes them.
+struct PreparedTexts {
+  const char *op, *reduction, *consume, *group, *site;
+  bool symmetric;
+};
+
+/// A contiguous tensor. `columns` are the elements of its last dimension,
+/// `width` is an element's bytes, `type` torch's number of its ScalarType.
+struct PreparedTensor {
+  void *data;
+  int64_t elements, columns, dimensions, width;
+  int8_t type;
+};
+
+struct PreparedTensors {
+  PreparedTensor input;
+  const PreparedTensor *arguments;
+  size_t argumentCount;
+  const PreparedTensor *outputs;
+  size_t outputCount;
+};
+
+/// What came of a prepared call.
+enum class PreparedOutcome : int {
+  Done = 0,
+  /// Nothing has happened. The op has to be called: it makes the group, lets
+  /// the ranks agree, or says what is wrong.
+  CallOp = 1,
+  Failed = 2
+};
+
+/// Number of ranks of the call's group on GPU `device`; 0: the op has to be
+/// called.
+using PreparedRanks = int64_t (*)(const PreparedTexts *texts, int32_t device);
+
+/// Launches the call in the current stream of GPU `device`. After `Failed`,
+/// `message` is a text that is valid until the thread's next call.
+using PreparedRun = PreparedOutcome (*)(const PreparedTexts *texts,
+                                        int32_t device,
+                                        const PreparedTensors *tensors,
+                                        const char **message);
+
+} // namespace commsir
+
+#endif // COMMSIR_RUNTIME_TORCH_PREPAREDCALL_H

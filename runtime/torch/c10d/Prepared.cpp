@@ -1,0 +1,110 @@
+//===- Prepared.cpp - Fused collectives without the dispatcher ------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/torch/c10d/Prepared.h"
+
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
+#include <ATen/record_function.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/util/SmallVector.h>
+
+using namespace commsir;
+using namespace commsir::torch_c10d;
+
+/// Whether nothing but the GPU's kernel would see a call on the tensor: no
+/// mode, no transform of functorch, no autocast, no subclass, no lazy view.
+static bool isPlain(const at::Tensor &tensor, const c10::Device &device,
+                    const c10::impl::LocalDispatchKeySet &local,
+                    bool hasGradients) {
+  if (!tensor.defined() || tensor.device() != device ||
+      !tensor.is_contiguous() || tensor.scalar_type() == at::kBool ||
+      (hasGradients && tensor.requires_grad()))
+    return false;
+  auto keys = (tensor.key_set() | local.included_) - local.excluded_;
+  switch (keys.highestPriorityTypeId()) {
+  case c10::DispatchKey::CUDA:
+  case c10::DispatchKey::AutogradCUDA:
+  case c10::DispatchKey::ADInplaceOrView:
+  case c10::DispatchKey::BackendSelect:
+    return true;
+  default:
+    return false;
+  }
+}
+
+static PreparedTensor describe(const at::Tensor &tensor) {
+  PreparedTensor made;
+  made.data = tensor.data_ptr();
+  made.elements = tensor.numel();
+  made.dimensions = tensor.dim();
+  made.columns = made.dimensions ? tensor.size(-1) : 1;
+  made.width = int64_t(tensor.element_size());
+  made.type = int8_t(tensor.scalar_type());
+  return made;
+}
+
+/// `rows` of the first dimension.
+std::vector<at::Tensor> Prepared::makeOutputs(const at::Tensor &input,
+                                              int64_t rows) const {
+  c10::SmallVector<int64_t, 5> shape(input.sizes());
+  while (shape.size() < 2)
+    shape.insert(shape.begin(), 1);
+  shape.front() = rows;
+  std::vector<at::Tensor> made;
+  made.reserve(outputs.size());
+  for (auto [type, columns] : outputs) {
+    shape.back() = columns;
+    made.push_back(at::empty(shape, input.options().dtype(type)));
+  }
+  return made;
+}
+
+std::optional<std::vector<at::Tensor>>
+Prepared::run(const at::Tensor &input,
+              c10::ArrayRef<at::Tensor> arguments) const {
+  if (!input.is_cuda() || input.numel() == 0 || at::hasCallbacks())
+    return std::nullopt;
+  auto local = c10::impl::tls_local_dispatch_key_set();
+  bool hasGradients = at::GradMode::is_enabled();
+  c10::Device device = input.device();
+  if (!isPlain(input, device, local, hasGradients))
+    return std::nullopt;
+  c10::SmallVector<PreparedTensor, 8> read, written;
+  for (const at::Tensor &argument : arguments) {
+    if (!isPlain(argument, device, local, hasGradients))
+      return std::nullopt;
+    read.push_back(describe(argument));
+  }
+  PreparedTexts given = {texts.op.c_str(),      texts.reduction.c_str(),
+                         texts.consume.c_str(), texts.group.c_str(),
+                         texts.site.c_str(),    texts.symmetric};
+  int64_t size = ranks(&given, device.index());
+  int64_t rows = input.dim() > 1 ? input.size(0) : 1;
+  bool isCut = texts.op == "reduce_scatter";
+  if (size == 0 || (isCut && rows % size))
+    return std::nullopt;
+  if (isCut)
+    rows /= size;
+  else if (texts.op == "all_gather")
+    rows *= size;
+  std::vector<at::Tensor> made = makeOutputs(input, rows);
+  for (const at::Tensor &output : made)
+    written.push_back(describe(output));
+  PreparedTensors tensors = {describe(input), read.data(), read.size(),
+                             written.data(), written.size()};
+  const char *message = "";
+  switch (runCall(&given, device.index(), &tensors, &message)) {
+  case PreparedOutcome::Done:
+    return made;
+  case PreparedOutcome::CallOp:
+    return std::nullopt;
+  case PreparedOutcome::Failed:
+    break;
+  }
+  TORCH_CHECK(false, message);
+}

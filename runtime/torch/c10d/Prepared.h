@@ -1,0 +1,60 @@
+//===- Prepared.h - Fused collectives without the dispatcher ----*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// torch.ops.commsir.fused_collective takes lists and texts, which the
+// dispatcher converts and copies in each call: three times what the launch
+// costs. A prepared call keeps them. It carries out calls on plain GPU tensors;
+// the op has to be called for anything else.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_TORCH_C10D_PREPARED_H
+#define COMMSIR_RUNTIME_TORCH_C10D_PREPARED_H
+
+#include "runtime/torch/PreparedCall.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace commsir::torch_c10d {
+
+class Prepared {
+public:
+  struct Texts {
+    std::string op, reduction, consume, group, site;
+    bool symmetric = false;
+  };
+  /// Type and columns of a result.
+  using Output = std::pair<at::ScalarType, int64_t>;
+
+  Prepared(Texts texts, std::vector<Output> outputs, PreparedRanks ranks,
+           PreparedRun run)
+      : texts(std::move(texts)), outputs(std::move(outputs)), ranks(ranks),
+        runCall(run) {}
+
+  /// The results, as the op makes them; nothing: the op has to be called.
+  /// Throws c10::Error where the collective fails.
+  std::optional<std::vector<at::Tensor>>
+  run(const at::Tensor &input, c10::ArrayRef<at::Tensor> arguments) const;
+
+private:
+  std::vector<at::Tensor> makeOutputs(const at::Tensor &input,
+                                      int64_t rows) const;
+
+  Texts texts;
+  std::vector<Output> outputs;
+  PreparedRanks ranks;
+  PreparedRun runCall;
+};
+
+} // namespace commsir::torch_c10d
+
+#endif // COMMSIR_RUNTIME_TORCH_C10D_PREPARED_H
