@@ -24,7 +24,7 @@ using group::GroupOptions;
 
 /// Channel memory that a new group has, so that small kernels need no window of
 /// their own, and can be prepared while a graph is captured.
-static constexpr size_t kFirstChannels = size_t(32) << 20;
+static constexpr size_t kFirstChannels = size_t(8) << 20;
 /// What the host writes into abort words; a kernel writes 1.
 static constexpr uint64_t kAbortedByHost = 2;
 /// Seconds that a rank waits for others that end the group, too.

@@ -142,7 +142,10 @@ static SharedNeeds leastOf(SharedChannels::Use use,
     least.bytes[SharedNeeds::Poison] = 0;
     usual = SharedNeeds::Lines;
   }
-  least.bytes[usual] = use == SharedChannels::Both ? kUsualBytes : kLeastBytes;
+  if (use == SharedChannels::Both)
+    least.bytes[usual] = kUsualBytes;
+  else if (slots == SharedChannels::Poison)
+    least.bytes[usual] = kSmallBytes; // Two of them fit the first window.
   return least;
 }
 
