@@ -420,7 +420,9 @@ llvm::Expected<KernelCache::Kept *> Collectives::Impl::find(
   request->members = members.vec();
   auto kernel = group.prepare(*request);
   // The kernels used longest ago make room for it: all ranks are told of the
-  // limit, and have used the same.
+  // limit, and have used the same. Kernels that share channel memory have no
+  // room to give.
+  makesRoom &= !request->shared;
   while (!kernel && makesRoom && !shelf.kernels.empty()) {
     llvm::Error error = kernel.takeError();
     if (!isLimit(error))
@@ -505,7 +507,7 @@ llvm::Error Collectives::Impl::runSized(PlainPlan &plan, int64_t first,
                                         int64_t count, void *stream) {
   const Shape &shape = plan.shape;
   // The end of a call in pieces may have any length: few kernels take them all.
-  int64_t least = first ? std::min(shape.mostSized() / 4, shape.chunk) : 64;
+  int64_t least = first ? std::min(shape.mostSized() / 4, shape.chunk) : 1024;
   auto most = int64_t(llvm::PowerOf2Ceil(std::max(count, least)));
   KernelCache &shelf = shelfOf({});
   std::string head = llvm::formatv("sized {0} {1} ", shape.key(), most).str();

@@ -376,9 +376,11 @@ static constexpr int64_t kRoundBytes = int64_t(32) << 20;
 
 /// GPU: bytes of a message up to which kernels of any size take it: an
 /// all_reduce goes in two shots, which up to here keep up with all else in
-/// little channel memory; of the others each rank sends straight to all.
+/// little channel memory; of the others each rank sends straight to all. A
+/// larger broadcast goes from neighbor to neighbor, which takes no extent.
 static constexpr int64_t kMostSizedReduce = int64_t(4) << 20,
-                         kMostSizedCopy = int64_t(1) << 20;
+                         kMostSizedCopy = int64_t(1) << 20,
+                         kMostSizedBroadcast = int64_t(256) << 10;
 /// Bytes of channels, all buffers counted, of such a kernel: three buffers of
 /// an all_reduce of 8 MiB in two shots. With more, rows are cut.
 static constexpr uint64_t kSizedChannelBytes = uint64_t(50) << 20;
@@ -399,8 +401,10 @@ int64_t Shape::mostSized() const {
   bool isOpen = algorithm.empty() && protocol.empty();
   if (!onGpu || ranks < 2 || !isOpen || !members.empty())
     return 0;
-  if (op == "all_reduce")
+  if (op == "all_reduce" || op == "reduce")
     return kMostSizedReduce / int64_t(elementBytes);
+  if (op == "broadcast")
+    return kMostSizedBroadcast / int64_t(elementBytes);
   if (op == "all_gather" || op == "reduce_scatter" || op == "all_to_all")
     return kMostSizedCopy / ranks / int64_t(elementBytes);
   return 0;

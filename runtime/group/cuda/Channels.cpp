@@ -116,6 +116,18 @@ void ChannelPool::give(CUdeviceptr own, size_t bytes) {
   }
 }
 
+void ChannelPool::trim() {
+  auto isFree = [](const Block &block) {
+    return block.spans.size() == 1 && block.spans.begin()->first == 0 &&
+           block.spans.begin()->second == block.bytes;
+  };
+  for (size_t i = blocks.size(); i-- > 1;)
+    if (isFree(blocks[i])) {
+      total -= blocks[i].window->size();
+      blocks.erase(blocks.begin() + ptrdiff_t(i));
+    }
+}
+
 const Window *ChannelPool::windowOf(CUdeviceptr own) const {
   for (const Block &block : blocks)
     if (own >= block.window->base() && own - block.window->base() < block.bytes)

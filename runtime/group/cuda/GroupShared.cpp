@@ -234,6 +234,7 @@ llvm::Error CudaGroup::replaceShared(SharedChannels *made) {
   if (old->order)
     cu.EventDestroy(old->order);
   shared.remove_if([&](const SharedChannels &one) { return &one == old; });
+  pool->trim();
   return llvm::Error::success();
 }
 
