@@ -197,10 +197,11 @@ def set_value(node: Node) -> None:
     """What the fake kernel says of the op's results."""
 
     arguments = map_arg(node.args, lambda one: one.meta["val"])
-    mode = torch._guards.detect_fake_mode(arguments)
+    named = map_arg(node.kwargs, lambda one: one.meta["val"])
+    mode = torch._guards.detect_fake_mode([arguments, named])
     assert callable(node.target)
     if mode is None:
-        node.meta["val"] = node.target(*arguments)
+        node.meta["val"] = node.target(*arguments, **named)
         return
     with mode:
-        node.meta["val"] = node.target(*arguments)
+        node.meta["val"] = node.target(*arguments, **named)

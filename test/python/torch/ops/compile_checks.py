@@ -230,6 +230,74 @@ def aligns(rank: int, size: int, collective: str, name: str, along_rows: bool) -
     return said
 
 
+def _total(x: torch.Tensor) -> Any:
+    return funcol.all_reduce(x, "sum", dist.group.WORLD)
+
+
+def _heads(x: torch.Tensor) -> torch.Tensor:
+    """[2, 4, 64] as [2, 4 heads, 4, 16]."""
+    return x.view(2, 4, 4, 16).transpose(1, 2)
+
+
+def _dropped(x: torch.Tensor, r: torch.Tensor) -> Any:
+    return torch.nn.functional.dropout(_total(x), 0.5, True) + r
+
+
+#: What follows an all_reduce of [2, 4, 64], with arguments of these shapes (of no dimension: float64): a region holds
+#: all of it, but for views of its results.
+WHOLE: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
+    "heads, then a norm of each": (lambda x, w: torch.nn.functional.rms_norm(_heads(_total(x)), (16,), w), [(16,)]),
+    "a norm of each head": (
+        lambda x, w: torch.nn.functional.rms_norm(_total(x).view(2, 4, 4, 16), (16,), w).transpose(1, 2),
+        [(16,)],
+    ),
+    "heads beside others": (lambda x, r: _heads(_total(x)) + r, [(2, 4, 4, 16)]),
+    "heads and back": (lambda x, r: (_heads(_total(x)) * r).transpose(1, 2).exp(), [(4, 1, 16)]),
+    "heads of one size": (lambda x, r: (_total(x).view(8, 4, 4, 4).transpose(1, 2) * r).exp(), [(4, 1, 4)]),
+    "dimensions turned twice": (lambda x, r: (_total(x) * 2).permute(2, 0, 1).permute(2, 1, 0) - r, [(4, 2, 64)]),
+    "a number for each head": (lambda x, r: _total(x).view(2, 4, 4, 16) * r, [(4, 1)]),
+    "a number for each token and head": (lambda x, r: _total(x).view(2, 4, 4, 16) * r, [(2, 4, 4, 1)]),
+    "rows for the batch": (lambda x, r: _total(x).view(2, 4, 4, 16) * r, [(4, 1, 16)]),
+    "parts of rows": (lambda x, r: _total(x).view(2, 4, 4, 16) + r, [(2, 1, 4, 1)]),
+    "dropout": (_dropped, [(2, 4, 64)]),
+    "dropout and a norm": (
+        lambda x, r, w: torch.nn.functional.rms_norm(_dropped(x, r), (64,), w),
+        [(2, 4, 64), (64,)],
+    ),
+    "dropout twice": (
+        lambda x, r: torch.nn.functional.dropout(_dropped(x, torch.rand_like(r)), 0.1, True),
+        [(2, 4, 64)],
+    ),
+    "a number in float64": (lambda x, s: _total(x) * s + 1, [()]),
+    "rounded quotients": (
+        lambda x, r: torch.div(torch.div(_total(x), r, rounding_mode="floor"), 2, rounding_mode="trunc"),
+        [(2, 4, 64)],
+    ),
+}
+
+
+def holds_all(rank: int, size: int, name: str, dtype: torch.dtype) -> list[Said]:
+    """A line of the table gives, bit by bit of its random numbers, what it gives where nothing is fused."""
+    function, shapes = WHOLE[name]
+    x = _tensor(rank, 2, 4, 64, dtype=dtype)
+    given = [
+        _tensor(0, *shape, dtype=dtype if shape else torch.float64, seed=5 + place)
+        for place, shape in enumerate(shapes)
+    ]
+    plain = torch.compile(function, fullgraph=True, options={"fallback_by_default": DEVICE == "cpu"})
+    torch._dynamo.reset()
+    torch.manual_seed(rank)
+    wanted = [plain(x, *given) for _ in range(5)]
+    compiled = _compiled(function, leaves=True)
+    torch.manual_seed(rank)
+    for want in wanted:
+        made = compiled(x, *given)
+        _compare(want, made, {torch.float32: 2e-5}.get(dtype, 4e-2))
+        both = zip(*((one if isinstance(one, tuple) else (one,)) for one in (want, made)), strict=True)
+        assert all(a.stride() == b.stride() for a, b in both)
+    return _said()
+
+
 def folded_away(rank: int, size: int) -> list[Said]:
     """Inductor knows what 0 times something is, and leaves arithmetic that nobody uses."""
 
@@ -348,7 +416,7 @@ def every_collective(rank: int, size: int) -> dict[str, str]:
             *funcol.all_gather_into_tensor_coalesced([x], group),
             *funcol.reduce_scatter_tensor_coalesced([x], "sum", [0], group),
             funcol.all_reduce(x.sum(), "sum", group) * 2,
-            funcol.all_gather_tensor(x, 0, group) + torch.rand(8 * size, SQUARE, device=DEVICE),
+            funcol.all_gather_tensor(x.long(), 0, group) + 1,
             _theirs(x) * 2,
         )
 
