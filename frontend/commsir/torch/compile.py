@@ -181,7 +181,7 @@ def _free_sizes(graph: Graph, collective: Collective) -> None:
         with graph.inserting_before(collective.node):
             size = graph.call_function(size_of, (source, same[0]))
             size.meta["val"] = source.meta["val"].shape[same[0]]
-            if same[0] == 0 and collective.op != "all_reduce":
+            if same[0] == 0 and collective.op in ("all_gather", "reduce_scatter"):
                 scale = operator.mul if collective.op == "all_gather" else operator.floordiv
                 ranks = collective.node.args[1 if collective.op == "all_gather" else 2]
                 size = graph.call_function(scale, (size, ranks))

@@ -209,7 +209,8 @@ class Region:
 
     def begin(self, node: Node, tile: str, kind: str) -> None:
         """`node` is what arrives."""
-        self.tiles[node] = self.widen(Tile(tile, self.columns), kind)
+        is_integer = kind.startswith("i")
+        self.tiles[node] = Tile(tile, self.columns, kind) if is_integer else self.widen(Tile(tile, self.columns), kind)
 
     def _row_dims(self) -> int:
         """How many last dimensions of the node that is translated make up a row; 0: it has no rows of `columns`."""

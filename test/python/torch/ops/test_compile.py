@@ -75,6 +75,13 @@ def test_holds_all(pair: World, name: str, dtype: torch.dtype) -> None:
         assert all(why.startswith(_STAY) for _, because in said for why in because), said
 
 
+@pytest.mark.parametrize("name", list(compile_checks.ARRIVES))
+def test_arrives(pair: World, name: str) -> None:
+    # Gloo takes no fp8.
+    for said in pair.run(compile_checks.arrives, "commsir", name=name):
+        assert said and all(fused for fused, _ in said), said
+
+
 def test_arithmetic_that_is_folded_away(pair: World) -> None:
     ((fused, _),) = pair.run(compile_checks.folded_away, "gloo")[0]
     # Newer ones than 2.11 need not fold it, as 0 times infinity is not 0.
@@ -160,7 +167,7 @@ def test_every_collective_is_named(pair: World) -> None:
         "all_reduce_coalesced": "several tensors at once",
         "all_gather_into_tensor_coalesced": "several tensors at once",
         "reduce_scatter_tensor_coalesced": "several tensors at once",
-        "all_to_all_single": "not with all_to_all_single",
+        "all_to_all": "not of one size",
         "broadcast": "not with broadcast",
         "all_reduce": "without dimensions",
         "all_gather": "of torch.int64",
