@@ -87,6 +87,25 @@ def shapes_differ(rank: int, size: int, collective: str, agreed: bool) -> str:
     return f"nothing, and {[one.fused for one in fusing.fusions()]}"
 
 
+def parts_change(rank: int, size: int) -> list[tuple[str, ...]]:
+    """Of two ranks one keeps more for itself once both have agreed on a kernel for parts of one size; then no more."""
+
+    def function(x: Any, own: int) -> Any:
+        parts = [own, 4] if rank == 0 else [4, own]
+        return torch.relu(funcol.all_to_all_single(x, parts, parts, dist.group.WORLD)) * 2
+
+    compiled = _compiled(function, leaves=True)
+    torch._dynamo.config.automatic_dynamic_shapes = False  # A size is known in each graph.
+    try:
+        for number, own in enumerate([4] * 5 + [6] * 3 + [4] * 3):
+            kept = own if rank else 4
+            x = _tensor(rank, 4 + kept, 16, dtype=torch.float32, seed=number)
+            _compare(function(x, kept), compiled(x, kept), 2e-5)
+    finally:
+        torch._dynamo.config.automatic_dynamic_shapes = True
+    return [one.fused for one in fusing.fusions()]
+
+
 def without_scales(rank: int, size: int) -> str:
     """A matmul of fp8 that is given none."""
 

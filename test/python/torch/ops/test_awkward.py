@@ -28,6 +28,12 @@ def test_ranks_of_other_shapes(pair: World, collective: str, agreed: bool) -> No
         assert "differs between ranks" in said and "same collectives in the same order" in said, said
 
 
+@pytest.mark.parametrize("backend", ["gloo", "commsir"])
+def test_parts_of_another_size(pair: World, backend: str) -> None:
+    whole = ("aten.relu", "aten.mul.Tensor")
+    assert pair.run(awkward_checks.parts_change, backend) == [[whole], [whole, ()]]
+
+
 def test_without_scales(pair: World) -> None:
     for said in pair.run(awkward_checks.without_scales, "gloo"):
         assert "scale" in said, said
