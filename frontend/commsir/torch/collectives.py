@@ -27,8 +27,11 @@ _FUSED: dict[Any, str] = {
     _functional.all_reduce.default: "all_reduce",
     _functional.reduce_scatter_tensor.default: "reduce_scatter",
     _functional.all_gather_into_tensor.default: "all_gather",
+    _functional.all_to_all_single.default: "all_to_all",
 }
 _FLOATS = (torch.float32, torch.float16, torch.bfloat16)
+#: What arrives as it was sent may be of these types, too.
+_QUANTIZED = (torch.float8_e4m3fn, torch.float8_e5m2, torch.int8)
 _REDUCE_OPS = ("", "sum", "avg", "max", "min")
 
 
@@ -58,10 +61,14 @@ class Collective:
 
     def may_be_fused(self) -> bool:
         """Whether a rank can have a kernel in its place, by all that is the same on every rank."""
-        if not self.whole or not isinstance(self.group, str) or _has_cpp_wrapper():
+        # Splits of an all_to_all need not be the same on every rank.
+        is_taken = self.whole or self.op == "all_to_all"
+        if not is_taken or not isinstance(self.group, str) or _has_cpp_wrapper():
             return False
-        value = self.node.meta["val"]
-        return value.dtype in _FLOATS and self.reduce_op in _REDUCE_OPS
+        return self._takes(self.node.meta["val"].dtype) and self.reduce_op in _REDUCE_OPS
+
+    def _takes(self, dtype: torch.dtype) -> bool:
+        return dtype in _FLOATS or (not self.reduce_op and dtype in _QUANTIZED)
 
     def begin(self, columns: int | None = None) -> Region:
         """The region that holds what arrives and nothing else; `columns`: of its rows, if not the last dimension's."""
@@ -74,8 +81,9 @@ class Collective:
         source = self.node.args[0]
         assert isinstance(source, Node)
         value, result = source.meta["val"], self.node.meta["val"]
-        if value.dtype not in _FLOATS:
-            raise Unsupported(f"it is of {value.dtype}: float32, float16 and bfloat16 are taken")
+        if not self._takes(value.dtype):
+            taken = "" if self.reduce_op else ", and of what is not reduced fp8 and int8,"
+            raise Unsupported(f"it is of {value.dtype}: float32, float16 and bfloat16{taken} are taken")
         if self.reduce_op not in _REDUCE_OPS:
             raise Unsupported(f'it reduces by "{self.reduce_op}"')
         if value.dim() == 0:
@@ -108,8 +116,10 @@ class Collective:
             yield last
 
     def _why_not_whole(self) -> str:
+        if self.op == "all_to_all":
+            return "its parts are not of one size that is known when it is compiled"
         namespace = _target(self.node).namespace
-        taken = "regions begin with all_reduce, reduce_scatter_tensor and all_gather_into_tensor"
+        taken = "regions begin with all_reduce, reduce_scatter_tensor, all_gather_into_tensor and all_to_all_single"
         if namespace == "commsir":
             return "it is a call of torch.ops.commsir in the program, which is left as it is"
         if namespace not in _COMMUNICATION:
@@ -169,8 +179,15 @@ def _collective(node: Node) -> Collective | None:
     elif target.namespace in ("aten", "prims") or not any(one in name for one in _NAMES):
         return None
     reduce_op, group = named_argument(node, "reduce_op"), named_argument(node, "group_name", "group", "process_group")
-    whole = node.target in _FUSED
-    return Collective(node, _FUSED[node.target] if whole else name, str(reduce_op or ""), group, whole)
+    op = _FUSED.get(node.target)
+    whole = op is not None and (op != "all_to_all" or _has_equal_parts(node))
+    return Collective(node, op or name, str(reduce_op or ""), group, whole)
+
+
+def _has_equal_parts(node: Node) -> bool:
+    """Whether an all_to_all_single sends as much to each rank, and gets as much."""
+    sizes: list[Any] = [*node.args[1], *node.args[2]]  # type: ignore[misc]
+    return all(isinstance(size, int) for size in sizes) and len(set(sizes)) == 1
 
 
 def collectives_of(graph: Graph) -> Iterator[Collective]:
@@ -197,10 +214,11 @@ def set_value(node: Node) -> None:
     """What the fake kernel says of the op's results."""
 
     arguments = map_arg(node.args, lambda one: one.meta["val"])
-    mode = torch._guards.detect_fake_mode(arguments)
+    named = map_arg(node.kwargs, lambda one: one.meta["val"])
+    mode = torch._guards.detect_fake_mode([arguments, named])
     assert callable(node.target)
     if mode is None:
-        node.meta["val"] = node.target(*arguments)
+        node.meta["val"] = node.target(*arguments, **named)
         return
     with mode:
-        node.meta["val"] = node.target(*arguments)
+        node.meta["val"] = node.target(*arguments, **named)

@@ -78,7 +78,10 @@ _MOST_LOOKED_AT = 256
 
 
 def _is_random(node: Node) -> bool:
-    return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ())
+    """Whether all it does is to draw random numbers."""
+    schema = getattr(node.target, "_schema", None)
+    is_mutable = schema is not None and schema.is_mutable
+    return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()) and not is_mutable
 
 
 def _keeps_its_place(node: Node) -> bool:
@@ -97,6 +100,14 @@ class _Before:
     def __init__(self, graph: Graph, start: Node) -> None:
         self._start = start
         self._places = {node: place for place, node in enumerate(graph.nodes)}
+        #: What random numbers were drawn by, or may have been, right before a node draws some.
+        self._drawn_before: dict[Node, Node] = {}
+        drawn: Node | None = None
+        for node in self._places:
+            if _is_random(node) or (_keeps_its_place(node) and not is_communication(node)):
+                if drawn is not None:
+                    self._drawn_before[node] = drawn
+                drawn = node
         #: What keeps a node behind that place; None: nothing.
         self._known: dict[Node, Node | None] = {start: start}
 
@@ -115,15 +126,18 @@ class _Before:
         if last.target is torch.ops.higher_order.with_effects or is_communication(last):
             return "which is there once a later collective has begun"
         what = f"for which {last} " if last is not node else "which "
-        if _is_random(last):
-            return f"{what}draws random numbers after the collective has begun"
         return f"{what}has an effect after the collective has begun"
+
+    def _needed_by(self, node: Node) -> list[Node]:
+        """What has to be there before it: what it reads, and of random numbers those that are drawn earlier."""
+        earlier = self._drawn_before.get(node) if _is_random(node) else None
+        return [*node.all_input_nodes, *([] if earlier is None else [earlier])]
 
     def _behind(self, node: Node) -> Node | None:
         waiting = [node]
         while waiting:
             last = waiting[-1]
-            sources = [one for one in last.all_input_nodes if self._is_later(one)]
+            sources = [one for one in self._needed_by(last) if self._is_later(one)]
             unknown = [one for one in sources if one not in self._known]
             if unknown and last not in self._known:
                 waiting += unknown
@@ -131,7 +145,7 @@ class _Before:
             waiting.pop()
             if last not in self._known:
                 # To wait earlier than it is written changes nothing.
-                stays = last.target is not _WAIT and _keeps_its_place(last)
+                stays = last.target is not _WAIT and _keeps_its_place(last) and not _is_random(last)
                 blocks = [self._known[one] for one in sources if self._known[one] is not None]
                 self._known[last] = (
                     None if not self._is_later(last) else last if stays else blocks[0] if blocks else None
@@ -146,7 +160,7 @@ class _Before:
             node = waiting.pop()
             if self._is_later(node) and node not in needed:
                 needed.add(node)
-                waiting += node.all_input_nodes
+                waiting += self._needed_by(node)
         for node in sorted(needed, key=self._places.__getitem__):
             self._start.prepend(node)
 
@@ -167,7 +181,7 @@ def _free_sizes(graph: Graph, collective: Collective) -> None:
         with graph.inserting_before(collective.node):
             size = graph.call_function(size_of, (source, same[0]))
             size.meta["val"] = source.meta["val"].shape[same[0]]
-            if same[0] == 0 and collective.op != "all_reduce":
+            if same[0] == 0 and collective.op in ("all_gather", "reduce_scatter"):
                 scale = operator.mul if collective.op == "all_gather" else operator.floordiv
                 ranks = collective.node.args[1 if collective.op == "all_gather" else 2]
                 size = graph.call_function(scale, (size, ranks))
@@ -453,6 +467,9 @@ def _rows_of(graph: Graph, start: Node, region: Region) -> Node:
 def _given(graph: Graph, argument: Argument) -> Node:
     """An argument as the kernel takes it."""
     node = argument.node
+    if node.meta["val"].dtype != argument.dtype:
+        node = graph.call_function(torch.ops.prims.convert_element_type.default, (node, argument.dtype))
+        set_value(node)
     if argument.copied is not None:
         node = graph.call_function(torch.ops.aten.expand.default, (node, list(argument.copied)))
         set_value(node)
@@ -578,6 +595,8 @@ def fuse_collectives(graph: Graph, join_sums: bool = True) -> int:
     why_not |= whole
     gone = {node for stands in joined.values() for node in stands.others}
     everything = [one for one in collectives_of(graph) if one.node not in gone]
+    begun = [one.node for one in everything if one.whole]
+    layouts.sink_permutations(graph, {*begun, *_descendants(begun, len(graph.nodes))})
     _split_reductions(graph, everything)
     count = sum(_take(graph, one, everything, joined.get(one.node), why_not.get(one.node), name) for one in everything)
     if count:

@@ -3,13 +3,15 @@
     cat(split(wait_tensor(all_gather_into_tensor(x))), dim)
 
 Where the pieces lie one after the other anyway, that is a view. Elsewhere what is done element by element, or with rows
-that stay whole, is the same before the concatenation: there a region can hold it.
+that stay whole, is the same before the concatenation: there a region can hold it. It is the same before a permutation
+of the dimensions, too, which is a view of what a kernel writes.
 """
 
 from __future__ import annotations
 
 import operator
-from dataclasses import dataclass
+from collections.abc import Container
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
@@ -19,7 +21,7 @@ from torch.fx import Graph, Node
 from commsir.torch.collectives import set_value
 from commsir.torch.regions import is_elementwise, is_row_statistic, moves_nothing, same_sizes
 
-__all__ = ["sink"]
+__all__ = ["sink", "sink_permutations"]
 
 _ATEN: Any = torch.ops.aten
 _WAIT = torch.ops._c10d_functional.wait_tensor.default
@@ -181,3 +183,123 @@ def sink(graph: Graph) -> dict[Node, str]:
         elif not _sink(graph, gathered):
             left[gathered.wait.all_input_nodes[0]] = _why_left(gathered)
     return left
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Permutations of dimensions
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def _inverse(order: tuple[int, ...]) -> tuple[int, ...]:
+    return tuple(order.index(dim) for dim in range(len(order)))
+
+
+def _dims(node: Node) -> int:
+    return int(node.meta["val"].dim())
+
+
+def _call(graph: Graph, target: Any, *given: Any) -> Node:
+    made = graph.call_function(target, given)
+    set_value(made)
+    return made
+
+
+@dataclass
+class _Permuted:
+    """Nodes of a graph that are permutations of others: `of[node]` is such another, and the order of its dimensions."""
+
+    graph: Graph
+    #: What permutations are looked at of.
+    known: Container[Node]
+    of: dict[Node, tuple[Node, tuple[int, ...]]] = field(default_factory=dict)
+    #: Whether arithmetic has moved.
+    has_moved: bool = False
+
+    def add_permutation(self, node: Node) -> None:
+        source, dims = node.args
+        assert isinstance(source, Node)
+        order = tuple(int(dim) % _dims(source) for dim in dims)  # type: ignore[union-attr, arg-type]
+        if source in self.of:
+            first, before = self.of[source]
+            self.of[node] = first, tuple(before[dim] for dim in order)
+        elif source in self.known:
+            self.of[node] = source, order
+
+    def add_arithmetic(self, node: Node) -> None:
+        """What is made element by element of permuted tensors, or of rows that the permutation leaves whole."""
+        orders = {self.of[one][1] for one in node.all_input_nodes if one in self.of}
+        if len(orders) != 1 or not isinstance(node.meta.get("val"), torch.Tensor):
+            return
+        (order,) = orders
+        if not self._takes(node, order):
+            return
+        with self.graph.inserting_before(node):
+            given = {one: self._given(one, order) for one in node.all_input_nodes}
+            made = self.graph.node_copy(node, given.__getitem__)
+        set_value(made)
+        self.of[node] = made, order
+        self.has_moved = True
+
+    def _takes(self, node: Node, order: tuple[int, ...]) -> bool:
+        if _dims(node) != len(order) or any(self._is_too_long(one, order) for one in node.all_input_nodes):
+            return False
+        if is_row_statistic(node):
+            return order[-1] == len(order) - 1
+        if not is_elementwise(node):
+            return False
+        # Rows and what each row has one of are permuted alike.
+        shape = node.meta["val"].shape
+        return any(same_sizes(one.meta["val"].shape, shape) for one in node.all_input_nodes if one in self.of)
+
+    def _is_too_long(self, node: Node, order: tuple[int, ...]) -> bool:
+        value = node.meta.get("val")
+        return isinstance(value, torch.Tensor) and node not in self.of and value.dim() > len(order)
+
+    def _given(self, node: Node, order: tuple[int, ...]) -> Node:
+        """An operand as it lies before the permutation."""
+        if node in self.of:
+            return self.of[node][0]
+        value = node.meta.get("val")
+        if not isinstance(value, torch.Tensor) or value.dim() == 0:
+            return node
+        whole = node
+        for _ in range(len(order) - value.dim()):
+            whole = _call(self.graph, _ATEN.unsqueeze.default, whole, 0)
+        back = _inverse(order)
+        if all(statically_one(size) or back[dim] == dim for dim, size in enumerate(whole.meta["val"].shape)):
+            moved = [whole.meta["val"].shape[dim] for dim in back]
+            if same_sizes(moved, whole.meta["val"].shape):
+                return node if whole is node else whole
+        return _call(self.graph, _ATEN.permute.default, whole, list(back))
+
+    def write(self) -> None:
+        """Has what is needed elsewhere read by a permutation of what was moved, and takes out the rest."""
+        for node, (source, order) in self.of.items():
+            if all(user in self.of for user in node.users):
+                continue
+            with self.graph.inserting_before(node):
+                made = source
+                if order != tuple(range(len(order))):
+                    made = self.graph.call_function(_ATEN.permute.default, (source, list(order)))
+                    made.meta = {**node.meta}
+                    set_value(made)
+            node.replace_all_uses_with(made, delete_user_cb=lambda user: user not in self.of)
+        for node in reversed(list(self.of)):
+            if not node.users:
+                self.graph.erase_node(node)
+
+
+def statically_one(size: Any) -> bool:
+    return isinstance(size, int) and size == 1
+
+
+def sink_permutations(graph: Graph, known: Container[Node]) -> None:
+    """Moves arithmetic in front of permutations of the dimensions of `known` nodes, and what follows from them."""
+    permuted = _Permuted(graph, known)
+    for node in list(graph.nodes):
+        if node.target is _ATEN.permute.default:
+            permuted.add_permutation(node)
+        elif node.op == "call_function":
+            permuted.add_arithmetic(node)
+    if permuted.has_moved:
+        permuted.write()

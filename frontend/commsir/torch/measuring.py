@@ -71,7 +71,7 @@ def _ways(call: Call) -> tuple[Callable[[], Any], Callable[[], Any]]:
     x, args = _made(call.input), [_made(one) for one in call.args]
     parts = [_made(one) for one in call.parts] or [x]
     given = (args, call.reduce_op, call.consume, call.types, list(call.columns), False)
-    alone = call.op if call.op == "all_gather" else "all_reduce"
+    alone = ops._on_one_rank(call.reduce_op)
 
     def apart() -> Any:
         arrived = [ops._collective(call.op, one, call.reduce_op, call.group) for one in parts]

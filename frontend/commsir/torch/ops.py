@@ -567,6 +567,9 @@ def _collective(op: str, input: torch.Tensor, reduce_op: str, group_name: str) -
         begun = functional.all_reduce(given, reduce_op, group_name)
     elif op == "reduce_scatter":
         begun = functional.reduce_scatter_tensor(given, reduce_op, ranks, group_name)
+    elif op == "all_to_all":
+        parts = [given.shape[0] // ranks] * ranks
+        begun = functional.all_to_all_single(given, parts, parts, group_name)
     else:
         begun = functional.all_gather_into_tensor(given, ranks, group_name)
     return cast(torch.Tensor, functional.wait_tensor(begun))
@@ -593,6 +596,11 @@ def _sum_of(op: str, arrived: list[torch.Tensor], input: torch.Tensor, group_nam
     for part in arrived[1:]:
         total = total + part.reshape(shape)
     return total
+
+
+def _on_one_rank(reduce_op: str) -> str:
+    """The collective that on one rank gives what arrives."""
+    return "all_reduce" if reduce_op else "all_gather"
 
 
 def _apart(
@@ -651,7 +659,7 @@ def _apart(
     if _times(site) > 1:
         # Results of collectives that are the same here, and need not be the same elsewhere.
         return [one.reshape([-1, *input.shape[1:]] if input.dim() > 1 else [1, -1]) for one in arrived]
-    alone = op if op == "all_gather" else "all_reduce"
+    alone = _on_one_rank(reduce_op)
     total = _sum_of(op, arrived, input, group_name)
     made = _OPS.commsir.fused_collective(alone, total, args, reduce_op, consume, out_types, out_columns, False, _ALONE)
     return cast("list[torch.Tensor]", made)

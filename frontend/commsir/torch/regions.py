@@ -75,6 +75,12 @@ class Argument:
     copied: tuple[Any, ...] | None = field(default=None, compare=False)
     layout: str = ""
 
+    @property
+    def dtype(self) -> torch.dtype:
+        """As the kernel reads it. A number in float64 is rounded first, as it is where it meets float32."""
+        dtype: torch.dtype = self.node.meta["val"].dtype
+        return torch.float32 if dtype is torch.float64 else dtype
+
     def shape(self) -> list[int] | None:
         """What to reshape it to for the kernel; None: it has such a shape."""
         shape = self.node.meta["val"].shape if self.copied is None else self.copied
@@ -192,18 +198,19 @@ class Region:
 
     # --- nodes ---
 
-    def width_of(self, value: torch.Tensor) -> int:
-        """How wide a tile of the tensor is: it has all elements, or one a row."""
-        count = value.numel()
+    def width_of(self, shape: Sequence[Any]) -> int:
+        """How wide a tile of a tensor is: it has all elements, or one a row."""
+        count = prod(shape)
         if _same(count, self.rows * self.columns):
             return self.columns
         if _same(count, self.rows):
             return 1
-        raise Unsupported(f"a tensor of shape {list(value.shape)} has other rows than the collective's result")
+        raise Unsupported(f"a tensor of shape {list(shape)} has other rows than the collective's result")
 
     def begin(self, node: Node, tile: str, kind: str) -> None:
         """`node` is what arrives."""
-        self.tiles[node] = self.widen(Tile(tile, self.columns), kind)
+        is_integer = kind.startswith("i")
+        self.tiles[node] = Tile(tile, self.columns, kind) if is_integer else self.widen(Tile(tile, self.columns), kind)
 
     def _row_dims(self) -> int:
         """How many last dimensions of the node that is translated make up a row; 0: it has no rows of `columns`."""
@@ -219,13 +226,18 @@ class Region:
         have = [1] * (dims - len(shape)) + list(shape[max(len(shape) - dims, 0) :])
         return dims > 0 and all(map(_same, have, want))
 
+    def _is_repeated(self, shape: Sequence[Any]) -> bool:
+        """Whether torch repeats a tensor of that shape along dimensions of the node's."""
+        last = self.shape[max(len(self.shape) - len(shape), 0) :]
+        return len(shape) == len(last) and all(_same(a, b) or _same(a, 1) for a, b in zip(shape, last, strict=True))
+
     def _argument_of(self, node: Node, value: torch.Tensor) -> Argument:
         """How the node that is translated, whose shape is `shape`, reads a tensor from outside."""
         count = value.numel()
         if _same(count, 1):
             return Argument(node, 1, True)
         if _same(count, prod(self.shape)):
-            return Argument(node, self.width_of(value), False)
+            return Argument(node, self.width_of(value.shape), False)
         if self._is_row(value.shape, self.columns) and _same(count, self.columns):
             return Argument(node, self.columns, True)
         if self._is_row(value.shape, 1) and _same(count, self.rows):
@@ -236,6 +248,9 @@ class Region:
                 kept = self.shape[len(lead) :] if width > 1 else [1] * self._row_dims()
                 copied = (*lead, *kept)
                 return Argument(node, width, False, copied, str(copied))
+        if self._is_repeated(value.shape):
+            copied = tuple(self.shape)
+            return Argument(node, self.width_of(self.shape), False, copied, str(copied))
         raise Unsupported(f"{node} has shape {list(value.shape)}, other rows than the collective's result")
 
     def argument(self, node: Node) -> Tile:
@@ -243,13 +258,14 @@ class Region:
         value = node.meta.get("val")
         if not isinstance(value, torch.Tensor):
             raise Unsupported(f"{node} is no tensor")
-        if value.dtype not in (*_FLOATS, *_SMALL_FLOATS, *_INTEGERS, torch.bool):
+        is_number = value.dtype is torch.float64 and value.dim() == 0
+        if value.dtype not in (*_FLOATS, *_SMALL_FLOATS, *_INTEGERS, torch.bool) and not is_number:
             raise Unsupported(f"{node} is of {value.dtype}")
         if value.device != self.device:
             raise Unsupported(f"{node} is on {value.device}, the collective on {self.device}")
         given = self._argument_of(node, value)
         if given not in self.arguments:
-            self.arguments[given] = self._read(Tile(f"%b{len(self.arguments)}", given.width), value.dtype)
+            self.arguments[given] = self._read(Tile(f"%b{len(self.arguments)}", given.width), given.dtype)
         return self.arguments[given]
 
     def _read(self, tile: Tile, dtype: torch.dtype) -> Tile:
@@ -312,7 +328,7 @@ class Region:
         results = value if isinstance(value, (tuple, list)) else (value,)
         for one in results:
             _check_result(node, one)
-        widths = [self.width_of(one) for one in results]
+        widths = [self.width_of(one.shape) for one in results]
         self.shape = results[0].shape
         made = rule(self, node)
         if node.target not in _REDUCTIONS:
@@ -352,7 +368,7 @@ class Region:
         stored = [(self.narrow(self.tiles[node], kind), kind) for node, kind in yields]
         heads = [f"%w{i}: {self.tensor(self.columns, kind)}" for i, kind in enumerate(self.arrives)]
         for i, given in enumerate(self.arguments):
-            heads.append(f"%b{i}: {self.tensor(given.width, element_type(given.node.meta['val'].dtype))}")
+            heads.append(f"%b{i}: {self.tensor(given.width, element_type(given.dtype))}")
         names = ", ".join(tile.name for tile, _ in stored)
         types = ", ".join(self.tensor(tile.width, kind) for tile, kind in stored)
         body = "".join(f"    {line}\n" for line in self.lines)
@@ -473,8 +489,6 @@ def _binary(op: str) -> _Rule:
         left, right = _pair(region, node.args[0], node.args[1])
         if (alpha := node.kwargs.get("alpha", 1)) != 1:
             right = region.binary("arith.mulf", right, region.constant(float(alpha), right.width))  # type: ignore[arg-type]
-        if node.kwargs.get("rounding_mode"):
-            raise Unsupported(f"{node} divides with rounding")
         return region.binary(op, left, right)
 
     return rule
@@ -520,6 +534,14 @@ for _target, _op in {
     aten.pow.Scalar: "math.powf",
 }.items():
     _RULES[_target] = _binary(_op)
+
+
+@_rule(aten.div.Tensor_mode, aten.div.Scalar_mode)
+def _rounded_division(region: Region, node: Node) -> Tile:
+    left, right = _pair(region, node.args[0], node.args[1])
+    divided = region.binary("arith.divf", left, right)
+    mode = node.kwargs.get("rounding_mode")
+    return region.unary(f"math.{mode}", divided) if mode else divided
 
 
 def _comparison(how: str) -> _Rule:
@@ -670,7 +692,7 @@ def _same_rows(region: Region, node: Node) -> Tile:
 
 @_rule(aten.expand.default)
 def _expand(region: Region, node: Node) -> Tile:
-    return region.across(region.operand(node.args[0]), region.width_of(node.meta["val"]))
+    return region.across(region.operand(node.args[0]), region.width_of(node.meta["val"].shape))
 
 
 def _reduced(region: Region, node: Node) -> Tile:

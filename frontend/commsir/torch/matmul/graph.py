@@ -19,6 +19,7 @@ from commsir.torch.joining import Joined
 from commsir.torch.matmul import model as model
 from commsir.torch.matmul import ops as _ops  # noqa: F401  (defines the ops)
 from commsir.torch.matmul.model import collective_time, saved_traffic
+from commsir.torch.regions import same_sizes
 
 __all__ = ["Fused", "fuse", "why_apart"]
 
@@ -29,7 +30,9 @@ _FUNCTIONAL = "_c10d_functional"
 _VIEWS = (_ATEN.reshape.default, _ATEN.view.default, _ATEN._unsafe_view.default)
 #: Matmuls of batches, of groups and with scales.
 _OTHER_PRODUCTS = ("bmm", "baddbmm", "_scaled_mm", "_grouped_mm", "_scaled_grouped_mm")
-_PRODUCTS = (_ATEN.mm.default, _ATEN.addmm.default)
+_PRODUCTS = (_ATEN.mm.default, _ATEN.addmm.default, _ATEN.bmm.default)
+#: What repeats a matrix for each batch, or shows it as one of several.
+_REPEATED = (_ATEN.expand.default, _ATEN.unsqueeze.default, *_VIEWS)
 
 
 @dataclass(frozen=True)
@@ -63,9 +66,17 @@ def _rows(node: Node) -> int:
     return int(value.numel() // max(value.shape[-1], 1))
 
 
+def _of_all_batches(node: Any) -> Node | None:
+    """The matrix by which a batched matmul multiplies every batch; None: there are several."""
+    size = _value(node).shape[-2:]
+    while isinstance(node, Node) and node.target in _REPEATED and _value(node).dim() > 2:
+        node = node.args[0]
+    return node if isinstance(node, Node) and same_sizes(_value(node).shape, size) else None
+
+
 @dataclass(frozen=True)
 class _Product:
-    """A matmul of rows by a weight, with a bias of one row or none."""
+    """A matmul of rows, in batches or not, by a weight of two dimensions, with a bias of one row or none."""
 
     node: Node
     rows: Node
@@ -76,8 +87,13 @@ class _Product:
     def of(cls, node: Any) -> _Product | None:
         if not isinstance(node, Node) or node.target not in _PRODUCTS or node.kwargs:
             return None
-        if node.target is _PRODUCTS[0]:
+        if node.target is _ATEN.mm.default:
             return cls(node, node.args[0], node.args[1], None)  # type: ignore[arg-type]
+        if node.target is _ATEN.bmm.default:
+            matrix = _of_all_batches(node.args[1])
+            # Rows that lie elsewhere would have to be copied.
+            is_taken = matrix is not None and _value(node.args[0]).is_contiguous()
+            return cls(node, node.args[0], matrix, None) if is_taken else None  # type: ignore[arg-type]
         bias, rows, weight = node.args
         return cls(node, rows, weight, bias) if _value(bias).dim() == 1 else None  # type: ignore[arg-type]
 
@@ -112,7 +128,7 @@ def _erase(graph: Graph, nodes: Iterable[Node]) -> None:
     waiting = list(nodes)
     while waiting:
         node = waiting.pop()
-        is_ours = node.target in (*_VIEWS, *_PRODUCTS, _WAIT) or getattr(node.target, "namespace", "") == _FUNCTIONAL
+        is_ours = node.target in (*_REPEATED, *_PRODUCTS, _WAIT) or getattr(node.target, "namespace", "") == _FUNCTIONAL
         if is_ours and not node.users and not node._erased:
             sources = node.all_input_nodes
             graph.erase_node(node)
@@ -190,13 +206,10 @@ class _Summed:
         if not _is_static(made.rows, made.weight, node.args[0]):
             return None
         value = _value(made.node)
-        n, k = int(value.shape[1]), int(_value(made.rows).shape[1])
+        n, k = int(value.shape[-1]), int(_value(made.rows).shape[-1])
         ranks = _ranks(collective)
-        return cls(
-            made,
-            source,
-            model.choose(collective.op, ranks, int(value.shape[0]), n, k, value.dtype, value.device),
-        )
+        choice = model.choose(collective.op, ranks, _rows(made.node), n, k, value.dtype, value.device)
+        return cls(made, source, choice)
 
 
 def _ranks(collective: Collective) -> int:
@@ -233,9 +246,11 @@ def _reduce(graph: Graph, collective: Collective, everything: list[Collective], 
     shown = ("matmul", tuple(_value(made.weight).shape))
     op = getattr(torch.ops.commsir, f"matmul_{collective.op}").default
     with graph.inserting_before(node):
-        fused = graph.call_function(
-            op, (made.rows, made.weight, collective.group, site_of(collective, everything, *shown))
-        )
+        rows = made.rows
+        if _value(rows).dim() > 2:
+            rows = graph.call_function(_ATEN.reshape.default, (rows, [_rows(rows), _value(rows).shape[-1]]))
+            set_value(rows)
+        fused = graph.call_function(op, (rows, made.weight, collective.group, site_of(collective, everything, *shown)))
         set_value(fused)
         result = _shaped(graph, fused, node)
     waits = [user for user in node.users if user.target is _WAIT]
@@ -261,13 +276,14 @@ def _part(graph: Graph, fused: Node, number: int) -> Node:
 
 
 def _other_product(collective: Collective) -> Node | None:
-    """A matmul of another kind beside a collective; None: there is none."""
+    """A matmul beside a collective that no op takes; None: there is none."""
     source = collective.node.args[0]
     if collective.op != "all_gather":
         beside = [one for one in [_source(source)] if one is not None]
     else:
         beside = [one for wait in collective.node.users for one in _readers(wait)]
-    return next((one for one in beside if getattr(one.target, "_opname", "") in _OTHER_PRODUCTS), None)
+    others = (one for one in beside if getattr(one.target, "_opname", "") in _OTHER_PRODUCTS)
+    return next((one for one in others if _Product.of(one) is None), None)
 
 
 def fuse(
@@ -277,7 +293,9 @@ def fuse(
     if not collective.may_be_fused() or stands:
         return None
     if other := _other_product(collective):
-        return Fused((), f"{other.target} beside it is not overlapped: aten.mm and aten.addmm are")
+        return Fused(
+            (), f"{other.target} beside it is not overlapped: aten.mm, aten.addmm, and aten.bmm by one matrix are"
+        )
     if collective.op == "all_gather":
         return _gather(graph, collective, everything, before)
     return _reduce(graph, collective, everything, before)

@@ -1,6 +1,8 @@
 """The table of docs/TorchCompile.md: what becomes of the collectives of transformers' models.
 
 python test/python/torch/models/table.py [--ranks 2] [--model Llama ...] [--write docs/TorchCompile.md]
+
+All models on two ranks, and some on four.
 """
 
 from __future__ import annotations
@@ -17,12 +19,14 @@ os.environ["CHECK_PATH"] = os.pathsep.join(sys.path[:2])
 import model_checks  # noqa: E402
 from harness import World  # noqa: E402
 
+#: Models that have heads for so many ranks.
+_MORE_RANKS = {4: ("GPT-NeoX", "DeepSeek-V3")}
 _STEPS = ["forward", "training", "decoding"]
 _HEAD = "| model | step | collectives | kernels | left, and why |\n|---|---|---|---|---|\n"
 _BEGIN, _END = "<!-- models -->\n", "<!-- end of models -->\n"
 
 
-def _lines(world: World, name: str, dtypes: list[str]) -> list[str]:
+def _lines(world: World, name: str, dtypes: list[str], ranks: int) -> list[str]:
     """One a graph, or one for each type where they differ."""
     said = {
         dtype: world.run(
@@ -35,22 +39,24 @@ def _lines(world: World, name: str, dtypes: list[str]) -> list[str]:
         for step, collectives, kernels, left in rows:
             whys = "; ".join(dict.fromkeys(left)) or "-"
             lines.setdefault(f"| {step} | {collectives} | {kernels} | {whys} |", []).append(dtype)
-    return [f"| {name} ({', '.join(types)}) {line}" for line, types in lines.items()]
+    shown = name if ranks == 2 else f"{name} on {ranks} ranks"
+    return [f"| {shown} ({', '.join(types)}) {line}" for line, types in lines.items()]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--ranks", type=int, nargs="*", default=[2, *_MORE_RANKS])
     parser.add_argument("--model", nargs="*", default=list(model_checks.MODELS))
     parser.add_argument("--dtype", nargs="*", default=list(model_checks.DTYPES))
     parser.add_argument("--write", type=Path, help="the page whose table is replaced")
     options = parser.parse_args()
     table = _HEAD
-    for name in options.model:
+    cases = [(ranks, name) for ranks in options.ranks for name in _MORE_RANKS.get(ranks, options.model)]
+    for ranks, name in (case for case in cases if case[1] in options.model):
         # A process keeps what it has compiled: each model has its own.
-        world = World(options.ranks, "cpp", ("torch._dynamo", "torch._inductor.compile_fx"))
+        world = World(ranks, "cpp", ("torch._dynamo", "torch._inductor.compile_fx"))
         try:
-            lines = _lines(world, name, options.dtype)
+            lines = _lines(world, name, options.dtype, ranks)
         finally:
             world.stop()
         print(*lines, sep="\n", flush=True)

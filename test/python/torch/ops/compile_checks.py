@@ -247,6 +247,120 @@ def aligns(rank: int, size: int, collective: str, name: str, along_rows: bool) -
     return said
 
 
+def _total(x: torch.Tensor) -> Any:
+    return funcol.all_reduce(x, "sum", dist.group.WORLD)
+
+
+def _heads(x: torch.Tensor) -> torch.Tensor:
+    """[2, 4, 64] as [2, 4 heads, 4, 16]."""
+    return x.view(2, 4, 4, 16).transpose(1, 2)
+
+
+def _dropped(x: torch.Tensor, r: torch.Tensor) -> Any:
+    return torch.nn.functional.dropout(_total(x), 0.5, True) + r
+
+
+#: What follows an all_reduce of [2, 4, 64], with arguments of these shapes (of no dimension: float64): a region holds
+#: all of it, but for views of its results.
+WHOLE: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
+    "heads, then a norm of each": (lambda x, w: torch.nn.functional.rms_norm(_heads(_total(x)), (16,), w), [(16,)]),
+    "a norm of each head": (
+        lambda x, w: torch.nn.functional.rms_norm(_total(x).view(2, 4, 4, 16), (16,), w).transpose(1, 2),
+        [(16,)],
+    ),
+    "heads beside others": (lambda x, r: _heads(_total(x)) + r, [(2, 4, 4, 16)]),
+    "heads and back": (lambda x, r: (_heads(_total(x)) * r).transpose(1, 2).exp(), [(4, 1, 16)]),
+    "heads of one size": (lambda x, r: (_total(x).view(8, 4, 4, 4).transpose(1, 2) * r).exp(), [(4, 1, 4)]),
+    "dimensions turned twice": (lambda x, r: (_total(x) * 2).permute(2, 0, 1).permute(2, 1, 0) - r, [(4, 2, 64)]),
+    "a number for each head": (lambda x, r: _total(x).view(2, 4, 4, 16) * r, [(4, 1)]),
+    "a number for each token and head": (lambda x, r: _total(x).view(2, 4, 4, 16) * r, [(2, 4, 4, 1)]),
+    "rows for the batch": (lambda x, r: _total(x).view(2, 4, 4, 16) * r, [(4, 1, 16)]),
+    "parts of rows": (lambda x, r: _total(x).view(2, 4, 4, 16) + r, [(2, 1, 4, 1)]),
+    "dropout": (_dropped, [(2, 4, 64)]),
+    "dropout and a norm": (
+        lambda x, r, w: torch.nn.functional.rms_norm(_dropped(x, r), (64,), w),
+        [(2, 4, 64), (64,)],
+    ),
+    "dropout twice": (
+        lambda x, r: torch.nn.functional.dropout(_dropped(x, torch.rand_like(r)), 0.1, True),
+        [(2, 4, 64)],
+    ),
+    "a number in float64": (lambda x, s: _total(x) * s + 1, [()]),
+    "rounded quotients": (
+        lambda x, r: torch.div(torch.div(_total(x), r, rounding_mode="floor"), 2, rounding_mode="trunc"),
+        [(2, 4, 64)],
+    ),
+}
+
+
+def holds_all(rank: int, size: int, name: str, dtype: torch.dtype) -> list[Said]:
+    """A line of the table gives, bit by bit of its random numbers, what it gives where nothing is fused."""
+    function, shapes = WHOLE[name]
+    x = _tensor(rank, 2, 4, 64, dtype=dtype)
+    given = [
+        _tensor(0, *shape, dtype=dtype if shape else torch.float64, seed=5 + place)
+        for place, shape in enumerate(shapes)
+    ]
+    plain = torch.compile(function, fullgraph=True, options={"fallback_by_default": DEVICE == "cpu"})
+    torch._dynamo.reset()
+    torch.manual_seed(rank)
+    wanted = [plain(x, *given) for _ in range(5)]
+    compiled = _compiled(function, leaves=True)
+    torch.manual_seed(rank)
+    for want in wanted:
+        made = compiled(x, *given)
+        _compare(want, made, {torch.float32: 2e-5}.get(dtype, 4e-2))
+        assert all(a.stride() == b.stride() for a, b in zip(_listed(want), _listed(made), strict=True))
+    return _said()
+
+
+def _exchanged(x: torch.Tensor) -> Any:
+    return funcol.all_to_all_single(x, None, None, dist.group.WORLD)
+
+
+def _collected(x: torch.Tensor) -> Any:
+    return funcol.all_gather_tensor(x, 0, dist.group.WORLD)
+
+
+#: What follows an exchange, or a gather of quantized rows: of what type the rows of 32 are, then of a row and of as
+#: many rows as arrive.
+ARRIVES: dict[str, tuple[torch.dtype, Callable[..., Any]]] = {
+    "exchanged": (torch.float32, lambda x, w, r: torch.nn.functional.rms_norm(_exchanged(x), (32,), w) * 2),
+    "exchanged in bfloat16": (torch.bfloat16, lambda x, w, r: torch.relu(_exchanged(x)).float() * w),
+    "heads exchanged": (
+        torch.float32,
+        lambda x, w, r: _exchanged(x.view(4, -1, 32)).view(4, -1, 4, 8).transpose(1, 2).exp(),
+    ),
+    "fp8 exchanged": (torch.float8_e4m3fn, lambda x, w, r: _exchanged(x).float() * r),
+    "fp8 gathered": (torch.float8_e4m3fn, lambda x, w, r: _collected(x).to(torch.bfloat16) * w.bfloat16()),
+    "wide fp8 gathered": (torch.float8_e5m2, lambda x, w, r: (_collected(x).float() * w).sum(-1)),
+    "int8 gathered": (torch.int8, lambda x, w, r: torch.softmax(_collected(x).float() * 0.1, -1)),
+    "int8 gathered by groups": (torch.int8, lambda x, w, r: _collected(x).view(-1, 4, 8).float() * w.view(4, 8)[:, :1]),
+    "int8 gathered and kept": (torch.int8, lambda x, w, r: (lambda h: (h.float() * w, h.float() + 1))(_collected(x))),
+    "int8 exchanged": (torch.int8, lambda x, w, r: (lambda h: (h, h.float() * w))(_exchanged(x))),
+}
+
+
+def arrives(rank: int, size: int, name: str) -> list[Said]:
+    """A line of the table gives what it gives in eager mode; of fp8, NaN and infinity arrive, too."""
+    dtype, function = ARRIVES[name]
+    x = (_tensor(rank, 8 * size, 32, dtype=torch.float32) * 20).to(dtype)
+    if dtype in (torch.float8_e4m3fn, torch.float8_e5m2):
+        x[0, 0], x[1, 1] = float("nan"), float("inf")
+    w, r = _tensor(0, 32, dtype=torch.float32, seed=6), _tensor(rank, 8 * size, 1, dtype=torch.float32, seed=7)
+    compiled = _compiled(function, leaves=True)
+    for _ in range(5):
+        for want, made in zip(_listed(function(x, w, r)), _listed(compiled(x, w, r)), strict=True):
+            assert want.dtype == made.dtype
+            loose = 2e-2 if want.dtype == torch.bfloat16 else 1e-5
+            torch.testing.assert_close(made.float(), want.float(), rtol=loose, atol=loose, equal_nan=True)
+    return _said()
+
+
+def _listed(value: Any) -> Any:
+    return value if isinstance(value, tuple) else (value,)
+
+
 def folded_away(rank: int, size: int) -> list[Said]:
     """Inductor knows what 0 times something is, and leaves arithmetic that nobody uses."""
 
@@ -360,12 +474,13 @@ def every_collective(rank: int, size: int) -> dict[str, str]:
         a, b = funcol.all_reduce_coalesced([x, x + 1], "sum", group)
         return (
             a + b,
-            funcol.all_to_all_single(x, None, None, group) * 2,
+            # Rank 0 gets more than rank 1.
+            funcol.all_to_all_single(x, [5 - 2 * rank] * 2, [5, 3], group) * 2,
             funcol.broadcast(x, 0, group) + 1,
             *funcol.all_gather_into_tensor_coalesced([x], group),
             *funcol.reduce_scatter_tensor_coalesced([x], "sum", [0], group),
             funcol.all_reduce(x.sum(), "sum", group) * 2,
-            funcol.all_gather_tensor(x, 0, group) + torch.rand(8 * size, SQUARE, device=DEVICE),
+            funcol.all_gather_tensor(x.long(), 0, group) + 1,
             _theirs(x) * 2,
         )
 

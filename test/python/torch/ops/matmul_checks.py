@@ -145,14 +145,41 @@ def largest(x: Any, w: Any, v: Any) -> Any:
 
 
 def batches(x: Any, w: Any, v: Any) -> Any:
-    """A matmul for each expert."""
+    """A matmul for each batch, by one weight."""
     return funcol.all_reduce(torch.bmm(x.view(4, -1, WIDTH), w.expand(4, WIDTH, OWN)), "sum", dist.group.WORLD)
 
 
 def gathered_batches(x: Any, w: Any, v: Any) -> Any:
     """The same with rows of all ranks."""
     rows = funcol.all_gather_tensor(x.view(4, -1, WIDTH), 0, dist.group.WORLD)
-    return torch.bmm(rows, w.expand(rows.shape[0], WIDTH, OWN))
+    return torch.bmm(rows, w[None].expand(rows.shape[0], WIDTH, OWN))
+
+
+def scattered_batches(x: Any, w: Any, v: Any) -> Any:
+    """Rows of fewer batches than ranks are shared out."""
+    made = torch.bmm(x.view(3, -1, WIDTH), w.expand(3, WIDTH, OWN)).view(-1, OWN)
+    return funcol.reduce_scatter_tensor(made, "sum", 0, dist.group.WORLD)
+
+
+def _experts(w: Any, count: int) -> Any:
+    return w * torch.arange(1, count + 1, dtype=w.dtype, device=w.device).view(-1, 1, 1)
+
+
+def experts(x: Any, w: Any, v: Any) -> Any:
+    """A weight for each expert: the matmul stays."""
+    return funcol.all_reduce(torch.bmm(x.view(4, -1, WIDTH), _experts(w, 4)), "sum", dist.group.WORLD)
+
+
+def gathered_experts(x: Any, w: Any, v: Any) -> Any:
+    """The same with rows of all ranks."""
+    rows = funcol.all_gather_tensor(x.view(4, -1, WIDTH), 0, dist.group.WORLD)
+    return torch.bmm(rows, _experts(w, rows.shape[0]))
+
+
+def batches_elsewhere(x: Any, w: Any, v: Any) -> Any:
+    """Rows that lie in other places: the matmul stays."""
+    rows = x.view(-1, 4, WIDTH).transpose(0, 1)
+    return funcol.all_reduce(torch.bmm(rows, w.expand(4, WIDTH, OWN)), "sum", dist.group.WORLD)
 
 
 _TAKEN = (
@@ -163,8 +190,11 @@ _TAKEN = (
     row_parallel,
     all_rows,
     a_layer,
+    batches,
+    gathered_batches,
+    scattered_batches,
 )
-_LEFT = (product_is_read_twice, rows_by_themselves, largest, batches, gathered_batches)
+_LEFT = (product_is_read_twice, rows_by_themselves, largest, experts, gathered_experts, batches_elsewhere)
 TAKEN = {one.__name__: one for one in _TAKEN}
 LEFT = {one.__name__: one for one in _LEFT}
 

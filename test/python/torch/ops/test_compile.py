@@ -69,6 +69,25 @@ def test_statistics_along_rows(pair: World, collective: str, name: str) -> None:
         assert fused and not because, (fused, because)
 
 
+#: Views that stay behind the kernel: nothing else does.
+_STAY = ("aten.permute.default is not",)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("name", list(compile_checks.WHOLE))
+def test_holds_all(pair: World, name: str, dtype: torch.dtype) -> None:
+    for said in pair.run(compile_checks.holds_all, "gloo", name=name, dtype=dtype):
+        assert said and all(fused for fused, _ in said), said
+        assert all(why.startswith(_STAY) for _, because in said for why in because), said
+
+
+@pytest.mark.parametrize("name", list(compile_checks.ARRIVES))
+def test_arrives(pair: World, name: str) -> None:
+    # Gloo takes no fp8.
+    for said in pair.run(compile_checks.arrives, "commsir", name=name):
+        assert said and all(fused for fused, _ in said), said
+
+
 def test_arithmetic_that_is_folded_away(pair: World) -> None:
     ((fused, _),) = pair.run(compile_checks.folded_away, "gloo")[0]
     # Newer ones than 2.11 need not fold it, as 0 times infinity is not 0.
@@ -154,10 +173,10 @@ def test_every_collective_is_named(pair: World) -> None:
         "all_reduce_coalesced": "several tensors at once",
         "all_gather_into_tensor_coalesced": "several tensors at once",
         "reduce_scatter_tensor_coalesced": "several tensors at once",
-        "all_to_all_single": "not with all_to_all_single",
+        "all_to_all": "not of one size",
         "broadcast": "not with broadcast",
         "all_reduce": "without dimensions",
-        "all_gather": "draws random numbers",
+        "all_gather": "of torch.int64",
         "tp_all_reduce": "an operation of its own",
     }
     assert said.keys() == reasons.keys()

@@ -8,7 +8,7 @@ import torch
 from commsir.torch.matmul import model
 from harness import World
 
-_MM, _ADDMM = "aten.mm", "aten.addmm"
+_MM, _ADDMM, _BMM = "aten.mm", "aten.addmm", "aten.bmm"
 #: What goes into an op with each collective of a function, in order.
 _INTO: dict[str, list[tuple[str, tuple[str, ...]]]] = {
     "column_parallel": [("all_gather", (_MM,))],
@@ -17,6 +17,9 @@ _INTO: dict[str, list[tuple[str, tuple[str, ...]]]] = {
     "of_three_dimensions": [("all_gather", (_MM,))],
     "row_parallel": [("reduce_scatter", (_MM,))],
     "all_rows": [("all_reduce", (_MM,))],
+    "batches": [("all_reduce", (_BMM,))],
+    "gathered_batches": [("all_gather", (_BMM,))],
+    "scattered_batches": [("reduce_scatter", (_BMM,))],
     "a_layer": [("all_gather", (_MM,)), ("reduce_scatter", (_MM,))],
 }
 
@@ -50,10 +53,10 @@ def test_takes(pair: World, name: str) -> None:
 @pytest.mark.parametrize("name", list(matmul_checks.LEFT))
 def test_leaves(pair: World, name: str) -> None:
     for said in pair.run(matmul_checks.compiles, "gloo", name=name):
-        assert len(said) == 1 and _MM not in said[0][1]
+        assert len(said) == 1 and not {_MM, _BMM} & {*said[0][1]}
 
 
-@pytest.mark.parametrize("name", ["batches", "gathered_batches"])
+@pytest.mark.parametrize("name", ["experts", "gathered_experts", "batches_elsewhere"])
 def test_says_which_matmuls_are_left(pair: World, name: str) -> None:
     assert all("aten.bmm.default beside it" in said for said in pair.run(matmul_checks.says, "gloo", name=name))
 
