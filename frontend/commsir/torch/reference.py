@@ -2,7 +2,7 @@
 
 It runs all-reduce, all-gather, reduce-scatter, broadcast and barrier of CPU tensors on CommsIR, coalesced ones one
 after the other, and hands every other call to Gloo. There is no queue, no packing of lists and no counting:
-process_group.py has those. To use a copy:
+the backend (runtime/torch/c10d) has those. To use a copy:
 
     import torch.distributed as dist
     import my_backend

@@ -1,4 +1,4 @@
-"""Stores that do not answer: what they say themselves is told, with the backend in C++ and in Python."""
+"""Stores that do not answer: what they say themselves is told."""
 
 from __future__ import annotations
 

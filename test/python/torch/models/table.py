@@ -48,7 +48,7 @@ def main() -> None:
     table = _HEAD
     for name in options.model:
         # A process keeps what it has compiled: each model has its own.
-        world = World(options.ranks, "cpp", ("torch._dynamo", "torch._inductor.compile_fx"))
+        world = World(options.ranks, ("torch._dynamo", "torch._inductor.compile_fx"))
         try:
             lines = _lines(world, name, options.dtype)
         finally:
