@@ -287,7 +287,7 @@ def group_of(process_group: Any, device: torch.device) -> Any:
     if found.name() != "commsir" or _loaded is None:
         return None
     handle, ordinal = _loaded.group(found, device), -1 if device.type == "cpu" else device.index
-    return capi.Group.borrowed(library(), handle, process_group.rank(), process_group.size(), device=ordinal)
+    return capi.Group.borrowed(handle, process_group.rank(), process_group.size(), device=ordinal)
 
 
 def calls_of(group: Any) -> list[dict[str, Any]] | None:

@@ -17,7 +17,7 @@ import torch.distributed
 
 dist: Any = torch.distributed
 
-__all__ = ["Meeting", "Met", "look", "store_of"]
+__all__ = ["Meeting", "Met", "store_of"]
 
 #: What torch's stores raise where they do not answer: files and sockets of theirs raise as the system does.
 _STORE_ERRORS = (dist.DistError, RuntimeError, OSError)
@@ -51,11 +51,11 @@ class _Guest:
     here: bool = False
 
 
-def look(store: Any, key: str, seconds: float, stopped: Callable[[], bool] = lambda: False) -> bytes | None:
+def _look(store: Any, key: str, seconds: float) -> bytes | None:
     """Looks for a key for some time. Waits of torch's stores warn of each one that has come to nothing."""
     end, pause = time.monotonic() + seconds, 0.0002
     while not store.check([key]):
-        if time.monotonic() >= end or stopped():
+        if time.monotonic() >= end:
             return None
         time.sleep(pause)
         pause = min(2 * pause, 0.01)
@@ -117,7 +117,7 @@ class Meeting:
         """An answer that is none, before its time is over, is the store's trouble."""
         seconds, begun = self._slice(), time.monotonic()
         try:
-            found = look(self._store, key, seconds)
+            found = _look(self._store, key, seconds)
             # What a stranger has left in the store may be no text.
             return None if found is None else found.decode(errors="replace")
         except _STORE_ERRORS as error:
