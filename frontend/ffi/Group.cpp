@@ -562,17 +562,17 @@ static commsir_collective collectiveAt(const String &op,
                                        const String &type, const String &named,
                                        int64_t root, const String &algorithm,
                                        const Array<int64_t> &memory) {
-  commsir_collective call = {op.c_str(),
-                             reduction.c_str(),
-                             type.c_str(),
-                             root,
-                             0,
-                             at(memory[0]),
-                             memory[1],
-                             at(memory[2]),
-                             memory[3],
-                             algorithm.c_str(),
-                             ""};
+  commsir_collective call = {};
+  call.op = op.c_str();
+  call.reduction = reduction.c_str();
+  call.type = type.c_str();
+  call.root = root;
+  call.input = at(memory[0]);
+  call.input_elements = memory[1];
+  call.output = at(memory[2]);
+  call.output_elements = memory[3];
+  call.algorithm = algorithm.c_str();
+  call.protocol = "";
   call.type_name = named.c_str();
   return call;
 }
