@@ -88,7 +88,7 @@ def _torch_backend(version: str) -> Finding:
         what,
         "",
         f"{lacking}, and there is no C++ compiler {compiler}: install one, or let CXX name it.\n"
-        "Without it the backend in Python is used, which does the same but is slower",
+        "Without it all calls go to Gloo or NCCL",
     )
 
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from commsir._kernel import Kernel
     from commsir.window import GroupWindow
 
-__all__ = ["Group", "GroupKernel", "Store"]
+__all__ = ["Group", "GroupKernel", "StoreCallbacks", "Store"]
 
 
 class Store(Protocol):
@@ -50,7 +50,7 @@ class Store(Protocol):
         ...
 
 
-class _Meeting:
+class StoreCallbacks:
     """A store as the library calls it: keeps what it raised, which does not come through C."""
 
     def __init__(self, store: Store) -> None:
@@ -68,8 +68,13 @@ class _Meeting:
     def get(self, key: str, timeout: float) -> bytes:
         try:
             self._go_on()
-            if hasattr(self.store, "check"):  # torch's
-                self._wait(str(key), timeout)
+            is_there = not hasattr(self.store, "check") or self._comes(str(key), timeout)  # torch's have it
+        except BaseException as error:
+            self.raised = error
+            raise
+        if not is_there:  # That is no failure of the store.
+            raise TimeoutError(f"key '{key}' has not come within {timeout:.1f} s")
+        try:
             value = bytes(self.store.get(str(key)))
             # A key that has come late is no reason for a failure.
             self.raised = None
@@ -78,27 +83,33 @@ class _Meeting:
             self.raised = error
             raise
 
+    @property
+    def interrupt(self) -> BaseException | None:
+        """Ctrl-C and the like: no store is asked after it."""
+        return None if isinstance(self.raised, Exception) else self.raised
+
     def _go_on(self) -> None:
         """The library asks a store again that has failed; but not after Ctrl-C."""
-        if isinstance(self.raised, KeyboardInterrupt):
-            raise self.raised
+        if self.interrupt:
+            raise self.interrupt
 
-    def _wait(self, key: str, timeout: float) -> None:
+    def _comes(self, key: str, timeout: float) -> bool:
         """Waits of torch's stores warn of each one that has come to nothing."""
         store, end, pause = cast("Any", self.store), time.monotonic() + timeout, 0.0002
         while not store.check([key]):
             if time.monotonic() >= end:
-                raise TimeoutError(f"key '{key}' has not come within {timeout:.1f} s")
+                return False
             time.sleep(pause)
             pause = min(2 * pause, 0.01)
+        return True
 
     def ask(self, name: str, *arguments: Any) -> Any:
         """Calls the binding with both functions at the end."""
         try:
             return _ask(name, *arguments, self.set, self.get)
         except errors.CommsError as error:
-            if isinstance(self.raised, KeyboardInterrupt):
-                raise self.raised from None
+            if self.interrupt:
+                raise self.interrupt from None
             raise error from self.raised
 
 
@@ -244,9 +255,9 @@ class Group:
         _check_options(rank, ranks, folder, store, timeout)
         ordinal = _ordinal(device)
         rank, ranks = _int64(rank, "the rank"), _int64(ranks, "the number of ranks")
-        arguments = (name, rank, ranks, ordinal, float(timeout), _address(communicator, ordinal))
+        arguments = (name, rank, ranks, ordinal, float(timeout), _address(communicator, ordinal), 0)
         handle = (
-            _Meeting(store).ask("group_create", *arguments, "")
+            StoreCallbacks(store).ask("group_create", *arguments, "")
             if store is not None
             else _ask("group_create", *arguments, os.fspath(cast("str", folder)), None, None)
         )
@@ -578,7 +589,7 @@ class Group:
         ranks = [_int64(rank, "a survivor") for rank in survivors]
         if self.rank not in ranks:
             raise errors.UsageError(f"rank {self.rank} is not among the survivors {ranks}")
-        handle = _Meeting(store).ask("group_shrink", self._handle, ranks)
+        handle = StoreCallbacks(store).ask("group_shrink", self._handle, ranks)
         made = Group.__new__(Group)
         made._adopt(int(handle), ranks.index(self.rank), len(ranks), self._ordinal)
         made._meets("-".join([self._name, *map(str, ranks)]), None, store)

@@ -138,19 +138,18 @@ static int callGet(void *self, const char *key, double timeout, void **data,
   }
 }
 
-/// `communicator` is the address of an ncclComm_t, or 0.
+/// `communicator` is the address of an ncclComm_t, or 0; `ctas` is as in
+/// commsir_group_options.
 static Array<Any> groupCreate(String name, int64_t rank, int64_t ranks,
                               int64_t device, double timeout,
-                              int64_t communicator, String folder,
+                              int64_t communicator, int64_t ctas, String folder,
                               Optional<Function> set, Optional<Function> get) {
   Interruptible inside;
-  commsir_group_options options = {name.c_str(),
-                                   rank,
-                                   ranks,
-                                   int32_t(device),
-                                   timeout,
-                                   reinterpret_cast<void *>(communicator),
-                                   0};
+  commsir_group_options options = {
+      name.c_str(), rank,
+      ranks,        int32_t(device),
+      timeout,      reinterpret_cast<void *>(communicator),
+      ctas};
   commsir_group *group = nullptr;
   if (!set || !get)
     return hold(
@@ -195,6 +194,24 @@ static void groupClose(int64_t handle, bool waits) {
   commsir_group_close(last->group);
   if (last.use_count() == 1)
     last->end = commsir_group_destroy;
+}
+
+/// A group of another's, by the address of its commsir_group, as long as that
+/// lives.
+static int64_t groupBorrow(int64_t address) {
+  auto held =
+      std::make_shared<Held>(reinterpret_cast<commsir_group *>(address));
+  held->end = [](commsir_group *) {};
+  Registry &all = registry();
+  std::lock_guard lock(all.mutex);
+  all.groups[all.next] = std::move(held);
+  return all.next++;
+}
+
+/// The address of a commsir_group, for C++ beside this binding.
+static int64_t groupAddress(int64_t handle) {
+  auto held = find(handle);
+  return held ? reinterpret_cast<int64_t>(held->group) : 0;
 }
 
 static Array<Any> groupAbort(int64_t handle, String reason) {
@@ -534,9 +551,122 @@ static Array<Any> kernelLaunch(int64_t handle, int64_t kernel,
       reinterpret_cast<void *>(stream)));
 }
 
+//===----------------------------------------------------------------------===//
+// The same on memory that is given by its address, as torch's tensors are:
+// DLPack exports no tensor that has gradients, and not all types.
+//===----------------------------------------------------------------------===//
+
+/// A collective on flat memory; `named` is what the elements are taken for.
+static commsir_collective collectiveAt(const String &op,
+                                       const String &reduction,
+                                       const String &type, const String &named,
+                                       int64_t root, const String &algorithm,
+                                       const Array<int64_t> &memory) {
+  commsir_collective call = {};
+  call.op = op.c_str();
+  call.reduction = reduction.c_str();
+  call.type = type.c_str();
+  call.root = root;
+  call.input = at(memory[0]);
+  call.input_elements = memory[1];
+  call.output = at(memory[2]);
+  call.output_elements = memory[3];
+  call.algorithm = algorithm.c_str();
+  call.protocol = "";
+  call.type_name = named.c_str();
+  return call;
+}
+
+/// Why there is no such collective; empty: there is. `memory` is address and
+/// elements of the input, then of the output.
+static String collectiveWhyNot(int64_t handle, String op, String reduction,
+                               String type, String named, int64_t root,
+                               String algorithm, Array<int64_t> memory) {
+  auto held = find(handle);
+  if (!held)
+    return "the group is closed";
+  commsir_collective call =
+      collectiveAt(op, reduction, type, named, root, algorithm, memory);
+  return take(commsir_group_why_not(held->group, &call));
+}
+
+static Array<Any> collectiveRun(int64_t handle, String op, String reduction,
+                                String type, String named, int64_t root,
+                                String algorithm, Array<int64_t> memory,
+                                int64_t stream) {
+  Interruptible inside;
+  auto held = find(handle);
+  if (!held)
+    return closed();
+  commsir_collective call =
+      collectiveAt(op, reduction, type, named, root, algorithm, memory);
+  return answer(commsir_group_collective(held->group, &call, at(stream)));
+}
+
+/// `memory` has an address and bytes for each argument, 0 and 0 for signals and
+/// counters.
+static Array<Any> kernelLaunchAt(int64_t handle, int64_t kernel,
+                                 Array<int64_t> memory, int64_t stream) {
+  Interruptible inside;
+  auto held = find(handle);
+  if (!held)
+    return closed();
+  std::vector<commsir_argument> values;
+  for (size_t i = 0; i + 1 < memory.size(); i += 2)
+    values.push_back({at(memory[i]), size_t(memory[i + 1])});
+  return answer(
+      commsir_kernel_launch(reinterpret_cast<commsir_kernel *>(kernel),
+                            values.data(), values.size(), at(stream)));
+}
+
+/// [0, address]
+static Array<Any> windowAllocateBytes(int64_t handle, int64_t bytes) {
+  Interruptible inside;
+  auto held = find(handle);
+  if (!held)
+    return closed();
+  void *base = nullptr;
+  commsir_status status =
+      commsir_window_allocate(held->group, size_t(bytes), &base);
+  if (status != COMMSIR_OK)
+    return answer(status);
+  return {int64_t(COMMSIR_OK), reinterpret_cast<int64_t>(base)};
+}
+
+/// Memory that others made symmetric: where this rank reaches each rank's.
+static Array<Any> windowAdopt(int64_t handle, int64_t own, int64_t bytes,
+                              Array<int64_t> parts) {
+  auto held = find(handle);
+  if (!held)
+    return closed();
+  std::vector<uint64_t> reached(parts.begin(), parts.end());
+  return answer(commsir_window_adopt(held->group, at(own), size_t(bytes),
+                                     reached.data()));
+}
+
+/// Where this rank reaches another's copy; 0: it does not.
+static int64_t windowAddress(int64_t handle, int64_t address, int64_t peer) {
+  auto held = find(handle);
+  return held ? reinterpret_cast<int64_t>(
+                    commsir_window_peer(held->group, at(address), peer))
+              : 0;
+}
+
+/// Waits for a signal as the stream does, and takes `value` from its cell.
+static Array<Any> signalTake(int64_t handle, int64_t cell, int64_t value,
+                             int64_t source, int64_t stream) {
+  Interruptible inside;
+  auto held = find(handle);
+  return held ? answer(commsir_take_signal(held->group, cell, value, source,
+                                           at(stream)))
+              : closed();
+}
+
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(group_create, groupCreate);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(group_shrink, groupShrink);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(group_close, groupClose);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(group_borrow, groupBorrow);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(group_address, groupAddress);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(group_abort, groupAbort);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(group_poll, groupPoll);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(group_finish, groupFinish);
@@ -559,3 +689,10 @@ TVM_FFI_DLL_EXPORT_TYPED_FUNC(signal_send, signalSend);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(signal_wait, signalWait);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(signal_read, signalRead);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(signal_reset, signalReset);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(collective_why_not, collectiveWhyNot);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(collective_run, collectiveRun);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(kernel_launch_at, kernelLaunchAt);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(window_allocate_bytes, windowAllocateBytes);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(window_adopt, windowAdopt);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(window_address, windowAddress);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(signal_take, signalTake);

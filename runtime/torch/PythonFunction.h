@@ -14,12 +14,11 @@
 
 namespace commsir {
 
-/// A function that a thread without the interpreter's lock may hold, copy and
-/// drop, also after Python's end; to call it takes the lock.
-inline std::shared_ptr<pybind11::function>
-holdPython(pybind11::function function) {
-  return {new pybind11::function(std::move(function)),
-          [](pybind11::function *dropped) {
+/// An object that a thread without the interpreter's lock may hold, copy and
+/// drop, also after Python's end; to use it takes the lock.
+template <typename Object>
+std::shared_ptr<Object> holdPython(Object object) {
+  return {new Object(std::move(object)), [](Object *dropped) {
             if (!Py_IsInitialized())
               return;
             pybind11::gil_scoped_acquire lock;

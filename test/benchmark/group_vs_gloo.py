@@ -6,7 +6,7 @@
 Every rank is a process; both are measured in turns, so that a busy machine slows both down. The figure of a call is
 the slowest rank's mean over a run of calls; the table has the median over the runs.
 
-    group_vs_gloo.py build/lib/libcommsir.so --ranks 4
+    group_vs_gloo.py --ranks 4
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import time
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
-from pathlib import Path
 
 import torch
 import torch.distributed as dist
@@ -33,18 +32,8 @@ OPS = ("all_reduce", "all_gather", "reduce_scatter", "broadcast")
 def ours(group: capi.Group, op: str, source: torch.Tensor, target: torch.Tensor, algorithm: str) -> Callable[[], None]:
     """The call alone: what it is made of is made before."""
     reduces = op in ("all_reduce", "reduce_scatter")
-    call = capi.Collective(
-        op.encode(),
-        b"sum" if reduces else b"",
-        b"f32",
-        0,
-        0,
-        source.data_ptr(),
-        source.numel(),
-        target.data_ptr(),
-        target.numel(),
-        algorithm.encode() or None,
-    )
+    arrays = (source.data_ptr(), source.numel()), (target.data_ptr(), target.numel())
+    call = capi.Collective(op, "sum" if reduces else "", "f32", *arrays, algorithm=algorithm)
     return partial(group.collective, call)
 
 
@@ -75,7 +64,7 @@ def work(rank: int, arguments: argparse.Namespace, folder: str) -> None:
     ranks = arguments.ranks
     dist.init_process_group("gloo", init_method=f"file://{folder}/gloo", rank=rank, world_size=ranks)
     store = torch._C._distributed_c10d.FileStore(f"{folder}/commsir", ranks)
-    group = capi.Group(arguments.library, store, rank, ranks, name="benchmark", timeout=timedelta(minutes=1))
+    group = capi.Group(store, rank, ranks, name="benchmark", timeout=timedelta(minutes=1))
     rows = []
     for op in arguments.ops:
         for size in arguments.sizes:
@@ -113,7 +102,6 @@ def broadcast(value: int) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("library", help="libcommsir.so")
     parser.add_argument("--ranks", type=int, default=4)
     parser.add_argument("--runs", type=int, default=5, help="runs of calls of each, in turns")
     parser.add_argument("--budget", type=float, default=0.15, help="seconds of one run")
@@ -124,7 +112,6 @@ def main() -> int:
     )
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
-    arguments.library = str(Path(arguments.library).resolve())
     with tempfile.TemporaryDirectory() as folder:
         start_processes(  # type: ignore[no-untyped-call]
             work, (arguments, folder), nprocs=arguments.ranks, start_method="fork"

@@ -5,7 +5,7 @@
 #
 # PYTHON has torch, pytest and expecttest; LIBRARIES are those of a build (without it, PYTHON has the wheel installed).
 # Parts: ops, backend, windows, memory of others and torch.compile (torch_run.py), the backend's tests with tensors on
-# GPUs, in C++ and in Python, PyTorch's own suite, the example programs, and training whose losses are those of NCCL.
+# GPUs, PyTorch's own suite, the example programs, and training whose losses are those of NCCL.
 # Without torch or two GPUs it says so and ends with status 0; a torch that cannot be imported is an error.
 # COMMSIR_TORCH_PARTS names the parts to run. With COMMSIR_SHARE_GPU=1, CHECK_RANKS ranks (2) take turns on the GPUs that
 # there are; parts that need NCCL are then left out.
@@ -72,10 +72,8 @@ export python count logs
 export -f ranks losses
 cd "$root/test/python/torch/c10d" || exit
 part run 400 ranks "$root/test/gpu/torch_run.py"
-for kind in cpp python; do
-  part "backend-$kind" 300 env CHECK_RANKS="$count" "$python" -m pytest -q -p no:cacheprovider --tensors cuda \
-    --backend $kind test_backend.py test_lasting.py test_windows.py
-done
+part backend 300 env CHECK_RANKS="$count" "$python" -m pytest -q -p no:cacheprovider --tensors cuda \
+  test_backend.py test_lasting.py test_windows.py
 [ $shares = 1 ] || part suite 600 "$python" torch_suite.py --ranks "$count"
 for program in own_collective quantised_backend push_weights tensor_parallel; do
   case $shares$program in 1own_collective | 1push_weights) continue ;; esac # Over NCCL.

@@ -69,7 +69,7 @@ wheel() (
     "COMMSIR_CACHE_DIR=$dir/wheel/cache" COMMSIR_TORCH_BACKEND=cpp OMP_NUM_THREADS=1)
   cd "$dir" || exit
   "${bare[@]}" torchrun --nproc-per-node 4 "$root/test/integration/plain-program.py" || exit
-  "${bare[@]}" "$python" -m pytest -q -p no:cacheprovider --basetemp "$dir/tmp" "$tests/c10d/test_backend.py" --backend cpp
+  "${bare[@]}" "$python" -m pytest -q -p no:cacheprovider --basetemp "$dir/tmp" "$tests/c10d/test_backend.py"
 )
 
 for part in "${parts[@]}"; do
@@ -77,15 +77,11 @@ for part in "${parts[@]}"; do
   ops | compile) check "$part" "$tests/ops/test_$part.py" ;;
   c10d | lasting | ending)
     file=$tests/c10d/test_${part/c10d/backend}.py
-    check "$part-cpp" "$file" --backend cpp
-    check "$part-python" "$file" --backend python
+    check "$part" "$file"
     ;;
-  windows) check windows "$tests/c10d/test_windows.py" "$tests/c10d/test_interop.py" "$tests/c10d/test_batches.py" ;;
+  windows) check windows "$tests/c10d/test_windows.py" "$tests/c10d/test_interop.py" ;;
   programs) check programs "$tests/examples" ;;
-  suite)
-    check suite-cpp "$tests/c10d/test_torch_suite.py" --backend cpp
-    check suite-python "$tests/c10d/test_torch_suite.py" --backend python
-    ;;
+  suite) check suite "$tests/c10d/test_torch_suite.py" ;;
   docs)
     run docs "$python" "$root/test/scripts/run-doc.py" --build "$dir" --with-torch "$root"/docs/*.md "$root/README.md"
     ;;

@@ -39,5 +39,5 @@ assert all(torch.equal(one, weights[0]) for one in weights), weights
 
 if rank == 0:
     used = sys.modules["commsir.torch.backend"].loaded_module()
-    print("torch", torch.__version__, "with", used.__spec__.origin if used else "the backend in Python")
+    print("torch", torch.__version__, "with", used.__spec__.origin if used else "no backend")
 dist.destroy_process_group()

@@ -121,6 +121,19 @@ struct CudaCompile : testing::Test {
     ADD_FAILURE() << toString(kernel.takeError());
     return nullptr;
   }
+  /// As groups do; `parsing` is called where the cache does not have it.
+  std::unique_ptr<CudaKernel>
+  compileSource(Cache &cache, StringRef variant,
+                llvm::function_ref<void()> parsing) {
+    SourceEntry entry(kModule, variant, "copy", options, cache);
+    if (auto kernel = entry.find())
+      return kernel;
+    parsing();
+    auto kernel = expect(cache);
+    if (kernel)
+      entry.keep(*kernel);
+    return kernel;
+  }
   std::string expectError(Cache &cache) {
     auto kernel = compile(cache);
     if (!kernel)
@@ -235,43 +248,41 @@ TEST(KernelBytes, NoBytesHarm) {
 //===----------------------------------------------------------------------===//
 
 /// A multiprocessor has room for 32 CTAs of so few registers.
-TEST_F(CudaCompile, BlocksThatDoNotFitTogetherAreCompiledAnew) {
+TEST_F(CudaCompile, BlocksThatDoNotFitTogetherAreCounted) {
   if (!havePtxas())
     GTEST_SKIP() << "no ptxas: registers are not known";
   Cache cache(settings);
   tune::Question machine;
   machine.multiprocessors = 2;
-  auto fit = [&](int64_t chosen, bool isOpen) {
-    std::vector<int64_t> asked;
-    auto kernel = tune::compileFitting(
-        machine, [&] { return isOpen; },
-        [&](int64_t blocks) {
-          asked.push_back(blocks);
-          options.blocks = blocks ? blocks : chosen;
-          return compile(cache);
-        });
-    EXPECT_TRUE(bool(kernel));
-    int64_t blocks = kernel ? (*kernel)->shape().blocks : 0;
-    llvm::consumeError(kernel.takeError());
-    return std::pair(blocks, asked);
-  };
-  using Asked = std::vector<int64_t>;
-  EXPECT_EQ(fit(65, true), std::pair(int64_t(64), Asked({0, 64})));
-  EXPECT_EQ(fit(64, true), std::pair(int64_t(64), Asked({0})));
-  EXPECT_EQ(fit(65, false), std::pair(int64_t(65), Asked({0})));
+  for (auto [blocks, fewer] : {std::pair(65, 64), {64, 0}, {1, 0}}) {
+    options.blocks = blocks;
+    auto kernel = compile(cache);
+    ASSERT_TRUE(bool(kernel)) << toString(kernel.takeError());
+    EXPECT_EQ(tune::countFewerBlocks(machine, **kernel), fewer) << blocks;
+  }
 }
 
-/// What fails is told, and not tried again.
-TEST_F(CudaCompile, FittingTellsWhatFails) {
-  int tried = 0;
-  auto kernel = tune::compileFitting(
-      {}, [] { return true; },
-      [&](int64_t) -> tune::CompiledKernel {
-        ++tried;
-        return llvm::createStringError("as asked for");
-      });
-  EXPECT_EQ(toString(kernel.takeError()), "as asked for");
-  EXPECT_EQ(tried, 1);
+/// With the blocks of a choice fewer are compiled, with those of a user not.
+TEST_F(CudaCompile, BlocksThatDoNotFitTogetherAreCompiledAnew) {
+  if (!havePtxas())
+    GTEST_SKIP() << "no ptxas: registers are not known";
+  tune::Question machine;
+  machine.multiprocessors = 2;
+  options.nccl = nullptr;
+  auto fit = [&](int64_t chosen, bool isOpen) {
+    options.blocks = chosen;
+    auto kernel = tune::compileFitting(source.parse(kModule), "copy", options,
+                                       machine, isOpen);
+    if (!kernel) {
+      ADD_FAILURE() << toString(kernel.takeError());
+      return int64_t(0);
+    }
+    EXPECT_EQ((*kernel)->shape().blocks, options.blocks);
+    return options.blocks;
+  };
+  EXPECT_LE(fit(200, true), 64);
+  EXPECT_EQ(fit(2, true), 2);
+  EXPECT_EQ(fit(200, false), 200);
 }
 
 TEST_F(CudaCompile, EveryLinkerAndChip) {
@@ -471,11 +482,7 @@ TEST_F(CudaCompile, EverythingThatCountsIsInTheKey) {
 /// A source does not say whether its kernel calls NCCL; the kernel does.
 TEST_F(CudaCompile, KernelsForAnotherNcclAreNotTaken) {
   auto compileFrom = [&](Cache &cache) {
-    auto kernel = compileCudaSourceWith(
-        kModule, "", "copy", options, [&] { return compile(cache); }, cache);
-    if (!kernel)
-      ADD_FAILURE() << toString(kernel.takeError());
-    return kernel ? std::move(*kernel) : nullptr;
+    return compileSource(cache, "", [] {});
   };
   int asked = 0;
   options.nccl = [&]() -> llvm::Expected<NcclInstallation> {
@@ -524,15 +531,7 @@ TEST_F(CudaCompile, KernelsThatCallNcclNeedOne) {
 TEST_F(CudaCompile, SourcesNeedNoParser) {
   int parsed = 0;
   auto compileFrom = [&](Cache &cache, StringRef variant) {
-    auto make = [&] {
-      ++parsed;
-      return compile(cache);
-    };
-    auto kernel =
-        compileCudaSourceWith(kModule, variant, "copy", options, make, cache);
-    if (!kernel)
-      ADD_FAILURE() << toString(kernel.takeError());
-    return kernel ? std::move(*kernel) : nullptr;
+    return compileSource(cache, variant, [&] { ++parsed; });
   };
   Cache cache(settings);
   auto cold = compileFrom(cache, "a.mlir");

@@ -28,12 +28,6 @@ PACKAGE = pathlib.PurePosixPath("frontend/commsir")
 ROOTS = ("dialect", "lowering", "runtime", "tools", "frontend")
 ROW = re.compile(r"^\| `(?P<path>(?:dialect|lowering|runtime|frontend|tools)/[^`]*)` \|.*\|(?P<uses>[^|]*)\|$")
 INCLUDE = re.compile(r'^\s*#\s*include\s+"(?P<path>(?:dialect|lowering|runtime|frontend|tools)/[^"]+)"')
-#: Circles of Python modules that are still there, by the import that has to go, as (module, imported module). A line
-#: that nothing needs any more is a failure, so that the list only shrinks.
-CIRCLES = [
-    ("commsir.torch.backend", "commsir.torch.lazy_views"),
-    ("commsir.torch.backend", "commsir.torch.process_group"),
-]
 
 
 @dataclass(frozen=True)
@@ -198,16 +192,10 @@ def check_unused(rows: list[Row], uses: list[Use]) -> list[str]:
 
 
 def check_circles(edges: dict[tuple[str, str], Use]) -> list[str]:
-    """Modules that import each other, in words; and entries of CIRCLES that nothing needs."""
+    """Modules that import each other, in words."""
     faults = []
-    for edge in CIRCLES:
-        if edge not in edges or not find_circles(
-            {edge: edges[edge]} | {e: u for e, u in edges.items() if e not in CIRCLES}
-        ):
-            faults.append(f"test/scripts/arrows.py: {edge[0]} -> {edge[1]} is in no circle any more: delete its line")
-    rest = {edge: use for edge, use in edges.items() if edge not in CIRCLES}
-    for circle in find_circles(rest):
-        places = [rest[pair] for pair in zip(circle, [*circle[1:], circle[0]], strict=True)]
+    for circle in find_circles(edges):
+        places = [edges[pair] for pair in zip(circle, [*circle[1:], circle[0]], strict=True)]
         last = next((place for place in places if place.lazy), places[-1])
         faults.append(
             f"{last.file}:{last.line}: modules import each other: {' -> '.join([*circle, circle[0]])}: move what they "

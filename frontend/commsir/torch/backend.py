@@ -1,4 +1,4 @@
-"""Makes process groups: finds or builds the C++ backend, or takes the one in Python."""
+"""Makes process groups: finds or builds the C++ backend, or, where there is none, takes Gloo and NCCL."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import functools
 import os
 import re
 import sys
-import threading
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -16,11 +15,10 @@ from typing import Any
 import torch
 import torch.distributed
 
-from commsir.torch import dynamo, extension
+from commsir.torch import dynamo, extension, lazy_views
 from commsir.torch._release import BACKEND as _NAME
 from commsir.torch._release import folders as _folders
 from commsir.torch._release import paths_of
-from commsir.torch.meeting import STORE_ERRORS, Meeting, Met
 
 dist: Any = torch.distributed
 
@@ -33,7 +31,10 @@ __all__ = [
     "load_module",
     "loaded_module",
     "make",
+    "make_group",
+    "make_in_cpp",
     "recent_calls",
+    "serve",
     "settings",
 ]
 
@@ -46,8 +47,6 @@ _loaded: Any = None
 _searched = False
 #: Why there is none, if there is none.
 _missing = ""
-#: Of all groups: making a connection is rare.
-_making = threading.Lock()
 
 
 @functools.cache
@@ -70,47 +69,12 @@ class Settings:
     timeout: timedelta
     name: str
     global_ranks: list[int] = field(default_factory=list)
-    _own: Any = field(default=None, init=False, repr=False)
-    #: All ranks have made the process group.
-    met: bool = field(default=False, init=False, repr=False)
+    #: The backend, where it is made already.
+    made: Any = None
 
     def __post_init__(self) -> None:
         if not library():
             _warn_without_library()
-
-    def own_store(self) -> Any:
-        """`store` on a connection of its own, which a group's thread may block while the program uses the other."""
-        with _making:
-            if self._own is None:
-                self._own = self.connect()
-        return self._own
-
-    def connect(self) -> Any:
-        """The store on a new connection: who waits in one keeps all of it waiting."""
-        try:
-            return self.store.clone()
-        except STORE_ERRORS as error:
-            raise dist.DistStoreError(
-                f"commsir: process group {self.name} gets no connection of its own to the store: {error}"
-            ) from error
-
-    def meet(
-        self,
-        prefix: str,
-        timeout: timedelta,
-        stopped: Callable[[], bool],
-        says: str = "",
-        complain: Callable[[list[int]], str] | None = None,
-        members: Sequence[int] = (),
-    ) -> Met:
-        """Collective: all ranks, or `members`, meet below `prefix` and read what each one says."""
-        store = dist.PrefixStore(prefix, self.own_store())
-        rank, size = (members.index(self.rank), len(members)) if members else (self.rank, self.size)
-        return Meeting(store, rank, size, timeout, stopped, complain).hold(says)
-
-    def global_rank(self, member: int) -> int:
-        """A member's number in the world."""
-        return self.global_ranks[member] if self.global_ranks else member
 
 
 def settings(options: Any) -> Settings:
@@ -225,17 +189,15 @@ def module_at_hand() -> Any:
 
 
 def load_module() -> Any:
-    """The extension; None: the backend in Python is used.
+    """The extension; None: it cannot be had, and all calls go to Gloo and NCCL.
 
-    COMMSIR_TORCH_BACKEND says which: "cpp" (prebuilt, else built), "build" (built, even where a prebuilt one fits),
-    "python"; the default is "cpp" where it can be had.
+    COMMSIR_TORCH_BACKEND says which: "cpp" (prebuilt, else built) or "build" (built, even where a prebuilt one fits);
+    with either, that there is none is an error. The default is "cpp" where it can be had.
     """
     global _loaded, _searched, _missing
     wanted = os.environ.get("COMMSIR_TORCH_BACKEND", "")
-    if wanted not in ("", "cpp", "build", "python"):
-        raise ValueError(f'COMMSIR_TORCH_BACKEND is "{wanted}"; say cpp, build or python')
-    if wanted == "python":
-        return None
+    if wanted not in ("", "cpp", "build"):
+        raise ValueError(f'COMMSIR_TORCH_BACKEND is "{wanted}"; say cpp or build, or unset it')
     if not _searched:
         _loaded = _prebuilt() if wanted != "build" else None
         if _loaded is None:
@@ -245,7 +207,7 @@ def load_module() -> Any:
                 _missing = f"{_nothing_fits()}; it could not be built: {error}"
         _searched = True
         if _missing and not wanted:
-            warnings.warn(f"{_missing}. The backend in Python is used, which does the same but is slower", stacklevel=2)
+            warnings.warn(f"{_missing}. All calls go to Gloo or NCCL", stacklevel=2)
     if _loaded is None and wanted:
         raise RuntimeError(_missing)
     return _loaded
@@ -257,18 +219,49 @@ def create(options: Any, backend_options: Any) -> Any:
 
 
 def make(made: Settings) -> Any:
-    """A process group's backend."""
-    from commsir.torch import lazy_views
+    """A process group's backend; where there is none for this torch, a process group of Gloo and NCCL."""
+    return make_in_cpp(made) if load_module() else _made_of_others(made)
 
-    lazy_views.install()
-    module = load_module()
-    if module is None:
-        from commsir.torch.process_group import ProcessGroup
 
-        return ProcessGroup(made)
+def make_in_cpp(made: Settings) -> Any:
+    """A process group's backend. RuntimeError: there is none for this torch and Python."""
+    lazy_views.install(ours)
+    if (module := load_module()) is None:
+        raise RuntimeError(f"{_missing}. A process group of one's own class needs it")
     return module.create(
         made.store, made.rank, made.size, made.timeout, made.name, made.global_ranks, library(), delegate(made.timeout)
     )
+
+
+def _made_of_others(made: Settings) -> Any:
+    group, make = dist.ProcessGroup(made.store, made.rank, made.size), delegate(made.timeout)
+    # Ranks that have one wait for this one in vain, and tell why.
+    made.store.set("commsir/others", f"rank {made.rank} takes Gloo and NCCL for all calls: {_missing}")
+    types = dist.ProcessGroup.BackendType
+    served = {"cpu": types.GLOO} | ({"cuda": types.NCCL} if torch.cuda.is_available() else {})
+    for device, kind in served.items():
+        store = dist.PrefixStore(f"commsir/others/{device}", made.store)
+        other = make(store, device, made.rank, made.size, made.global_ranks, made.name)
+        group._register_backend(torch.device(device), kind, other)
+    group._set_default_backend(types.GLOO)
+    return group
+
+
+def serve(group: Any, backend: Any) -> None:
+    """Lets a process group without backends have this one for all devices."""
+    kind = dist.ProcessGroup.BackendType.CUSTOM
+    for device in ("cpu", "cuda"):
+        group._register_backend(torch.device(device), kind, backend)
+    group._set_default_backend(kind)
+
+
+def make_group(made: Settings) -> Any:
+    """A process group that torch does not know by a name."""
+    if isinstance(backend := make(made), dist.ProcessGroup):
+        return backend
+    group = dist.ProcessGroup(made.store, made.rank, made.size)
+    serve(group, backend)
+    return group
 
 
 def ours(group: Any) -> list[Any]:
@@ -291,18 +284,14 @@ def group_of(process_group: Any, device: torch.device) -> Any:
         return None
     found = process_group._get_backend(device)
     found = getattr(found, "wrapped_pg", found)
-    if hasattr(found, "group_on"):
-        return found.group_on(device.type)
     if found.name() != "commsir" or _loaded is None:
         return None
     handle, ordinal = _loaded.group(found, device), -1 if device.type == "cpu" else device.index
-    return capi.Group.borrowed(library(), handle, process_group.rank(), process_group.size(), device=ordinal)
+    return capi.Group.borrowed(handle, process_group.rank(), process_group.size(), device=ordinal)
 
 
 def calls_of(group: Any) -> list[dict[str, Any]] | None:
     """The last calls of a group, as flight.py has them, the oldest first; None: the group is another backend's."""
-    if hasattr(group, "recent_calls"):
-        return list(group.recent_calls())
     if not hasattr(group, "_device_types"):
         return None
     found = ours(group)
@@ -324,19 +313,12 @@ def end() -> None:
     A thread that drops a tensor, or takes the interpreter's lock, after that takes the process down with it. Calls that
     are under way get a few seconds, and are aborted then.
     """
-    running = sys.modules.get("commsir.torch.running")
-    try:
-        if _loaded is not None:
-            _loaded.end()
-    finally:
-        if running is not None:
-            running.end_all()
+    if _loaded is not None:
+        _loaded.end()
 
 
 def timeout_of(group: Any, device: str) -> timedelta | None:
     """How long calls of a process group wait for peers; None: its backend does not tell."""
-    if hasattr(group, "settings"):
-        return group.settings.timeout  # type: ignore[no-any-return]
     for backend in ours(group):
         return _loaded.timeout(backend)  # type: ignore[no-any-return]
     used = group._get_backend(torch.device(device)) if hasattr(group, "_get_backend") else group
@@ -356,8 +338,5 @@ def abort(group: Any = None, reason: str = "it was aborted") -> None:
     for name in ("commsir.torch.ops", "commsir.torch.windows"):
         if module := sys.modules.get(name):
             module.abort(used, reason)
-    if hasattr(used, "abort_because"):
-        used.abort_because(reason)
-        return
     for backend in ours(used):
         _loaded.abort(backend, reason)

@@ -1,4 +1,7 @@
-"""One rank of a group, by ctypes over the C API: what the process group in Python and interop.py stand on."""
+"""One rank of a group whose calls take torch's tensors by their addresses, for the ops, interop.py and reference.py.
+
+commsir.Group is for arrays of all libraries. Both go through one binding of the C API (frontend/ffi).
+"""
 
 from __future__ import annotations
 
@@ -7,34 +10,31 @@ import json
 import os
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.distributed as dist
 
+from commsir import _native, errors
 from commsir._arrays import dlpack_name, dtype_name
 from commsir._signature import Signature
 from commsir._sources import kernel_text
 from commsir.errors import UsageError
-from commsir.torch import dynamo
-from commsir.torch.meeting import look
+from commsir.group import StoreCallbacks
 
 if TYPE_CHECKING:
     from commsir._kernel import Kernel
 
 __all__ = [
-    "Callbacks",
     "Collective",
     "CommsIRError",
     "Group",
     "GroupKernel",
     "element_type",
-    "load",
     "memory",
     "named_type",
-    "version",
-    "width",
 ]
 
 
@@ -58,84 +58,31 @@ def memory(address: int, size: int, device: torch.device, owner: object = None) 
     return torch.frombuffer(shown, dtype=torch.uint8)
 
 
-class _Store(ctypes.Structure):
-    _fields_ = [
-        ("self", ctypes.c_void_p),
-        ("set", ctypes.c_void_p),
-        ("get", ctypes.c_void_p),
-    ]
+@dataclass(frozen=True)
+class Collective:
+    """A call on flat memory: arrays are (address, elements), with address 0 where this rank has none.
+
+    `named` is what the elements are taken for, where `element` says only how they are moved.
+    """
+
+    op: str
+    reduction: str
+    element: str
+    source: tuple[int, int]
+    target: tuple[int, int]
+    root: int = 0
+    named: str = ""
+    #: Empty: chosen.
+    algorithm: str = ""
+
+    def arguments(self) -> tuple[Any, ...]:
+        """As the binding takes them."""
+        memory = [*self.source, *self.target]
+        return self.op, self.reduction, self.element, self.named, self.root, self.algorithm, memory
 
 
-class _Options(ctypes.Structure):
-    _fields_ = [
-        ("name", ctypes.c_char_p),
-        ("rank", ctypes.c_int64),
-        ("ranks", ctypes.c_int64),
-        ("device", ctypes.c_int32),
-        ("timeout", ctypes.c_double),
-        ("nccl_comm", ctypes.c_void_p),
-        ("ctas", ctypes.c_int64),
-    ]
-
-
-class Collective(ctypes.Structure):
-    """commsir_collective."""
-
-    _fields_ = [
-        ("op", ctypes.c_char_p),
-        ("reduction", ctypes.c_char_p),
-        ("type", ctypes.c_char_p),
-        ("root", ctypes.c_int64),
-        ("peer", ctypes.c_int64),
-        ("input", ctypes.c_void_p),
-        ("input_elements", ctypes.c_int64),
-        ("output", ctypes.c_void_p),
-        ("output_elements", ctypes.c_int64),
-        ("algorithm", ctypes.c_char_p),
-        ("protocol", ctypes.c_char_p),
-        ("send_counts", ctypes.c_void_p),
-        ("recv_counts", ctypes.c_void_p),
-        ("type_name", ctypes.c_char_p),
-    ]
-
-    @classmethod
-    def of(
-        cls,
-        op: str,
-        reduction: str,
-        element: str,
-        source: tuple[int, int],
-        target: tuple[int, int],
-        root: int = 0,
-        named: str = "",
-    ) -> Collective:
-        """A call on flat memory: arrays are (address, elements), with address 0 where this rank has none.
-
-        `named` is what the elements are taken for, where `element` says only how they are moved.
-        """
-        (a, n), (b, m) = source, target
-        made = cls(op.encode(), reduction.encode(), element.encode(), root, 0, a or None, n, b or None, m, b"", b"")
-        made.type_name = named.encode()
-        return made
-
-
-class _Argument(ctypes.Structure):
-    _fields_ = [("data", ctypes.c_void_p), ("bytes", ctypes.c_size_t)]
-
-
-_SET = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t)
-_GET = ctypes.CFUNCTYPE(
-    ctypes.c_int,
-    ctypes.c_void_p,
-    ctypes.c_char_p,
-    ctypes.c_double,
-    ctypes.POINTER(ctypes.c_void_p),
-    ctypes.POINTER(ctypes.c_size_t),
-)
-
-#: Statuses after which ranks tell each other what they were calling.
-DEADLOCK, DISAGREE = 5, 9
-ABORTED = 10
+#: COMMSIR_ABORTED.
+_ABORTED = 10
 
 
 class CommsIRError(dist.DistBackendError):
@@ -146,36 +93,13 @@ class CommsIRError(dist.DistBackendError):
         self.status = status
 
 
-_libraries: dict[str, ctypes.CDLL] = {}
-
-
-def load(path: str) -> ctypes.CDLL:
-    """libcommsir.so, opened once."""
-    if path not in _libraries:
-        library = ctypes.CDLL(path)
-        library.commsir_error_message.restype = ctypes.c_char_p
-        for name in (
-            "commsir_group_ended",
-            "commsir_group_stats",
-            "commsir_group_why_not",
-            "commsir_kernel_describe",
-        ):
-            getattr(library, name).restype = ctypes.c_void_p
-        library.commsir_free.argtypes = [ctypes.c_void_p]
-        library.commsir_window_peer.restype = ctypes.c_void_p
-        for name in ("destroy", "drop", "ended", "poll", "stats"):
-            getattr(library, f"commsir_group_{name}").argtypes = [ctypes.c_void_p]
-        library.commsir_group_destroy.restype = library.commsir_group_drop.restype = None
-        library.commsir_group_abort.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
-        _libraries[path] = library
-    return _libraries[path]
-
-
-def version(path: str) -> str:
-    """That of libcommsir.so, and of what it compiles with."""
-    library = load(path)
-    library.commsir_version.restype = ctypes.c_char_p
-    return str(library.commsir_version().decode())
+def _ask(name: str, *arguments: Any) -> Any:
+    """[status, result, …] of the binding: what comes after the status, or an exception."""
+    answer = _native.library().get_function(name)(*arguments)
+    if int(answer[0]) != 0:
+        error = errors.from_json(int(answer[0]), str(answer[1]))
+        raise CommsIRError(str(error), int(answer[0])) from error
+    return answer[1] if len(answer) == 2 else tuple(answer)[1:]
 
 
 _TYPES = {
@@ -210,13 +134,6 @@ _NAMES = {
     torch.complex128: "halves of complex<f64>",
 }
 
-_WIDTHS = {name: dtype.itemsize for dtype, name in _TYPES.items()}
-
-
-def width(element: str) -> int:
-    """Bytes of an element, by MLIR's name of its type."""
-    return _WIDTHS[element]
-
 
 def element_type(dtype: torch.dtype) -> str:
     """MLIR's name of a type; empty: CommsIR has none."""
@@ -232,62 +149,10 @@ def _device(ordinal: int) -> torch.device:
     return torch.device("cpu") if ordinal < 0 else torch.device("cuda", ordinal)
 
 
-class Callbacks:
-    """A store as the C API asks for it; `raised` is what it has raised last. ctypes would drop that, of Ctrl-C, too,
-    and answer 0, which means that all is well."""
-
-    def __init__(self, store: Any) -> None:
-        self.store = store
-        self.raised: BaseException | None = None
-        self._malloc = ctypes.CDLL(None).malloc
-        self._malloc.restype = ctypes.c_void_p
-        self._malloc.argtypes = [ctypes.c_size_t]
-        self._face = (_SET(self._put), _GET(self._get))
-
-    def as_store(self) -> ctypes.Structure:
-        """commsir_store, as long as this lives."""
-        put, get = self._face
-        return _Store(None, ctypes.cast(put, ctypes.c_void_p), ctypes.cast(get, ctypes.c_void_p))
-
-    def put(self, key: str, value: bytes) -> None:
-        """As C's `set` does it."""
-        self.store.set(key, value.hex())
-
-    def interrupt(self) -> BaseException | None:
-        """Ctrl-C and the like: nobody is asked after it."""
-        return None if isinstance(self.raised, Exception) else self.raised
-
-    def _put(self, _: Any, key: bytes, data: int, size: int) -> int:
-        if self.interrupt():
-            return 1
-        try:
-            self.put(key.decode(), ctypes.string_at(data, size))
-        except BaseException as error:
-            self.raised = error
-            return 1
-        return 0
-
-    def _get(self, _: Any, key: bytes, timeout: float, data: Any, size: Any) -> int:
-        if self.interrupt():
-            return 1
-        try:
-            found = look(self.store, key.decode(), timeout)
-            if found is None:
-                return 1
-            value = bytes.fromhex(found.decode())
-            data[0] = self._malloc(max(len(value), 1))
-            ctypes.memmove(data[0], value, len(value))
-            size[0] = len(value)
-        except BaseException as error:
-            self.raised = error
-            return 1
-        return 0
-
-
 class GroupKernel(Signature):
-    """commsir_kernel: a kernel that a group has compiled, which keeps its signals and counters."""
+    """A kernel that a group has compiled, which keeps its signals and counters."""
 
-    def __init__(self, group: Group, kernel: ctypes.c_void_p, described: str) -> None:
+    def __init__(self, group: Group, kernel: int, described: str) -> None:
         super().__init__(described)
         self._group, self._kernel = group, kernel
 
@@ -322,23 +187,11 @@ def _scalar_type(name: str) -> torch.dtype:
     return getattr(torch, dlpack_name(name))  # type: ignore[no-any-return]
 
 
-@dynamo.opaque
-def _copy(peer: int, first: int, second: int, size: int, stream: int) -> tuple[Any, ...]:
-    return (
-        ctypes.c_int64(peer),
-        ctypes.c_void_p(first),
-        ctypes.c_void_p(second),
-        ctypes.c_size_t(size),
-        ctypes.c_void_p(stream or None),
-    )
-
-
 class Group:
-    """commsir_group: made collectively from a torch store. Belongs to one thread at a time, but for `abort`."""
+    """Made collectively from a torch store. Belongs to one thread at a time, but for `abort`."""
 
     def __init__(
         self,
-        path: str,
         store: Any,
         rank: int,
         size: int,
@@ -349,183 +202,141 @@ class Group:
         nccl_comm: int = 0,
         shares_gpu: bool = True,
     ) -> None:
-        self.handle, self._process = ctypes.c_void_p(), os.getpid()
-        self.library = load(path)
+        self._handle, self._process = 0, os.getpid()
         self.rank, self.size, self.device = rank, size, _device(device)
-        callbacks = Callbacks(store)
         # Training runs large collectives beside its arithmetic: they take as few CTAs as carry what NCCL does. What
         # runs in the stream of the arithmetic takes as many as are fastest.
         ctas = -1 if shares_gpu else 0
-        options = _Options(name.encode(), rank, size, device, timeout.total_seconds(), nccl_comm or None, ctas=ctas)
-        face = callbacks.as_store()
-        status = self.library.commsir_group_create(ctypes.byref(options), ctypes.byref(face), ctypes.byref(self.handle))
-        if interrupt := callbacks.interrupt():
-            self.destroy()
-            raise interrupt
+        meeting = StoreCallbacks(store)
+        arguments = (name, rank, size, device, timeout.total_seconds(), nccl_comm, ctas, "")
         try:
-            self._check(status)
+            self._handle = int(_ask("group_create", *arguments, meeting.set, meeting.get))
         except CommsIRError as error:
-            raised = callbacks.raised
-            if raised is None:
+            if meeting.interrupt:
+                raise meeting.interrupt from None
+            if meeting.raised is None:
                 raise
-            raise CommsIRError(f"{error} (the store: {raised})", status) from raised
+            raise CommsIRError(f"{error} (the store: {meeting.raised})", error.status) from meeting.raised
+        if meeting.interrupt:
+            self.destroy()
+            raise meeting.interrupt
 
     @classmethod
-    def borrowed(cls, path: str, handle: int, rank: int, size: int, *, device: int = -1) -> Group:
+    def borrowed(cls, address: int, rank: int, size: int, *, device: int = -1) -> Group:
         """A commsir_group that is another's, as long as that lives."""
         made = cls.__new__(cls)
-        made._process = -1  # Nobody's to end here.
-        made.device = _device(device)
-        made.library, made.rank, made.size, made.handle = load(path), rank, size, ctypes.c_void_p(handle)
+        made._process = os.getpid()
+        made.device, made.rank, made.size = _device(device), rank, size
+        made._handle = int(_native.call("group_borrow", address))
         return made
 
     def __repr__(self) -> str:
-        return f"<rank {self.rank} of {self.size} on {self.device}{'' if self.handle else ', destroyed'}>"
+        return f"<rank {self.rank} of {self.size} on {self.device}{'' if self._handle else ', destroyed'}>"
 
     @property
-    def _open(self) -> ctypes.c_void_p:
-        if not self.handle:
-            raise CommsIRError("commsir: the group was destroyed; make a new one", ABORTED)
-        return self.handle
+    def address(self) -> int:
+        """Of the commsir_group, for C++ beside the binding; 0: the group was destroyed."""
+        return int(_native.call("group_address", self._handle))
 
-    def _check(self, status: int) -> None:
-        if status:
-            raise CommsIRError((self.library.commsir_error_message() or b"no message").decode(), status)
-
-    def _text(self, pointer: int | None) -> str:
-        if not pointer:
-            return ""
-        text = ctypes.string_at(pointer).decode()
-        self.library.commsir_free(pointer)
-        return text
+    def _ask(self, name: str, *arguments: Any) -> Any:
+        if not self._handle:
+            raise CommsIRError("commsir: the group was destroyed; make a new one", _ABORTED)
+        return _ask(name, self._handle, *arguments)
 
     def why_not(self, call: Collective) -> str:
         """Why CommsIR does not compile a call; empty: it does."""
-        return self._text(self.library.commsir_group_why_not(self.handle, ctypes.byref(call)))
+        return str(_native.call("collective_why_not", self._handle, *call.arguments()))
 
     def collective(self, call: Collective, stream: int = 0) -> None:
         """Runs a call; on a GPU, puts it into a stream."""
-        self._check(
-            self.library.commsir_group_collective(self._open, ctypes.byref(call), ctypes.c_void_p(stream or None))
-        )
+        self._ask("collective_run", *call.arguments(), stream)
 
     def kernel(self, source: str | os.PathLike[str] | Kernel, name: str = "", **options: Any) -> GroupKernel:
         """A kernel of the caller's own, as of commsir.Group: called with its arrays, as tensors, and its scalars, in
         order or by name. Collective when it is new."""
         text = kernel_text(source, self.size, options)
-        kernel = ctypes.c_void_p()
-        self._check(
-            self.library.commsir_group_kernel(
-                self._open,
-                text.encode(),
-                name.encode(),
-                json.dumps(options).encode() if options else None,
-                ctypes.byref(kernel),
-            )
-        )
-        return GroupKernel(self, kernel, self._text(self.library.commsir_kernel_describe(kernel)))
+        kernel, described = self._ask("group_kernel", text, name, json.dumps(options) if options else "")
+        return GroupKernel(self, int(kernel), str(described))
 
-    def launch(self, kernel: ctypes.c_void_p, tensors: Sequence[torch.Tensor | None], stream: int) -> None:
+    def launch(self, kernel: int, tensors: Sequence[torch.Tensor | None], stream: int) -> None:
         """A kernel with one tensor for each argument, None for what is the group's."""
-        _ = self._open  # Its kernels have gone with it.
-        arguments = (_Argument * len(tensors))(
-            *(_Argument(None, 0) if one is None else _Argument(one.data_ptr(), one.nbytes) for one in tensors)
-        )
-        self._check(
-            self.library.commsir_kernel_launch(
-                kernel, arguments, ctypes.c_size_t(len(tensors)), ctypes.c_void_p(stream or None)
-            )
-        )
+        memory = [number for one in tensors for number in ((0, 0) if one is None else (one.data_ptr(), one.nbytes))]
+        self._ask("kernel_launch_at", kernel, memory, stream)
 
     def allocate(self, size: int) -> int:
         """Symmetric memory of `size` bytes on every rank. Collective."""
-        base = ctypes.c_void_p()
-        self._check(self.library.commsir_window_allocate(self._open, ctypes.c_size_t(size), ctypes.byref(base)))
-        return base.value or 0
+        return int(self._ask("window_allocate_bytes", size))
 
     def release(self, base: int) -> None:
         """Collective; `base` is what `allocate` returned."""
-        self._check(self.library.commsir_window_release(self._open, ctypes.c_void_p(base)))
+        self._ask("window_release", base)
 
     def adopt(self, own: int, size: int, parts: Sequence[int]) -> None:
         """Memory that others made symmetric, as a window: where this rank reaches each rank's part."""
-        array = (ctypes.c_uint64 * len(parts))(*parts)
-        self._check(self.library.commsir_window_adopt(self._open, ctypes.c_void_p(own), ctypes.c_size_t(size), array))
+        self._ask("window_adopt", own, size, list(parts))
 
     def share(self, own: int, size: int) -> None:
         """Memory of this rank's GPU, by whomever it was allocated, as a window. Collective; `size` as everywhere."""
-        self._check(self.library.commsir_window_share(self._open, ctypes.c_void_p(own), ctypes.c_size_t(size)))
+        self._ask("window_share", own, size)
 
     def forget(self, own: int) -> None:
         """Ends `adopt` and `share`, on this rank."""
-        self.library.commsir_window_forget(self.handle, ctypes.c_void_p(own))
+        _native.call("window_forget", self._handle, own)
 
     def peer(self, data: int, rank: int) -> int:
         """Where this rank reaches another rank's copy of symmetric memory; 0: out of reach."""
-        found = self.library.commsir_window_peer(self.handle, ctypes.c_void_p(data), ctypes.c_int64(rank))
-        return int(found or 0)
+        return int(_native.call("window_address", self._handle, data, rank))
 
     def put(self, peer: int, to: int, source: int, size: int, stream: int = 0) -> None:
         """Copies `size` bytes to a rank's copy of symmetric memory. `to` lies in this rank's. On a GPU, in a stream."""
-        self._check(self.library.commsir_put(self._open, *_copy(peer, to, source, size, stream)))
+        self._ask("window_put", peer, to, source, size, stream)
 
     def get(self, peer: int, source: int, to: int, size: int, stream: int = 0) -> None:
         """Copies `size` bytes from a rank's copy of symmetric memory. `source` lies in this rank's."""
-        self._check(self.library.commsir_get(self._open, *_copy(peer, source, to, size, stream)))
+        self._ask("window_get", peer, source, to, size, stream)
 
     def reserve_signals(self, count: int) -> int:
         """Cells of signals on every rank, at first 0; the number of the first. Collective."""
-        first = ctypes.c_int64()
-        self._check(self.library.commsir_signals_reserve(self._open, ctypes.c_int64(count), ctypes.byref(first)))
-        return first.value
+        return int(self._ask("signals_reserve", count))
 
     def signal(self, peer: int, cell: int, stream: int = 0, adds: bool = False) -> None:
         """A cell of a rank gets 1, or 1 more if it `adds`, behind what this rank has put there in the stream.
 
         On a GPU, a copy engine sets a cell, and a kernel adds to it.
         """
-        given = ctypes.c_int64(cell), ctypes.c_int32(adds), ctypes.c_int64(1)
-        self._check(self.library.commsir_signal(self._open, ctypes.c_int64(peer), *given, ctypes.c_void_p(stream)))
+        self._ask("signal_send", peer, cell, int(adds), 1, stream)
 
     def take_signal(self, cell: int, value: int, source: int, stream: int = 0) -> None:
         """Waits until a cell of this rank, which `source` signals, holds `value` or more, and takes so much from it.
 
         On a GPU the stream waits; `poll` raises what it waited for in vain.
         """
-        taken = ctypes.c_int64(cell), ctypes.c_int64(value), ctypes.c_int64(source)
-        self._check(self.library.commsir_take_signal(self._open, *taken, ctypes.c_void_p(stream)))
+        self._ask("signal_take", cell, value, source, stream)
 
     def contains(self, data: int, size: int) -> bool:
         """Whether memory lies in one window."""
-        return bool(self.library.commsir_window_contains(self.handle, ctypes.c_void_p(data), ctypes.c_size_t(size)))
-
-    def set_timeout(self, timeout: timedelta) -> None:
-        """Of waits that begin later."""
-        self._check(self.library.commsir_group_set_timeout(self._open, ctypes.c_double(timeout.total_seconds())))
+        return bool(_native.call("window_contains", self._handle, data, size))
 
     def poll(self) -> None:
         """Raises what launches have reported since."""
-        self._check(self.library.commsir_group_poll(self.handle))
-
-    def ended(self) -> str:
-        """Why the group can no longer be used; empty: it can."""
-        return self._text(self.library.commsir_group_ended(self.handle))
+        self._ask("group_poll")
 
     def counts(self) -> dict[str, Any]:
         """What the group has done."""
-        return dict(json.loads(self._text(self.library.commsir_group_stats(self.handle)) or "{}"))
+        return dict(json.loads(str(self._ask("group_stats"))))
 
     def abort(self, reason: str) -> None:
         """Ends all waits. Any thread."""
-        self.library.commsir_group_abort(self.handle, reason.encode())
+        if self._handle:
+            _native.call("group_abort", self._handle, reason)
 
     def destroy(self) -> None:
         """Ends the group, as all ranks do; may be called twice."""
-        self._end("destroy")
+        self._end(waits=True)
 
     def drop(self) -> None:
         """The same where other ranks may go on: waits for none."""
-        self._end("drop")
+        self._end(waits=False)
 
     # Late at the interpreter's exit the globals of modules are None: it brings its own.
     def __del__(
@@ -535,7 +346,7 @@ class Group:
         if not is_finalizing() and getpid() == self._process:
             self.drop()
 
-    def _end(self, how: str) -> None:
-        handle, self.handle = self.handle, ctypes.c_void_p()
+    def _end(self, waits: bool) -> None:
+        handle, self._handle = self._handle, 0
         if handle:
-            getattr(self.library, f"commsir_group_{how}")(handle)
+            _native.call("group_close", handle, waits)

@@ -11,10 +11,8 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import inspect
 import logging
 import operator
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,26 +22,21 @@ import torch
 from torch.fx import Graph, Node
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
+from commsir import _native
 from commsir.torch import (
-    agreement,
-    backend,
-    capi,
-    collectives,
     defects,
     foreign,
     joining,
     layouts,
     lowerings,
     ops,
-    regions,
     reporting,
 )
 from commsir.torch.capi import element_type
 from commsir.torch.collectives import Collective, collectives_of, is_communication, set_value, site_of
 from commsir.torch.joining import Joined
 from commsir.torch.matmul import graph as matmuls
-from commsir.torch.matmul import model, overlapped
-from commsir.torch.matmul import ops as matmul_ops
+from commsir.torch.matmul import model
 from commsir.torch.measuring import Call, measure
 from commsir.torch.regions import Argument, Region, Unsupported, is_arithmetic, moves_nothing, row_sizes, same_sizes
 from commsir.torch.reporting import Fusion, Report, clear_fusions, fusions, report
@@ -661,23 +654,9 @@ _Pass = torch._inductor.custom_graph_pass.CustomGraphPass
 
 @functools.cache
 def _sources() -> str:
-    """All that decides what the pass makes of a graph, but for torch."""
-    own = (
-        sys.modules[__name__],
-        agreement,
-        capi,
-        collectives,
-        defects,
-        foreign,
-        joining,
-        layouts,
-        lowerings,
-        ops,
-        regions,
-    )
-    modules = (*own, matmuls, model, overlapped, matmul_ops)
-    texts = "".join(Path(inspect.getfile(one)).read_text() for one in modules)
-    return hashlib.sha256(f"{texts}{capi.version(backend.library())}".encode()).hexdigest()
+    """All that may decide what the pass makes of a graph, but for torch: this package, and the library."""
+    texts = "".join(path.read_text() for path in sorted(Path(__file__).parent.rglob("*.py")))
+    return hashlib.sha256(f"{texts}{_native.version()}".encode()).hexdigest()
 
 
 class CollectivePass(_Pass):

@@ -9,7 +9,7 @@ from typing import Any
 
 __all__ = ["clear_stats", "count", "stats"]
 
-#: Of groups in Python, and of calls that are in Python in both: (group, op, path, reason).
+#: Of calls that are in Python: (group, op, path, reason).
 _counts: Counter[tuple[str, str, str, str]] = Counter()
 
 
@@ -59,8 +59,6 @@ def _of_backends(used: Any) -> dict[str, Any]:
     """By kind of device."""
     import torch
 
-    if hasattr(used, "group_counts"):
-        return dict(used.group_counts())
     found: dict[str, Any] = {}
     for device in used._device_types:
         backend = used._get_backend(torch.device(device))

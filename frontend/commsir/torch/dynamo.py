@@ -1,4 +1,4 @@
-"""torch.compile and process groups in Python, of which Dynamo is to see what it sees of those in C++.
+"""torch.compile and process groups of classes in Python, of which Dynamo is to see what it sees of those in C++.
 
 It traces what is Python, and would go from a compiled function into a group's locks and queues. Of a group in C++ it
 knows who is in it; what torch makes no functional collective of breaks the graph there, and runs as it stands.

@@ -8,11 +8,8 @@ torch exports no way to add to its own recorder, which `_dump_fr_trace` shows.
 
 from __future__ import annotations
 
-import math
 import os
 import pickle
-import time
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +20,7 @@ from commsir import _files
 
 dist: Any = torch.distributed
 
-__all__ = ["Record", "dump_flight_recorder", "flight_recorder", "limit"]
-
-Shapes = list[tuple[list[int], str]]
+__all__ = ["dump_flight_recorder", "flight_recorder"]
 
 #: The version of the format that is written: torch 2.11's.
 _VERSION = "2.10"
@@ -55,55 +50,6 @@ _SAME = {
 #: Where the numbers of sends and receives begin.
 _TRANSFERS = 1 << 32
 _STATES = {"queued": "scheduled", "begun": "started", "done": "completed", "failed": "started"}
-
-
-def limit() -> int:
-    """How many calls of a group are kept."""
-    return max(int(os.environ.get("TORCH_FR_BUFFER_SIZE", "2000")), 1)
-
-
-@dataclass
-class Record:
-    """One call of a group in Python; the extension gives dictionaries of the same keys, and `what`."""
-
-    name: str
-    reduction: str
-    #: Root or peer; -1: none.
-    peer: int
-    is_p2p: bool
-    sequence: int
-    inputs: Shapes
-    outputs: Shapes
-    timeout_ms: int
-    state: str = "queued"
-    created: int = 0
-    begun: int = 0
-    ended: int = 0
-
-    def __post_init__(self) -> None:
-        self.created = time.time_ns()
-
-    def mark(self, state: str) -> None:
-        """ "begun", "done" or "failed"."""
-        self.state = state
-        if self.begun:
-            self.ended = time.time_ns()
-        else:
-            self.begun = time.time_ns()
-
-    def describe(self) -> str:
-        """ "all_reduce(sum) of 8 x float32"."""
-        tensors = self.inputs or self.outputs
-        text = self.name + (f"({self.reduction})" if self.reduction else "")
-        if self.peer >= 0:
-            text += f" {'peer' if self.is_p2p else 'root'} {self.peer}"
-        listed = ", ".join(f"{math.prod(shape)} x {dtype}" for shape, dtype in tensors[:8])
-        more = f", … ({len(tensors)} tensors)" if len(tensors) > 8 else ""
-        return text + (f" of {listed}{more}" if listed else "")
-
-    def as_dict(self) -> dict[str, Any]:
-        """With `what`."""
-        return {**asdict(self), "what": self.describe()}
 
 
 def _profiling_name(call: dict[str, Any], rank: int) -> str:

@@ -52,7 +52,6 @@ def wrap_process_group(group: Any = None, *, name: str = "wrapped", timeout: flo
     on_gpu = torch.cuda.is_available() and "nccl" in str(dist.get_backend_config(used))
     limit = backend.patience_of(used, "cuda" if on_gpu else "cpu") if timeout is None else timeout
     return capi.Group(
-        backend.library(),
         store,
         used.rank(),
         used.size(),

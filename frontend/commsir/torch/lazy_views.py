@@ -14,8 +14,6 @@ import torch
 import torch.distributed
 from torch.utils import _pytree as pytree
 
-from commsir.torch import backend
-
 dist: Any = torch.distributed
 _C: Any = torch._C
 _Library: Any = torch.library.Library
@@ -44,23 +42,21 @@ def _tensors(given: Any) -> Iterator[torch.Tensor]:
     return (one for one in pytree.tree_leaves(given) if isinstance(one, torch.Tensor))
 
 
-def _is_ours(given: Any) -> bool:
+def _is_ours(given: Any, ours: Callable[[Any], list[Any]]) -> bool:
     """Whether the process group of a call of c10d gives its tensors to CommsIR's backend."""
     for one in given:
         if isinstance(one, _C.ScriptObject) and one._type().qualified_name() == _GROUP:
             group = dist.ProcessGroup.unbox(one)
             tensor = next(_tensors(given), None)
-            return bool(backend.ours(group)) and (
-                tensor is None or group._get_backend(tensor.device).name() == "commsir"
-            )
+            return bool(ours(group)) and (tensor is None or group._get_backend(tensor.device).name() == "commsir")
     return False
 
 
-def _calling(op: Any, after: Any) -> _Kernel:
+def _calling(op: Any, after: Any, ours: Callable[[Any], list[Any]]) -> _Kernel:
     """Of c10d: CommsIR's backend gets the tensors of the program, others what they always got."""
 
     def call(keys: Any, *given: Any) -> Any:
-        return op.redispatch(keys & after, *(given if _is_ours(given) else _resolved(given)))
+        return op.redispatch(keys & after, *(given if _is_ours(given, ours) else _resolved(given)))
 
     return call
 
@@ -92,18 +88,18 @@ def _waiting(op: Any, after: Any) -> _Kernel:
     return call
 
 
-def _kernel_of(name: str, op: Any, after: Any) -> _Kernel | None:
+def _kernel_of(name: str, op: Any, after: Any, ours: Callable[[Any], list[Any]]) -> _Kernel | None:
     """None: what torch does is right, as for what writes into tensors of its own."""
     if name == _WAIT:
         return _waiting(op, after)
     if name.startswith("c10d::"):
-        return _calling(op, after) if any("Tensor" in str(one.type) for one in op._schema.arguments) else None
+        return _calling(op, after, ours) if any("Tensor" in str(one.type) for one in op._schema.arguments) else None
     return _writing(op, after) if any(one.is_write for one in op._schema.arguments) else None
 
 
 @functools.cache
-def install() -> None:
-    """Once, for all process groups."""
+def install(ours: Callable[[Any], list[Any]]) -> None:
+    """Once, for all process groups. `ours` returns the backends of a group that are CommsIR's."""
     names = [
         name for name in _C._dispatch_get_all_op_names() if name.partition("::")[0] in ("c10d", "_c10d_functional")
     ]
@@ -115,5 +111,5 @@ def install() -> None:
         op = getattr(getattr(getattr(torch.ops, space), base), overload or "default")
         for key in ("Negative", "Conjugate"):
             after = _C._dispatch_keyset_full_after(getattr(_C.DispatchKey, key))
-            if kernel := _kernel_of(full, op, after):
+            if kernel := _kernel_of(full, op, after, ours):
                 libraries[space].impl(name, kernel, key, with_keyset=True)

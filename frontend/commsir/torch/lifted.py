@@ -20,8 +20,15 @@ _native: Any = torch._C._distributed_c10d
 _Backend: Any = _native.Backend
 
 
+def _is_own_class(group: Any) -> bool:
+    """Whether it is of a subclass of commsir.torch.ProcessGroup, whatever its name."""
+    return hasattr(group, "submit")
+
+
 def _is_ours(group: Any) -> bool:
-    return not c10d._rank_not_in_group(group) and "commsir" in str(dist.get_backend_config(group))
+    if c10d._rank_not_in_group(group):
+        return False
+    return "commsir" in str(dist.get_backend_config(group)) or _is_own_class(_used(group))
 
 
 def _used(group: Any) -> Any:
@@ -31,7 +38,7 @@ def _used(group: Any) -> Any:
 def _unwrapped(group: Any) -> list[Any]:
     from commsir.torch import backend
 
-    return [group] if hasattr(group, "recent_calls") else backend.ours(group)
+    return backend.ours(group)
 
 
 def _has_its_own(group: Any) -> bool:
@@ -79,6 +86,8 @@ def _shrinkable(original: Any) -> Any:
     def _validate_shrink_backend_requirements(info: dict[str, Any]) -> Any:
         group = info["process_group"]
         # The wrapper of TORCH_DISTRIBUTED_DEBUG=DETAIL says that it shrinks nothing.
+        if _is_own_class(group):
+            return group
         return _unwrapped(group)[0] if _is_ours(group) else original(info)
 
     return _validate_shrink_backend_requirements
@@ -96,7 +105,7 @@ def _serve_all(group: Any, made: Any, config: str) -> None:
 def _shrunk(original: Any) -> Any:
     @functools.wraps(original)
     def _create_shrunk_process_group(made: Any, ranks: Any, metadata: Any, is_default_group: bool) -> Any:
-        # A group in Python is its own backend.
+        # One of a class in Python makes another of its class.
         if not isinstance(made, dist.ProcessGroup):
             group = original(made, ranks, metadata, is_default_group)
             if made.name() == "commsir":

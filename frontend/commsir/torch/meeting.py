@@ -17,10 +17,10 @@ import torch.distributed
 
 dist: Any = torch.distributed
 
-__all__ = ["STORE_ERRORS", "Meeting", "Met", "look", "store_of"]
+__all__ = ["Meeting", "Met", "store_of"]
 
 #: What torch's stores raise where they do not answer: files and sockets of theirs raise as the system does.
-STORE_ERRORS = (dist.DistError, RuntimeError, OSError)
+_STORE_ERRORS = (dist.DistError, RuntimeError, OSError)
 
 _SHORT = 0.02
 #: Rank 0 tells at its deadline, which may be a little later.
@@ -40,7 +40,6 @@ class Met:
     epoch: str = ""
     failure: str = ""
     said: list[str] = field(default_factory=list)
-    missing: list[int] = field(default_factory=list)
     stopped: bool = False
 
 
@@ -52,11 +51,11 @@ class _Guest:
     here: bool = False
 
 
-def look(store: Any, key: str, seconds: float, stopped: Callable[[], bool] = lambda: False) -> bytes | None:
+def _look(store: Any, key: str, seconds: float) -> bytes | None:
     """Looks for a key for some time. Waits of torch's stores warn of each one that has come to nothing."""
     end, pause = time.monotonic() + seconds, 0.0002
     while not store.check([key]):
-        if time.monotonic() >= end or stopped():
+        if time.monotonic() >= end:
             return None
         time.sleep(pause)
         pause = min(2 * pause, 0.01)
@@ -87,10 +86,8 @@ class Meeting:
         ranks: int,
         timeout: timedelta,
         stopped: Callable[[], bool] = lambda: False,
-        complain: Callable[[list[int]], str] | None = None,
     ) -> None:
         self._store, self._rank, self._ranks, self._stopped = store, rank, ranks, stopped
-        self._complain = complain
         self._timeout = timeout.total_seconds()
         self._end = time.monotonic() + self._timeout
         self._number = secrets.token_hex(8)
@@ -120,10 +117,10 @@ class Meeting:
         """An answer that is none, before its time is over, is the store's trouble."""
         seconds, begun = self._slice(), time.monotonic()
         try:
-            found = look(self._store, key, seconds)
+            found = _look(self._store, key, seconds)
             # What a stranger has left in the store may be no text.
             return None if found is None else found.decode(errors="replace")
-        except STORE_ERRORS as error:
+        except _STORE_ERRORS as error:
             self._why = str(error)
             self._broken = self._broken or time.monotonic() - begun < 0.5 * seconds - 0.01
             return None
@@ -131,7 +128,7 @@ class Meeting:
     def _tell(self, key: str, value: str) -> None:
         try:
             self._store.set(key, value)
-        except STORE_ERRORS as error:
+        except _STORE_ERRORS as error:
             self._why, self._broken = str(error), True
 
     def _silent(self) -> str:
@@ -160,10 +157,7 @@ class Meeting:
                     self._greet(other, guest)
             if all(guest.here for guest in guests) and not self._broken:
                 break
-            missing = [rank for rank, guest in enumerate(guests) if not guest.here]
-            who = self._complain(missing) if self._complain else self._absent(guests)
-            if failed := self._over(who):
-                failed.missing = missing
+            if failed := self._over(self._absent(guests)):
                 self._tell(f"go/{self._number}", f"no {failed.failure}")
                 return failed
         # Lengths are of bytes, as in C++.

@@ -26,6 +26,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
+from commsir import _native
 from commsir.torch import _release, backend, capi
 from commsir.torch.agreement import Agreement, digest_of
 from commsir.torch.endings import when_gone
@@ -95,13 +96,11 @@ def abort(process_group: Any, reason: str) -> None:
 
 
 def _make_group(process_group: Any, name: str, device: int) -> capi.Group:
-    path = backend.library()
-    if not path:
+    if not backend.library():
         raise RuntimeError("torch.ops.commsir: libcommsir.so was not found; set COMMSIR_LIBRARY to its folder")
     if process_group is None:
-        return capi.Group(path, _DIST.HashStore(), 0, 1, name=name, timeout=c10d.default_pg_timeout, device=device)
+        return capi.Group(_DIST.HashStore(), 0, 1, name=name, timeout=c10d.default_pg_timeout, device=device)
     return capi.Group(
-        path,
         _DIST.PrefixStore(f"commsir/ops/{device >= 0}", _C10D._get_process_group_store(process_group)),
         process_group.rank(),
         process_group.size(),
@@ -130,7 +129,7 @@ def _guarded(call: Any, failed: Any) -> Any:
 
 
 def _resolve(name: bytes, device: int) -> int:
-    return int(group_of(name.decode(), device).handle.value or 0)
+    return group_of(name.decode(), device).address
 
 
 def _size(name: bytes) -> int:
@@ -645,7 +644,7 @@ def _apart(
             out_columns,
             in_place,
             shapes,
-            capi.version(backend.library()),
+            _native.version(),
         )
         arrived, all_want = agreement.attempt(site, digest_of(*kernel), ended)
         if all_want:

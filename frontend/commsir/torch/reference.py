@@ -2,7 +2,7 @@
 
 It runs all-reduce, all-gather, reduce-scatter, broadcast and barrier of CPU tensors on CommsIR, coalesced ones one
 after the other, and hands every other call to Gloo. There is no queue, no packing of lists and no counting:
-process_group.py has those. To use a copy:
+the backend (runtime/torch/c10d) has those. To use a copy:
 
     import torch.distributed as dist
     import my_backend
@@ -93,7 +93,6 @@ class ReferenceGroup(dist.ProcessGroup):  # type: ignore[misc]
         """CommsIR's group."""
         if self._group is None:
             self._group = capi.Group(
-                backend.library(),
                 dist.PrefixStore("commsir", self.settings.store.clone()),
                 self.settings.rank,
                 self.settings.size,
@@ -127,7 +126,7 @@ class ReferenceGroup(dist.ProcessGroup):  # type: ignore[misc]
         result = target if target.is_contiguous() else torch.empty_like(target).contiguous()
         element = capi.element_type(source.dtype) if reduction else f"i{8 * source.element_size()}"
         arrays = (flat.data_ptr(), flat.numel()), (result.data_ptr(), result.numel())
-        call = capi.Collective.of(op, reduction, element, *arrays, root, capi.named_type(source.dtype))
+        call = capi.Collective(op, reduction, element, *arrays, root, capi.named_type(source.dtype))
         if not element or self.group.why_not(call):
             if work := otherwise(flat, result):
                 work.wait()

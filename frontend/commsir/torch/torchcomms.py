@@ -24,7 +24,6 @@ import torch.distributed
 
 from commsir import __version__
 from commsir.torch import backend, extension
-from commsir.torch.process_group import ProcessGroup
 
 dist: Any = torch.distributed
 
@@ -37,7 +36,7 @@ class Work:
     """torchcomms' view of one of our works."""
 
     def __init__(self, works: Sequence[Any]) -> None:
-        self._works = list(works)
+        self._works = [work for work in works if work is not None]
 
     def wait(self) -> None:
         """Orders what follows after the call; on the CPU, waits."""
@@ -120,7 +119,7 @@ def make_backend(base: type[Any]) -> type[Any]:
                 name,
             )
             self._device, self._name, self._options = _device(device, settings.rank), name, options
-            self._group = ProcessGroup(settings)
+            self._settings, self._group = settings, backend.make_group(settings)
             #: How often ranks have been split off under a name.
             self._splits: dict[tuple[str, str], int] = {}
 
@@ -133,10 +132,10 @@ def make_backend(base: type[Any]) -> type[Any]:
             self._group.set_timeout(timeout)
 
         def get_rank(self) -> int:
-            return int(self._group.settings.rank)
+            return int(self._settings.rank)
 
         def get_size(self) -> int:
-            return int(self._group.settings.size)
+            return int(self._settings.size)
 
         def get_backend_name(self) -> str:
             return "commsir"
@@ -174,17 +173,17 @@ def make_backend(base: type[Any]) -> type[Any]:
             return opts
 
         def send(self, tensor: Any, dst: int, async_op: bool = False, options: Any = None) -> Work | None:
-            return self._begun(self._group.send([tensor], dst), async_op)
+            return self._begun(self._group.send([tensor], dst, 0), async_op)
 
         def recv(self, tensor: Any, src: int, async_op: bool = False, options: Any = None) -> Work | None:
-            return self._begun(self._group.recv([tensor], src), async_op)
+            return self._begun(self._group.recv([tensor], src, 0), async_op)
 
         def batch_op_issue(self, ops: Sequence[Any], async_op: bool = False, options: Any = None) -> Work | None:
             """Sends and receives that begin together: {type, tensor, peer}. torchcomms calls none of Python's."""
             works = []
             for op in ops:
                 sends = "SEND" in str(getattr(op, "type", "")).upper()
-                works.append((self._group.send if sends else self._group.recv)([op.tensor], op.peer))
+                works.append((self._group.send if sends else self._group.recv)([op.tensor], op.peer, 0))
             return self._finish(Work(works), async_op)
 
         def broadcast(self, tensor: Any, root: int, async_op: bool = False, options: Any = None) -> Work | None:
@@ -268,7 +267,7 @@ def make_backend(base: type[Any]) -> type[Any]:
                     f"commsir: rank {self.get_rank()} of {self._name} (ranks 0 to {every[-1]}) cannot be in a part of"
                     f" ranks {list(ranks)}: name each once, the caller among them, and nobody where it is in no part"
                 )
-            own = self._group.settings
+            own = self._settings
             # Others may be called the same, of other ranks and of these.
             part = type(self)()
             members = hashlib.sha1(",".join(map(str, ranks)).encode()).hexdigest()
@@ -346,7 +345,7 @@ def try_out(path: str) -> None:
 def _in_cpp(package: Path) -> Any:
     """The extension; RuntimeError, ImportError or OSError: why there is none."""
     if backend.load_module() is None:
-        raise RuntimeError("the process groups of this process are in Python")
+        raise RuntimeError("this torch has no C++ backend of CommsIR")
     return _extension(package).build()
 
 

@@ -698,11 +698,13 @@ private:
 
   llvm::Expected<std::unique_ptr<jit::CudaKernel>>
   compileText(Compiler &with, const std::string &text,
-              const jit::CudaOptions &options) const {
+              jit::CudaOptions &options, const Question &question,
+              bool isOpen) const {
     std::unique_ptr<jit::CudaKernel> kernel;
     llvm::Error error = with.withModule(
         text, [&](mlir::OwningOpRef<mlir::ModuleOp> module) -> llvm::Error {
-          auto compiled = jit::compileCuda(std::move(module), "bench", options);
+          auto compiled = compileFitting(std::move(module), "bench", options,
+                                         question, isOpen);
           if (!compiled)
             return compiled.takeError();
           kernel = std::move(*compiled);
@@ -740,16 +742,10 @@ private:
     options.algorithm = way.algorithm;
     options.protocol = way.protocol;
     options.check = plan.check;
-    return compileFitting(
-        question, [&] { return choice.blocks == 0; },
-        [&](int64_t blocks) {
-          if (blocks)
-            options.blocks = blocks;
-          return compileText(with,
-                             problem.kernelText(candidate.registered,
-                                                candidate.choice.numbers),
-                             options);
-        });
+    return compileText(
+        with,
+        problem.kernelText(candidate.registered, candidate.choice.numbers),
+        options, question, /*isOpen=*/choice.blocks == 0);
   }
 
   /// A block a row, as far as they are on the GPU at a time.
@@ -767,7 +763,8 @@ private:
         problem.rows(), countResident(question, options.threads));
     options.chip = question.chip;
     options.check = false;
-    return compileText(compiler, problem.tailText(), options);
+    return compileText(compiler, problem.tailText(), options, question,
+                       /*isOpen=*/false);
   }
 
   const Plan &plan;

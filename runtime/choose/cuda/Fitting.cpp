@@ -12,16 +12,26 @@
 using namespace commsir;
 using namespace commsir::tune;
 
-CompiledKernel commsir::tune::compileFitting(
-    const Question &machine, llvm::function_ref<bool()> isOpen,
-    llvm::function_ref<CompiledKernel(int64_t blocks)> compile) {
-  auto kernel = compile(0);
-  if (!kernel || !isOpen())
+int64_t commsir::tune::countFewerBlocks(const Question &machine,
+                                        const jit::CudaKernel &kernel) {
+  jit::LaunchShape shape = kernel.shape();
+  int64_t fitting =
+      countFitting(machine, kernel.registers(), shape.threads, shape.cluster);
+  return fitting > 0 && shape.blocks > fitting ? fitting : 0;
+}
+
+CompiledKernel
+commsir::tune::compileFitting(mlir::OwningOpRef<mlir::ModuleOp> module,
+                              llvm::StringRef name, jit::CudaOptions &options,
+                              const Question &machine, bool isOpen) {
+  if (!isOpen)
+    return jit::compileCuda(std::move(module), name, options);
+  auto kernel = jit::compileCuda(module->clone(), name, options);
+  if (!kernel)
     return kernel;
-  jit::LaunchShape shape = (*kernel)->shape();
-  int64_t fitting = countFitting(machine, (*kernel)->registers(), shape.threads,
-                                 shape.cluster);
-  if (fitting <= 0 || shape.blocks <= fitting)
+  int64_t blocks = countFewerBlocks(machine, **kernel);
+  if (!blocks)
     return kernel;
-  return compile(fitting);
+  options.blocks = blocks;
+  return jit::compileCuda(std::move(module), name, options);
 }

@@ -17,19 +17,21 @@
 #include "runtime/choose/Choose.h"
 #include "runtime/jit/cuda/CudaKernel.h"
 
-#include "llvm/ADT/STLFunctionalExtras.h"
-
 namespace commsir::tune {
 
 using CompiledKernel = llvm::Expected<std::unique_ptr<jit::CudaKernel>>;
 
-/// What `compile(0)` makes, of the number of blocks that was chosen; where
-/// these do not fit on the GPU of `machine` together, what `compile` makes of
-/// as many as do. `isOpen`, asked between the two: whether nobody has settled
-/// the number of blocks.
-CompiledKernel
-compileFitting(const Question &machine, llvm::function_ref<bool()> isOpen,
-               llvm::function_ref<CompiledKernel(int64_t blocks)> compile);
+/// Blocks that fit on the GPU of `machine` together, where a kernel has more;
+/// 0: all of its blocks fit, or its registers are not known.
+int64_t countFewerBlocks(const Question &machine,
+                         const jit::CudaKernel &kernel);
+
+/// Compiles kernel `name` (empty: the only one) of `module` as `options` say.
+/// With `isOpen`, nobody but the choice has settled the number of blocks: where
+/// these do not fit together, fewer are compiled, which `options` have then.
+CompiledKernel compileFitting(mlir::OwningOpRef<mlir::ModuleOp> module,
+                              llvm::StringRef name, jit::CudaOptions &options,
+                              const Question &machine, bool isOpen);
 
 } // namespace commsir::tune
 

@@ -112,15 +112,8 @@ public:
     if (ranksAreProcesses())
       if (auto error = describeTask(*module, name, request))
         return error;
-    auto compileWith = [&](int64_t blocks) -> tune::CompiledKernel {
-      if (!blocks && !isOpen)
-        return jit::compileCuda(std::move(module), name, request);
-      if (blocks)
-        request.blocks = blocks;
-      return jit::compileCuda(module->clone(), name, request);
-    };
     auto result =
-        tune::compileFitting(machine, [&] { return isOpen; }, compileWith);
+        tune::compileFitting(std::move(module), name, request, machine, isOpen);
     if (!result)
       return result.takeError();
     kernel = std::move(*result);

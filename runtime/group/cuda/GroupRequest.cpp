@@ -78,7 +78,6 @@ public:
     mlir::DialectRegistry registry;
     mlir::comms::registerAllDialects(registry);
     mlir::comms::registerLLVMIRTranslationInterfaces(registry);
-    handler.reset(); // It refers to the context before.
     context = std::make_unique<mlir::MLIRContext>(
         registry, mlir::MLIRContext::Threading::DISABLED);
     context->printOpOnDiagnostic(false);
@@ -96,7 +95,11 @@ public:
       return llvm::createStringError("the kernel could not be parsed");
     return module;
   }
-  const std::string &errors() const { return said; }
+  /// The error with what was said.
+  llvm::Error explain(llvm::Error error) const {
+    return group::makeError(group::GroupError::Kind::Usage,
+                            llvm::toString(std::move(error)) + said);
+  }
 
 private:
   std::unique_ptr<mlir::MLIRContext> context;
@@ -183,26 +186,23 @@ commsir::cuda::compileRequest(const KernelRequest &request, int64_t ranks,
   options.check = request.check;
   options.checkEvents = request.checkEvents;
 
+  jit::SourceEntry entry(request.source, variantOf(request, device, limits),
+                         request.name, options);
+  if (auto kernel = entry.find())
+    return kernel;
   Source source;
-  auto compile = [&](int64_t blocks) -> tune::CompiledKernel {
-    if (blocks)
-      options.blocks = blocks;
-    auto module = source.parse(request.source);
-    if (!module)
-      return module.takeError();
-    if (!isSettled(request))
-      chooseOpen(**module, request, device, limits, options);
-    return jit::compileCuda(std::move(*module), request.name, options);
-  };
+  auto module = source.parse(request.source);
+  if (!module)
+    return source.explain(module.takeError());
+  if (!isSettled(request))
+    chooseOpen(**module, request, device, limits, options);
   tune::Question machine;
   machine.multiprocessors = countOf(device, limits);
-  auto isOpen = [&] { return !request.blocks && options.blocks; };
-  const jit::CudaOptions asked = options;
-  auto kernel = jit::compileCudaSource(
-      request.source, variantOf(request, device, limits), request.name, asked,
-      [&] { return tune::compileFitting(machine, isOpen, compile); });
-  if (kernel)
-    return kernel;
-  return group::makeError(group::GroupError::Kind::Usage,
-                          llvm::toString(kernel.takeError()) + source.errors());
+  bool isOpen = !request.blocks && options.blocks;
+  auto kernel = tune::compileFitting(std::move(*module), request.name, options,
+                                     machine, isOpen);
+  if (!kernel)
+    return source.explain(kernel.takeError());
+  entry.keep(**kernel);
+  return kernel;
 }

@@ -69,12 +69,6 @@ llvm::Expected<std::unique_ptr<CudaKernel>>
 compileCudaWith(mlir::OwningOpRef<mlir::ModuleOp> module, llvm::StringRef name,
                 const CudaOptions &options, Cache &cache, PtxMaker maker);
 
-/// `compileCudaSource` with a cache of the caller's choice.
-llvm::Expected<std::unique_ptr<CudaKernel>>
-compileCudaSourceWith(llvm::StringRef source, llvm::StringRef variant,
-                      llvm::StringRef name, const CudaOptions &options,
-                      KernelMaker make, Cache &cache);
-
 } // namespace commsir::jit
 
 #endif // COMMSIR_RUNTIME_JIT_CUDA_BACKEND_H

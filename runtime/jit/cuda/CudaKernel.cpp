@@ -158,10 +158,11 @@ static bool callsNccl(mlir::ModuleOp module, const CudaOptions &options) {
 }
 
 /// The device library that such a kernel gets.
-static Expected<std::string> identifyNccl(const CudaOptions &options) {
-  if (!options.nccl)
+static Expected<std::string>
+identifyNccl(const std::function<Expected<NcclInstallation>()> &find) {
+  if (!find)
     return "";
-  Expected<NcclInstallation> nccl = options.nccl();
+  Expected<NcclInstallation> nccl = find();
   if (!nccl)
     return nccl.takeError();
   return identifyDeviceCode(*nccl);
@@ -256,7 +257,7 @@ compileInto(mlir::ModuleOp module, StringRef name, const CudaOptions &options,
     return bytecode.takeError();
   std::string nccl;
   if (callsNccl(module, options)) {
-    Expected<std::string> known = identifyNccl(options);
+    Expected<std::string> known = identifyNccl(options.nccl);
     if (!known)
       return failCompilation(
           CompileError::Stage::CodeGeneration,
@@ -293,48 +294,35 @@ static bool isReference(StringRef bytes) {
   return bytes.size() == sizeof(CacheKey);
 }
 
-/// Whether the kernel calls no NCCL, or the one that is at hand.
-static bool isForNccl(const CudaKernel &kernel, const CudaOptions &options) {
-  if (!kernel.nccl())
-    return true;
-  Expected<std::string> nccl = identifyNccl(options);
-  if (nccl)
-    return *nccl == CudaKernelFactory::ncclCodeOf(kernel);
-  consumeError(nccl.takeError()); // Compiling says it.
-  return false;
-}
+// Whether the source calls NCCL is not known before it is parsed: the kernel
+// says for which it was made.
+SourceEntry::SourceEntry(StringRef source, StringRef variant, StringRef name,
+                         const CudaOptions &options, Cache &cache)
+    : nccl(options.nccl), cache(cache),
+      key(makeKey("source", source, variant, name, options, "")) {}
 
-/// The kernel that the entry of a source names; null: there is none.
-static std::unique_ptr<CudaKernel> findOfSource(const CacheKey &sourceKey,
-                                                const CudaOptions &options,
-                                                Cache &cache) {
-  Cache::Entry reference = cache.find(sourceKey, isReference);
+std::unique_ptr<CudaKernel> SourceEntry::find() const {
+  Cache::Entry reference = cache.find(key, isReference);
   if (!reference)
     return nullptr;
-  CacheKey key;
-  std::copy(reference->begin(), reference->end(), key.begin());
-  Cache::Entry entry = cache.find(key, isKernel);
+  CacheKey made;
+  std::copy(reference->begin(), reference->end(), made.begin());
+  Cache::Entry entry = cache.find(made, isKernel);
   if (!entry)
     return nullptr;
-  auto kernel = CudaKernelFactory::make(std::move(entry), key, true);
-  return kernel && isForNccl(*kernel, options) ? std::move(kernel) : nullptr;
+  auto kernel = CudaKernelFactory::make(std::move(entry), made, true);
+  if (!kernel || !kernel->nccl())
+    return kernel;
+  Expected<std::string> atHand = identifyNccl(nccl);
+  if (atHand && *atHand == CudaKernelFactory::ncclCodeOf(*kernel))
+    return kernel;
+  consumeError(atHand.takeError()); // Compiling says it.
+  return nullptr;
 }
 
-Expected<std::unique_ptr<CudaKernel>>
-commsir::jit::compileCudaSourceWith(StringRef source, StringRef variant,
-                                    StringRef name, const CudaOptions &options,
-                                    KernelMaker make, Cache &cache) {
-  // Whether the source calls NCCL is not known before it is parsed: the kernel
-  // says for which it was made.
-  CacheKey sourceKey = makeKey("source", source, variant, name, options, "");
-  if (auto kernel = findOfSource(sourceKey, options, cache))
-    return kernel;
-  Expected<std::unique_ptr<CudaKernel>> kernel = make();
-  if (!kernel)
-    return kernel.takeError();
-  const CacheKey &key = CudaKernelFactory::keyOf(**kernel);
-  cache.put(sourceKey, std::string(key.begin(), key.end()));
-  return kernel;
+void SourceEntry::keep(const CudaKernel &kernel) {
+  const CacheKey &made = CudaKernelFactory::keyOf(kernel);
+  cache.put(key, std::string(made.begin(), made.end()));
 }
 
 Expected<std::unique_ptr<CudaKernel>>
@@ -342,12 +330,4 @@ commsir::jit::compileCuda(mlir::OwningOpRef<mlir::ModuleOp> module,
                           StringRef name, const CudaOptions &options) {
   return compileCudaWith(std::move(module), name, options, Cache::shared(),
                          makePtx);
-}
-
-Expected<std::unique_ptr<CudaKernel>>
-commsir::jit::compileCudaSource(StringRef source, StringRef variant,
-                                StringRef name, const CudaOptions &options,
-                                KernelMaker make) {
-  return compileCudaSourceWith(source, variant, name, options, make,
-                               Cache::shared());
 }

@@ -13,10 +13,9 @@
 #ifndef COMMSIR_RUNTIME_JIT_CUDA_CUDAKERNEL_H
 #define COMMSIR_RUNTIME_JIT_CUDA_CUDAKERNEL_H
 
+#include "runtime/jit/Cache.h"
 #include "runtime/jit/Compile.h"
 #include "runtime/jit/cuda/NcclNeeds.h"
-
-#include "llvm/ADT/STLFunctionalExtras.h"
 
 #include <functional>
 #include <optional>
@@ -128,19 +127,27 @@ llvm::Expected<std::unique_ptr<CudaKernel>>
 compileCuda(mlir::OwningOpRef<mlir::ModuleOp> module, llvm::StringRef name,
             const CudaOptions &options);
 
-/// Makes a kernel by `compileCuda`.
-using KernelMaker =
-    llvm::function_ref<llvm::Expected<std::unique_ptr<CudaKernel>>()>;
+/// Where the cache has the kernel that a source, text or bytecode, was compiled
+/// to. To look for it takes no parser, no MLIR context and no choice.
+class SourceEntry {
+public:
+  /// `variant` is all that the kernel depends on beside the source, the name
+  /// and the options as they are: the name of the file, shapes that fix dynamic
+  /// dimensions, what open options are chosen from.
+  SourceEntry(llvm::StringRef source, llvm::StringRef variant,
+              llvm::StringRef name, const CudaOptions &options,
+              Cache &cache = Cache::shared());
 
-/// The kernel that `make` makes of `source`, text or bytecode. One that is in
-/// the cache takes no call of it: no parser, no MLIR context and no choice.
-/// `variant` is all that the kernel depends on beside the source, the name and
-/// the options as they are: the name of the file, shapes that fix dynamic
-/// dimensions, what open options are chosen from.
-llvm::Expected<std::unique_ptr<CudaKernel>>
-compileCudaSource(llvm::StringRef source, llvm::StringRef variant,
-                  llvm::StringRef name, const CudaOptions &options,
-                  KernelMaker make);
+  /// The kernel; null: it is not there.
+  std::unique_ptr<CudaKernel> find() const;
+  /// Lets `find` return a kernel of `compileCuda` from now on.
+  void keep(const CudaKernel &kernel);
+
+private:
+  std::function<llvm::Expected<NcclInstallation>()> nccl;
+  Cache &cache;
+  CacheKey key;
+};
 
 } // namespace commsir::jit
 

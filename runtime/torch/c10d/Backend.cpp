@@ -18,6 +18,8 @@
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <set>
+
 using namespace commsir::torch_c10d;
 using std::chrono::milliseconds;
 
@@ -198,6 +200,28 @@ WorkPtr commsir::torch_c10d::Backend::submit(CallPtr call) {
     return nullptr;
   }
   return enqueue(call, {call});
+}
+
+/// The title of a program's own collective. Titles are compared by their
+/// addresses, and stay.
+static const char *titleOf(const std::string &name) {
+  static std::mutex mutex;
+  static auto *titles = new std::set<std::string>;
+  std::lock_guard<std::mutex> lock(mutex);
+  return titles->insert("commsir:" + name).first->c_str();
+}
+
+WorkPtr commsir::torch_c10d::Backend::runInTurn(const std::string &name,
+                                                std::vector<at::Tensor> inputs,
+                                                std::vector<at::Tensor> outputs,
+                                                std::function<void()> run,
+                                                milliseconds timeout,
+                                                bool async) {
+  CallPtr call = newCall(c10d::OpType::UNKNOWN, titleOf(name), timeout, async);
+  call->inputs = std::move(inputs);
+  call->outputs = std::move(outputs);
+  call->own = [run = std::move(run)](const Launch &) { run(); };
+  return submit(call);
 }
 
 /// As NCCL's backend has it: who asks for no Work gets none, and has waited.
@@ -381,7 +405,7 @@ void commsir::torch_c10d::Backend::run(Call &call, CallWork &work,
     if (call.begins)
       reason = messages->unsupportedReason(static_cast<int>(call.root),
                                            call.timeout);
-    else if (reason.empty() && size_ > 1)
+    else if (reason.empty() && size_ > 1 && !(call.own && call.steps.empty()))
       reason = side(call.device).unsupportedReason(call);
     count(call, reason);
     recorder.mark(call.ticket, "begun");

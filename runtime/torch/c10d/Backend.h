@@ -67,6 +67,11 @@ public:
   WorkPtr gather(std::vector<std::vector<at::Tensor>> &outputs,
                  std::vector<at::Tensor> &inputs,
                  const c10d::GatherOptions &opts) override;
+  /// A collective of a program's own: `run`, in its turn. `name` is what
+  /// counters call it. Without tensors, it runs where CPU tensors' calls do.
+  WorkPtr runInTurn(const std::string &name, std::vector<at::Tensor> inputs,
+                    std::vector<at::Tensor> outputs, std::function<void()> run,
+                    std::chrono::milliseconds timeout, bool async);
   /// Of torch 2.14 and newer; before, there is nothing to override.
   virtual WorkPtr gather_into_tensor(at::Tensor &output, at::Tensor &input,
                                      const c10d::GatherOptions &opts);

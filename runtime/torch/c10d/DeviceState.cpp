@@ -113,8 +113,7 @@ static std::string differing(std::vector<std::string> &said) {
   for (size_t rank = 0; rank < said.size(); ++rank) {
     size_t space = said[rank].find(' ');
     std::string implementation = said[rank].substr(0, space);
-    // One that does not say what it is.
-    if (implementation != "C++" && implementation != "Python")
+    if (implementation != "C++")
       implementation = "of another version";
     ranks[implementation].push_back(std::to_string(rank));
     said[rank].erase(0, space == std::string::npos ? space : space + 1);
@@ -128,8 +127,18 @@ static std::string differing(std::vector<std::string> &said) {
                              c10::Join(", ", those)));
   return c10::str("the backend is ", c10::Join(", ", texts),
                   ", and these do not work together: install one version of "
-                  "CommsIR and torch on all ranks, or set "
-                  "COMMSIR_TORCH_BACKEND=python on all of them");
+                  "CommsIR and torch on all ranks");
+}
+
+/// Of ranks that have not come because they have no backend in C++, as
+/// backend.py tells it; empty: of none.
+static std::string otherBackends(Settings &settings) {
+  try {
+    auto said = look(settings, *settings.ownStore(), "commsir/others", 0);
+    return said ? "; " + *said : "";
+  } catch (const std::exception &) {
+    return ""; // The store does not answer, which the failure tells.
+  }
 }
 
 /// Ranks agree on an epoch, that their backends are of one implementation, and
@@ -144,6 +153,8 @@ void DeviceState::meet(milliseconds timeout) {
       device.is_cpu() ? "commsir/cpu/meeting" : "commsir/cuda/meeting", timeout,
       "C++ " + why);
   failed = met.epoch.empty();
+  if (failed && !met.stopped)
+    met.failure += otherBackends(settings);
   std::string agreed = epochOf(met, timeout, "the first meeting");
   settings.shared->met = true;
   if (std::string apart = differing(met.said); !apart.empty()) {

@@ -7,7 +7,6 @@
 //
 // What a process group has for sends and receives between ranks of one host
 // (runtime/group/PointToPoint.h). Others are Gloo's (Transfers.h).
-// frontend/commsir/torch/messages.py does the same.
 //
 //===----------------------------------------------------------------------===//
 

@@ -61,6 +61,49 @@ static Ours &ours(const BackendPtr &backend) {
   return *result;
 }
 
+//===----------------------------------------------------------------------===//
+// Collectives of a program's own
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// What a function of the program has raised. Unlike pybind11's own, it may be
+/// thrown more than once, and by several threads.
+struct Raised : std::runtime_error {
+  explicit Raised(py::error_already_set &error)
+      : std::runtime_error(error.what()),
+        value(commsir::holdPython(py::object(error.value()))) {}
+  std::shared_ptr<py::object> value;
+};
+} // namespace
+
+static void raiseAgain(std::exception_ptr thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const Raised &raised) {
+    PyErr_SetObject(reinterpret_cast<PyObject *>(Py_TYPE(raised.value->ptr())),
+                    raised.value->ptr());
+  }
+}
+
+static WorkPtr runInTurn(const BackendPtr &backend, const std::string &name,
+                         std::vector<at::Tensor> inputs,
+                         std::vector<at::Tensor> outputs, py::function run,
+                         std::optional<std::chrono::milliseconds> timeout,
+                         bool async) {
+  auto call = [held = commsir::holdPython(std::move(run))] {
+    py::gil_scoped_acquire lock;
+    try {
+      (*held)();
+    } catch (py::error_already_set &error) {
+      throw Raised(error);
+    }
+  };
+  py::gil_scoped_release unlock;
+  return ours(backend).runInTurn(name, std::move(inputs), std::move(outputs),
+                                 std::move(call),
+                                 timeout.value_or(c10d::kUnsetTimeout), async);
+}
+
 /// As commsir/torch/flight.py has calls.
 static py::dict toPython(const CallRecord &record) {
   auto list = [](const CallRecord::Shapes &shapes) {
@@ -247,6 +290,11 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   py::type::of<c10d::Backend>();
   py::type::of<c10d::Store>();
   watchSignals();
+  // Of all modules: torch's own functions throw it where a Work is waited for.
+  py::register_exception_translator(raiseAgain);
+  module.def("run_in_turn", runInTurn, py::arg("backend"), py::arg("name"),
+             py::arg("inputs"), py::arg("outputs"), py::arg("run"),
+             py::arg("timeout"), py::arg("asynchronous"));
   module.def("create", create, py::arg("store"), py::arg("rank"),
              py::arg("size"), py::arg("timeout"), py::arg("name"),
              py::arg("global_ranks"), py::arg("library"), py::arg("delegate"));

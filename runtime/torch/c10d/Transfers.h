@@ -9,7 +9,6 @@
 // takes one that is shorter. So each has a tag of its size and type: what does
 // not fit does not meet. Sides that wait long for each other say in the store
 // what they send and receive, and both fail where that is not the same.
-// frontend/commsir/torch/transfers.py does the same, on the same keys.
 //
 //===----------------------------------------------------------------------===//
 

@@ -9,7 +9,8 @@ from typing import Any, cast
 
 import torch
 
-from commsir.torch import backend, capi, ops
+from commsir import _native
+from commsir.torch import ops
 from commsir.torch.agreement import digest_of
 from commsir.torch.endings import when_gone
 from commsir.torch.matmul import model, overlapped
@@ -110,7 +111,7 @@ def _takes_overlapped(
         _CUDA.current_stream(device).synchronize()
         return made
 
-    wanted = digest_of(site, *what, capi.version(backend.library()))
+    wanted = digest_of(site, *what, _native.version())
     made, all_want = agreement.attempt(site, wanted, ended)
     if all_want:
         _agreed.add((name, int(device.index), site))

@@ -396,7 +396,7 @@ def sends_between_hosts(rank: int, size: int) -> None:
     group = dist.group.WORLD
     store = dist.PrefixStore("cpu/", dist.distributed_c10d._world.pg_map[group][1])
     name = group.group_name
-    # Each rank says that it is elsewhere, as this one and as the other implementation have it.
+    # Each rank says that it is elsewhere.
     key, said = f"commsir/{name}/sends/here/{rank}", store.get(f"commsir/{name}/sends/here/{rank}").decode()
     elsewhere = f"0 host{rank}"
     store.set(key, elsewhere if " " in said else elsewhere.encode().hex())
@@ -784,6 +784,48 @@ def overridden(rank: int, size: int, store: Any) -> None:
         close(shards[i], whole[n * rank : n * rank + n])
     assert_own("my_all_reduce", "my_all_gather", "my_reduce_scatter")
     _failing_override()
+    _newer_name(rank, size, store)
+    _shrunk_class(rank, size)
+
+
+class _Negated(commsir.torch.ProcessGroup):
+    """Overrides by torch 2.13's name, and calls ours in its turn, with the group's own arguments in other forms."""
+
+    def all_gather_single(self, output: torch.Tensor, input: torch.Tensor, opts: Any = None) -> torch.distributed.Work:
+        def run() -> None:
+            super(_Negated, self).all_gather_single(output, input).wait()
+            output.neg_()
+
+        return self.submit("my_gather", [input], [output], run, opts)
+
+
+def _newer_name(rank: int, size: int, store: Any) -> None:
+    commsir.torch.register_backend("negated", _Negated)
+    group = dist.new_group(backend="negated")
+    output, x = torch.empty(3 * size), data(rank, 3, torch.float32)
+    dist.all_gather_into_tensor(output, x, group=group)
+    close(output, -torch.cat([data(r, 3, torch.float32) for r in range(size)]))
+    group.allreduce(x, op=R.MAX).wait()
+    close(x, reduced(R.MAX, [data(r, 3, torch.float32) for r in range(size)]))
+    assert group.name() == "commsir" and group.size() == size and group.get_group_store() is not None
+    assert commsir.torch.recent_calls(group)[-1][1].startswith("all_reduce"), commsir.torch.recent_calls(group)
+    fake = torch.empty(3, device="meta")
+    assert group.submit("none", [fake], [fake], run=lambda: error_of(lambda: None)).is_completed()
+    dist.destroy_process_group(group)
+
+
+def _shrunk_class(rank: int, size: int) -> None:
+    """What is left of a group is of its class."""
+    if not hasattr(dist, "shrink_group"):
+        return
+    odd = odd_one(size)
+    if rank == odd:
+        return
+    left = dist.shrink_group([odd])
+    assert isinstance(left, _Doubling)
+    tensor = data(rank, 5, torch.float32)
+    dist.all_reduce(tensor, group=left)
+    close(tensor, 2 * reduced(R.SUM, [data(r, 5, torch.float32) for r in range(size) if r != odd]))
 
 
 def _failing_override() -> None:
@@ -794,7 +836,15 @@ def _failing_override() -> None:
         raise ValueError("the test says so")
 
     group._twice = lambda name, target, _: group.submit(name, [target], [target], fail)
-    assert "the test says so" in error_of(lambda: group.allreduce_coalesced([torch.ones(2)]).wait())
+    for _ in range(2):
+        work = group.allreduce_coalesced([torch.ones(2)])
+        for _ in range(2):
+            try:
+                work.wait()
+            except ValueError as error:
+                assert "the test says so" in str(error)
+            else:
+                raise AssertionError("the override's exception is lost")
     del group._twice
 
 

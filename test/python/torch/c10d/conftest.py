@@ -1,4 +1,4 @@
-"""A world of CHECK_RANKS ranks, or four, for each implementation of the backend."""
+"""A world of CHECK_RANKS ranks, or four."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from harness import World
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--backend", default="cpp", help="cpp or python")
     parser.addoption("--tensors", default="cpu", help="cpu or cuda: where tensors are that say nothing")
 
 
@@ -27,6 +26,6 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 @pytest.fixture(scope="session")
 def world(request: pytest.FixtureRequest) -> Iterator[World]:
     option = request.config.getoption
-    made = World(int(os.environ.get("CHECK_RANKS", "4")), option("--backend"), tensors=option("--tensors"))
+    made = World(int(os.environ.get("CHECK_RANKS", "4")), tensors=option("--tensors"))
     yield made
     made.stop()

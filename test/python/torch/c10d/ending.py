@@ -18,7 +18,7 @@ from typing import Any
 import commsir.torch
 import torch
 import torch.distributed
-from commsir.torch import backend, process_group  # noqa: F401  (imported once, not in each child)
+from commsir.torch import backend
 
 dist: Any = torch.distributed
 RANKS = 2

@@ -667,8 +667,7 @@ def a_send_keeps_no_other_call_waiting(size: int) -> None:
     dist.barrier()
 
 
-#: What both implementations of the backend are asked.
-OF_BOTH = [
+CHECKS = [
     a_barrier_is_of_its_gpu,
     lists_on_the_cpu_stay_there,
     a_group_of_one_copies,
@@ -679,9 +678,6 @@ OF_BOTH = [
     a_failure_is_told,
     who_waits_on_the_host_is_told,
     a_destroyed_group_is_no_more,
-]
-CHECKS = [
-    *OF_BOTH,
     another_gpu_is_refused,
     windows_of_other_sizes_are_none,
     an_op_writes_where_its_input_is,
@@ -724,11 +720,9 @@ def groups_of_a_bound_one(size: int) -> None:
 
 def a_bound_group_is_split(size: int) -> None:
     """By torch's own function, and for the dimensions of meshes."""
-    # torch binds no group that is in Python.
-    if dist.group.WORLD.bound_device_id is not None:
-        part = dist.split_group(split_ranks=[[rank] for rank in range(size)])
-        assert part.size() == 1 and dist.get_backend(part) == "commsir"
-        dist.all_reduce(torch.ones(64, device="cuda"), group=part)
+    part = dist.split_group(split_ranks=[[rank] for rank in range(size)])
+    assert part.size() == 1 and dist.get_backend(part) == "commsir"
+    dist.all_reduce(torch.ones(64, device="cuda"), group=part)
     mesh = torch.distributed.device_mesh.init_device_mesh("cuda", (size, 1), mesh_dim_names=("dp", "tp"))
     assert [mesh[name].size() for name in ("dp", "tp")] == [size, 1]
     for name in ("dp", "tp"):
@@ -756,7 +750,7 @@ def main(folder: str, rank: int, size: int) -> None:
     cuda.set_device(rank)
     commsir.torch.register()
     dist.init_process_group("commsir", init_method=f"file://{folder}/store", rank=rank, world_size=size)
-    outcomes = _attempt(CHECKS if os.environ["COMMSIR_TORCH_BACKEND"] == "cpp" else OF_BOTH, size)
+    outcomes = _attempt(CHECKS, size)
     dist.destroy_process_group()
     bound = {"rank": rank, "world_size": size, "device_id": torch.device("cuda", rank)}
     dist.init_process_group("commsir", init_method=f"file://{folder}/bound", **bound)

@@ -77,13 +77,13 @@ def _serve(rank: int, size: int, port: int, environment: dict[str, str], pipe: C
 
 
 class World:
-    """`size` ranks whose backend is "cpp" or "python"; what they all `import` is imported once.
+    """`size` ranks; what they all import, by `imports`, is imported once.
 
     `tensors`: where they are if checks say nothing, "cpu" or "cuda", which is GPU r for rank r (modulo the GPUs).
     """
 
-    def __init__(self, size: int, implementation: str, imports: tuple[str, ...] = (), tensors: str = "cpu") -> None:
-        self.size, self.implementation, self.imports, self.tensors = size, implementation, imports, tensors
+    def __init__(self, size: int, imports: tuple[str, ...] = (), tensors: str = "cpu") -> None:
+        self.size, self.imports, self.tensors = size, imports, tensors
         self._processes: list[Any] = []
         self._pipes: list[Connection] = []
         self._number = 0
@@ -97,7 +97,7 @@ class World:
         context.set_forkserver_preload(["torch", "torch.distributed", *self.imports])
         self._store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
         environment = {
-            "COMMSIR_TORCH_BACKEND": self.implementation,
+            "COMMSIR_TORCH_BACKEND": "cpp",
             "CHECK_PATH": os.pathsep.join(path for path in sys.path if path),
             "CHECK_STACKS": f"{self._folder.name}/rank-",
             "CHECK_DEVICE": "cuda" if self.tensors == "cuda" else os.environ.get("CHECK_DEVICE", "cpu"),

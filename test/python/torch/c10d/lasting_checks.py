@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
 import time
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from typing import Any
 
@@ -14,7 +16,8 @@ import commsir.torch
 import harness
 import torch
 import torch.distributed
-from checks import R, close, data, error_of, halves_of, odd_one, reduced, told
+from checks import R, close, data, error_of, halves_of, odd_one, reduced
+from commsir.torch import backend
 
 dist: Any = torch.distributed
 PATIENCE = timedelta(seconds=harness.PATIENCE)
@@ -33,16 +36,67 @@ def _passed_on(tensor: torch.Tensor, rank: int, size: int, group: Any = None) ->
     return got
 
 
-def of_two_kinds(rank: int, size: int, store: Any) -> list[str]:
-    """One rank has the backend in Python."""
-    before = os.environ["COMMSIR_TORCH_BACKEND"]
-    if rank == odd_one(size):
-        os.environ["COMMSIR_TORCH_BACKEND"] = "python"
+@contextlib.contextmanager
+def _without_backend() -> Iterator[str]:
+    """As where none is prebuilt for this torch, and there is no compiler; yields the warning."""
+
+    def refuse() -> Any:
+        raise RuntimeError("there is no compiler")
+
+    names = ("_loaded", "_searched", "_prebuilt", "_built", "_nothing_fits")
+    before = {name: getattr(backend, name) for name in names}
+    del os.environ["COMMSIR_TORCH_BACKEND"]
     try:
-        _begin(rank, size, store)
+        backend._loaded, backend._searched = None, False
+        backend._prebuilt, backend._built = (lambda: None), refuse
+        backend._nothing_fits = lambda: "the test leaves it out"
+        with warnings.catch_warnings(record=True) as told_of:
+            warnings.simplefilter("always")
+            assert backend.load_module() is None
+        yield str(told_of[-1].message)
     finally:
-        os.environ["COMMSIR_TORCH_BACKEND"] = before
-    return [told(lambda: dist.all_reduce(torch.ones(2))), error_of(lambda: dist.all_reduce(torch.ones(2)))]
+        os.environ["COMMSIR_TORCH_BACKEND"] = "cpp"
+        for name, one in before.items():
+            setattr(backend, name, one)
+        backend._missing = ""
+
+
+def one_without_backend(rank: int, size: int, store: Any) -> str:
+    """What one rank is warned of, and the others' first call raises."""
+    if rank != odd_one(size):
+        _begin(rank, size, store, timedelta(seconds=2))
+        said: str = error_of(lambda: dist.all_reduce(torch.ones(2)))
+        store.add("heard", 1)
+        return said
+    with _without_backend() as warning:
+        _begin(rank, size, store)
+        while store.add("heard", 0) < size - 1:
+            time.sleep(0.05)
+        return warning
+
+
+def all_without_backend(rank: int, size: int, store: Any) -> None:
+    """Collectives, sends and objects; a group of a class of one's own is refused."""
+    with _without_backend():
+        assert "A process group of one's own class needs it" in error_of(
+            lambda: commsir.torch.ProcessGroup(backend.Settings(store, rank, size, PATIENCE, "mine"))
+        )
+        _begin(rank, size, store)
+        tensor = data(rank, 33, torch.float32)
+        dist.all_reduce(tensor)
+        close(tensor, reduced(R.SUM, [data(r, 33, torch.float32) for r in range(size)]))
+        got = _passed_on(torch.full((5,), float(rank)), rank, size)
+        close(got, torch.full((5,), float((rank - 1) % size)))
+        objects: list[Any] = [None] * size
+        dist.all_gather_object(objects, rank)
+        assert objects == list(range(size))
+        pair = dist.new_group([0, 1])
+        if rank < 2:
+            dist.broadcast(tensor.fill_(rank), 1, group=pair)
+            close(tensor, torch.ones(33))
+        dist.barrier()
+        commsir.torch.stats(), commsir.torch.recent_calls(), commsir.torch.flight_recorder()
+        dist.destroy_process_group()
 
 
 def _works(rank: int, size: int) -> None:

@@ -125,9 +125,9 @@ SAID = (
 )
 
 
-def test_what_is_there_is_said_once_and_python_has_to_do(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_there_is_said_once_and_others_have_to_do(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     running(monkeypatch, "2.12.1")
-    with pytest.warns(UserWarning, match=SAID + r"\. The backend in Python is used"):
+    with pytest.warns(UserWarning, match=SAID + r"\. All calls go to Gloo or NCCL"):
         assert backend.load_module() is None
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -143,6 +143,12 @@ def test_what_is_there_is_said_where_another_was_asked_for(
     for _ in range(2):
         with pytest.raises(RuntimeError, match=SAID + "$"):
             backend.load_module()
+
+
+def test_another_kind_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMMSIR_TORCH_BACKEND", "python")
+    with pytest.raises(ValueError, match='COMMSIR_TORCH_BACKEND is "python"; say cpp or build, or unset it'):
+        backend.load_module()
 
 
 def test_a_compiler_is_asked_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

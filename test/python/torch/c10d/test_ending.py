@@ -17,20 +17,20 @@ import pytest
 QUICK = [case.__name__ for case in ending.CASES if case.__name__ != "alone"]
 
 
-def failures(implementation: str, folder: Path, turns: int, *cases: str) -> list[object]:
+def failures(folder: Path, turns: int, *cases: str) -> list[object]:
     program = [sys.executable, str(Path(ending.__file__)), str(folder), str(turns), *cases]
-    environment = {**os.environ, "COMMSIR_TORCH_BACKEND": implementation, "OMP_NUM_THREADS": "1"}
+    environment = {**os.environ, "COMMSIR_TORCH_BACKEND": "cpp", "OMP_NUM_THREADS": "1"}
     done = subprocess.run(program, env=environment, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
     return list(json.loads(done.stdout))
 
 
-def test_programs_end_well(tmp_path: Path, pytestconfig: pytest.Config) -> None:
-    assert failures(str(pytestconfig.getoption("--backend")), tmp_path, 2, *QUICK) == []
+def test_programs_end_well(tmp_path: Path) -> None:
+    assert failures(tmp_path, 2, *QUICK) == []
 
 
-def test_a_call_that_nobody_joins_does_not_hold_up_the_end(tmp_path: Path, pytestconfig: pytest.Config) -> None:
-    assert failures(str(pytestconfig.getoption("--backend")), tmp_path, 1, "alone") == []
+def test_a_call_that_nobody_joins_does_not_hold_up_the_end(tmp_path: Path) -> None:
+    assert failures(tmp_path, 1, "alone") == []
 
 
 HELD_UP = """
@@ -54,12 +54,12 @@ def _waiters(inode: int) -> int:
     return sum("->" in line and f":{inode} " in line for line in lines)
 
 
-def test_a_store_that_does_not_answer_does_not_hold_up_the_end(tmp_path: Path, pytestconfig: pytest.Config) -> None:
+def test_a_store_that_does_not_answer_does_not_hold_up_the_end(tmp_path: Path) -> None:
     """Somebody looks for the other side of a receive, in a store that is held up."""
     if not Path("/proc/locks").is_file():
         pytest.skip("the system does not tell who waits for a lock")
     path = tmp_path / "store"
-    environment = {**os.environ, "COMMSIR_TORCH_BACKEND": str(pytestconfig.getoption("--backend"))}
+    environment = {**os.environ, "COMMSIR_TORCH_BACKEND": "cpp"}
     ranks = [
         subprocess.Popen(
             [sys.executable, "-c", HELD_UP, str(path), str(rank)],

@@ -1,4 +1,4 @@
-"""Tensors that do not fit, with the backend in C++ and in Python; four ranks on the CPU, or CHECK_RANKS of them."""
+"""Tensors that do not fit; four ranks on the CPU, or CHECK_RANKS of them."""
 
 from __future__ import annotations
 

@@ -34,9 +34,9 @@ def _environment() -> dict[str, str]:
     }
 
 
-def _run(folder: Path, backend: str, devices: tuple[int, ...] = ()) -> list[dict[str, str]]:
+def _run(folder: Path, devices: tuple[int, ...] = ()) -> list[dict[str, str]]:
     """What the checks came to on each rank, by their names; with `devices`, those of ranks on these GPUs."""
-    environment = _environment() | {"COMMSIR_TORCH_BACKEND": backend}
+    environment = _environment() | {"COMMSIR_TORCH_BACKEND": "cpp"}
     program, last = gpu_checks.__file__, str(RANKS)
     if devices:
         environment["COMMSIR_FAKE_GPUS"] = str(max(devices) + 1)
@@ -62,17 +62,7 @@ def _run(folder: Path, backend: str, devices: tuple[int, ...] = ()) -> list[dict
 
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, str]]:
-    return _run(tmp_path_factory.mktemp("gpu"), "cpp")
-
-
-@pytest.fixture(scope="module")
-def outcomes_in_python(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, str]]:
-    return _run(tmp_path_factory.mktemp("gpu"), "python")
-
-
-@pytest.mark.parametrize("check", [check.__name__ for check in gpu_checks.OF_BOTH + gpu_checks.BOUND])
-def test_gpu_in_python(outcomes_in_python: list[dict[str, str]], check: str) -> None:
-    test_gpu(outcomes_in_python, check)
+    return _run(tmp_path_factory.mktemp("gpu"))
 
 
 @pytest.mark.parametrize("check", [check.__name__ for check in gpu_checks.CHECKS + gpu_checks.BOUND])
@@ -81,8 +71,7 @@ def test_gpu(outcomes: list[dict[str, str]], check: str) -> None:
         assert outcome[check] == "", f"rank {rank}: {outcome[check]}"
 
 
-@pytest.mark.parametrize("backend", ["cpp", "python"])
 @pytest.mark.parametrize("devices", [(0, 1), (3, 1)], ids=str)
-def test_ranks_with_other_numbers_than_their_gpus(tmp_path: Path, devices: tuple[int, ...], backend: str) -> None:
-    for rank, outcome in enumerate(_run(tmp_path, backend, devices)):
+def test_ranks_with_other_numbers_than_their_gpus(tmp_path: Path, devices: tuple[int, ...]) -> None:
+    for rank, outcome in enumerate(_run(tmp_path, devices)):
         assert not any(outcome.values()), f"rank {rank}: {outcome}"

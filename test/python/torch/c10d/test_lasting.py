@@ -1,4 +1,4 @@
-"""Groups that outlast trouble, in C++ and in Python; four ranks, or CHECK_RANKS of them."""
+"""Groups that outlast trouble; four ranks, or CHECK_RANKS of them."""
 
 from __future__ import annotations
 
@@ -21,20 +21,21 @@ def test_a_store_that_others_have_used(world: World) -> None:
     missing = f"rank{'s' * (world.size > 2)} {others} of {world.size} {'have' if world.size > 2 else 'has'} not come"
     for (late, over), who in ((said[0], missing), (said[lone], "rank 0 has not come within 1 s")):
         assert "Timed out waiting 1000ms" in late, late
-        # In Python another thread meets, and who waits for it may be first to give up.
-        assert world.implementation == "python" or who in late, late
+        assert who in late, late
         assert "can no longer be used" in over and "init_process_group" in over, over
 
 
-def test_ranks_with_backends_of_two_kinds(world: World) -> None:
-    if world.implementation == "python":
-        pytest.skip("torch or the compiler may have none in C++ here")
+@pytest.mark.cpu_alone("the rank without a backend has Gloo")
+def test_a_rank_without_a_backend_is_named(world: World) -> None:
     odd = odd_one(world.size)
-    cpp = [str(rank) for rank in range(world.size) if rank != odd]
-    for first, later in world.run(checks.of_two_kinds, backend=""):
-        assert f"C++ on rank{'s' * (len(cpp) > 1)} {', '.join(cpp)}, Python on rank {odd}" in first, first
-        assert "COMMSIR_TORCH_BACKEND=python" in first, first
-        assert "can no longer be used" in later, later
+    results = world.run(checks.one_without_backend, backend="")
+    assert "there is no compiler. All calls go to Gloo or NCCL" in results[odd]
+    for rank, said in enumerate(results):
+        assert rank == odd or f"rank {odd} takes Gloo and NCCL for all calls: the test leaves it out" in said, said
+
+
+def test_without_a_backend_all_calls_go_to_others(world: World) -> None:
+    world.run(checks.all_without_backend, backend="")
 
 
 @pytest.mark.cpu_alone("a call on a GPU returns once it is launched: what ends by its time is told by the next one")
@@ -72,8 +73,8 @@ dist.all_reduce(torch.ones(2))
 
 
 @pytest.mark.cpu_alone("the program has CPU tensors")
-def test_ctrl_c_ends_a_program(tmp_path: Path, pytestconfig: pytest.Config) -> None:
-    environment = {**os.environ, "COMMSIR_TORCH_BACKEND": str(pytestconfig.getoption("--backend"))}
+def test_ctrl_c_ends_a_program(tmp_path: Path) -> None:
+    environment = {**os.environ, "COMMSIR_TORCH_BACKEND": "cpp"}
     program = subprocess.Popen(
         [sys.executable, "-c", PROGRAM, str(tmp_path / "store")],
         env=environment,
@@ -111,8 +112,8 @@ def test_what_torch_asks_of_backends(world: World) -> None:
     for rank, (said, errors) in enumerate(world.run(checks.asked_by_torch, backend="")):
         assert "time estimator is not supported" in said["estimate"]
         assert "commsir.torch.window" in said["allocator"]
-        # torch 2.15 splits groups without a GPU, too, of backends in C++.
-        if world.implementation == "python" or said["split"]:
+        # torch 2.15 splits groups without a GPU, too.
+        if said["split"]:
             assert "No device associated" in said["split"] or "does not support splitting" in said["split"], said
         assert ("sizes" in said["parameters"]) == (rank == 1), said["parameters"]
         assert all("SUCCESS" in error for error in errors)
@@ -134,14 +135,9 @@ def test_torchs_wrapper_for_debugging(world: World) -> None:
 
 def test_hooks_on_completion(world: World) -> None:
     for heard in world.run(checks.hooked, backend=""):
-        if isinstance(heard, str):
-            assert world.implementation == "python" and "COMMSIR_TORCH_BACKEND=cpp" in heard
-        else:
-            assert [number for _, number in heard] == [1, 2]
-            assert "ALLREDUCE" in heard[0][0] and "BROADCAST" in heard[1][0]
+        assert [number for _, number in heard] == [1, 2]
+        assert "ALLREDUCE" in heard[0][0] and "BROADCAST" in heard[1][0]
 
 
 def test_parts_and_unions(world: World) -> None:
-    if world.implementation == "python":
-        pytest.skip("torch splits and merges groups of C++ backends alone")
     world.run(checks.split_and_merged, backend="")

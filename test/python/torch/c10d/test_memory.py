@@ -1,4 +1,4 @@
-"""Views, booleans, shared memory and splits, with the backend in C++ and in Python; on the CPU, four ranks."""
+"""Views, booleans, shared memory and splits; on the CPU, four ranks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of several steps in which ranks disagree, with the backend in C++ and in Python; ranks on the CPU."""
+"""Calls of several steps in which ranks disagree; ranks on the CPU."""
 
 from __future__ import annotations
 
@@ -16,13 +16,11 @@ def test_sizes_are_named_as_sizes(world: World) -> None:
 
 
 def test_the_second_step_is_told_as_part_of_its_call(world: World) -> None:
-    # In Python pieces are powers of two.
-    pieces = 1 << (world.size - 1).bit_length() if world.implementation == "python" else world.size
     for said in world.run(steps_checks.second_step):
         assert "call number 2 differs between ranks" in said, said
         assert "all_to_all of 1 x " in said and "can still be used" in said, said
         for name in ("f32", "i32"):
-            assert f"all_to_all of {pieces} {name} for each rank" in said, said
+            assert f"all_to_all of {world.size} {name} for each rank" in said, said
 
 
 def test_tensors_in_one_array_have_the_same_sizes_on_all_ranks(world: World) -> None:

@@ -1,4 +1,4 @@
-"""Stores that do not answer: what they say themselves is told, with the backend in C++ and in Python."""
+"""Stores that do not answer: what they say themselves is told."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import store_checks
-from commsir.torch import backend, capi
+from commsir.torch import capi
 from harness import World
 
 
@@ -35,7 +35,7 @@ class Raising:
 
 
 def make(store: Raising) -> capi.Group:
-    return capi.Group(backend.library(), store, 1, 2, name="g", timeout=timedelta(seconds=20))
+    return capi.Group(store, 1, 2, name="g", timeout=timedelta(seconds=20))
 
 
 def test_what_a_store_in_python_raises_is_told() -> None:
@@ -45,7 +45,7 @@ def test_what_a_store_in_python_raises_is_told() -> None:
 
 
 def test_ctrl_c_in_a_store_in_python_is_raised() -> None:
-    """ctypes would drop it, and take the call for a success."""
+    """It is not taken for a store that does not answer."""
     with pytest.raises(KeyboardInterrupt):
         make(Raising(KeyboardInterrupt()))
 
@@ -75,7 +75,7 @@ def test_ctrl_c_is_raised_where_the_group_could_have_been_made() -> None:
 
     def make_one(rank: int) -> None:
         store = Interrupted(values, comes=rank == 1)
-        capi.Group(backend.library(), store, rank, 2, name="late", timeout=timedelta(seconds=3)).destroy()
+        capi.Group(store, rank, 2, name="late", timeout=timedelta(seconds=3)).destroy()
 
     def other() -> None:
         with contextlib.suppress(capi.CommsIRError):

@@ -14,8 +14,8 @@ _outcomes: dict[str, str] = {}
 
 
 @pytest.fixture(scope="module")
-def ranks(request: pytest.FixtureRequest) -> Iterator[World]:
-    made = World(RANKS, request.config.getoption("--backend"))
+def ranks() -> Iterator[World]:
+    made = World(RANKS)
     yield made
     made.stop()
 

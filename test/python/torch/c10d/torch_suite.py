@@ -3,7 +3,7 @@
 The suite starts new processes for every test, which would take an hour; its test methods are run here in the ranks of
 harness.World instead. Its decorators are evaluated as for Gloo, so what Gloo runs is run; on GPUs, as for NCCL.
 
-Usage, on a machine with GPUs: torch_suite.py [--ranks N] [--implementation cpp|python] [--only REGEX]. pytest runs the
+Usage, on a machine with GPUs: torch_suite.py [--ranks N] [--only REGEX]. pytest runs the
 suite on the CPU (test_torch_suite.py).
 """
 
@@ -83,14 +83,12 @@ def suite(size: int) -> Any:
     module: Any = importlib.import_module(name)
 
     module.BACKEND = _Backend("commsir")
-    # A work in Python cannot open and close an event of the profiler.
-    if os.environ.get("COMMSIR_TORCH_BACKEND") != "python":
-        for supported in (
-            module.PROFILING_SUPPORTED_BACKENDS,
-            module.CUDA_PROFILING_SUPPORTED_BACKENDS,
-            module.SEND_RECV_PROFILING_SUPPORTED_BACKENDS,
-        ):
-            supported.append("commsir")
+    for supported in (
+        module.PROFILING_SUPPORTED_BACKENDS,
+        module.CUDA_PROFILING_SUPPORTED_BACKENDS,
+        module.SEND_RECV_PROFILING_SUPPORTED_BACKENDS,
+    ):
+        supported.append("commsir")
     # Ranks meet at barriers of the suite's own, in files; the store is there and faster.
     module.Barrier.init = classmethod(lambda cls: None)
     return module
@@ -175,7 +173,6 @@ def _outcome(ranks: Any, test: str) -> tuple[str, str]:
 def main() -> int:
     parser = argparse.ArgumentParser()
     parser.add_argument("--ranks", type=int, default=torch.cuda.device_count())
-    parser.add_argument("--implementation", choices=["cpp", "python"], default="cpp")
     parser.add_argument("--only", default="", help="tests in whose name this regular expression is")
     parser.add_argument("--give-up", type=int, default=20, help="failures after which nothing more is run")
     options = parser.parse_args()
@@ -183,7 +180,7 @@ def main() -> int:
         print("torch_suite.py: error: two GPUs are needed", file=sys.stderr)
         return 2
     names = [name for name in tests(options.ranks) if re.search(options.only, name)]
-    ranks = importlib.import_module("harness").World(options.ranks, options.implementation)
+    ranks = importlib.import_module("harness").World(options.ranks)
     counts = {"passed": 0, "skipped": 0, "failed": 0}
     for name in names:
         begin = time.monotonic()

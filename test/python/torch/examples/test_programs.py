@@ -26,7 +26,7 @@ IMPORTS = (
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[World]:
-    made = World(4, "cpp", IMPORTS)
+    made = World(4, IMPORTS)
     yield made
     made.stop()
 

@@ -54,7 +54,7 @@ def main() -> None:
     cases = [(ranks, name) for ranks in options.ranks for name in _MORE_RANKS.get(ranks, options.model)]
     for ranks, name in (case for case in cases if case[1] in options.model):
         # A process keeps what it has compiled: each model has its own.
-        world = World(ranks, "cpp", ("torch._dynamo", "torch._inductor.compile_fx"))
+        world = World(ranks, ("torch._dynamo", "torch._inductor.compile_fx"))
         try:
             lines = _lines(world, name, options.dtype, ranks)
         finally:

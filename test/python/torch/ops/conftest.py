@@ -15,13 +15,13 @@ from harness import World  # noqa: E402
 
 @pytest.fixture(scope="session")
 def world() -> Iterator[World]:
-    made = World(4, "cpp")
+    made = World(4)
     yield made
     made.stop()
 
 
 @pytest.fixture(scope="session")
 def pair() -> Iterator[World]:
-    made = World(2, "cpp", ("torch._dynamo", "torch._inductor.compile_fx"))
+    made = World(2, ("torch._dynamo", "torch._inductor.compile_fx"))
     yield made
     made.stop()

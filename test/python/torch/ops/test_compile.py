@@ -287,7 +287,7 @@ def test_in_every_mode(pair: World) -> None:
 def test_a_second_process_compiles_nothing(tmp_path: Path) -> None:
     said = []
     for _ in range(2):
-        world = World(2, "cpp", ("torch._dynamo", "torch._inductor.compile_fx"))
+        world = World(2, ("torch._dynamo", "torch._inductor.compile_fx"))
         try:
             said.append(world.run(compile_checks.warm, "gloo", folder=str(tmp_path)))
         finally:
