@@ -77,7 +77,7 @@ for kind in cpp python; do
     --backend $kind test_backend.py test_lasting.py test_windows.py
 done
 [ $shares = 1 ] || part suite 600 "$python" torch_suite.py --ranks "$count"
-for program in own_collective quantised_backend push_weights tensor_parallel; do
+for program in own_collective quantized_backend push_weights tensor_parallel; do
   case $shares$program in 1own_collective | 1push_weights) continue ;; esac # Over NCCL.
   part "$program" 120 ranks -m commsir.examples.torch.$program --device cuda
 done

@@ -20,7 +20,7 @@ from commsir.torch import dynamo, extension
 from commsir.torch._release import BACKEND as _NAME
 from commsir.torch._release import folders as _folders
 from commsir.torch._release import paths_of
-from commsir.torch.meeting import STORE_ERRORS, Meeting, Met
+from commsir.torch.rendezvous import STORE_ERRORS, Meeting, Met
 
 dist: Any = torch.distributed
 

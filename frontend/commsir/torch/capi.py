@@ -18,7 +18,7 @@ from commsir._signature import Signature
 from commsir._sources import kernel_text
 from commsir.errors import UsageError
 from commsir.torch import dynamo
-from commsir.torch.meeting import look
+from commsir.torch.rendezvous import look
 
 if TYPE_CHECKING:
     from commsir._kernel import Kernel

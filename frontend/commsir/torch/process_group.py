@@ -20,7 +20,7 @@ from typing import Any
 import torch
 import torch.distributed
 
-from commsir.torch import backend, capi, lifted
+from commsir.torch import backend, capi, torch_patches
 from commsir.torch.call import Call, Tensors, is_part_of
 from commsir.torch.running import Running
 from commsir.torch.transfers import Transfer
@@ -150,7 +150,7 @@ class ProcessGroup(Running):
 
     @property
     def options(self) -> Any:
-        return lifted.Options(self.name(), self.settings.timeout)
+        return torch_patches.Options(self.name(), self.settings.timeout)
 
     def _set_sequence_number_for_group(self) -> None:
         pass

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 import torch.distributed
 
-from commsir.torch import backend, capi, counts, dynamo, flight, forms, transfers
+from commsir.torch import backend, call_counts, capi, dynamo, flight, forms, transfers
 from commsir.torch.call import Call
 from commsir.torch.messages import Messages
 from commsir.torch.side import Side
@@ -191,7 +191,7 @@ class Running(dist.ProcessGroup):  # type: ignore[misc]
         elif not reason and call.steps and self.settings.size > 1:
             reason = self._side(device).why_not(call, call.timeout)
         path = "commsir" if not reason else "gloo" if device == "cpu" else "nccl"
-        counts.count(self.settings.name, call.name, path, reason)
+        call_counts.count(self.settings.name, call.name, path, reason)
         assert call.record
         call.record.mark("begun")
         for copy in call.before:

@@ -17,7 +17,7 @@ import torch.distributed
 
 from commsir.torch import backend, capi
 from commsir.torch.call import Call
-from commsir.torch.meeting import STORE_ERRORS, Met, look
+from commsir.torch.rendezvous import STORE_ERRORS, Met, look
 
 dist: Any = torch.distributed
 

@@ -21,7 +21,7 @@ from typing import Any
 import torch
 import torch.distributed
 
-from commsir.torch.meeting import STORE_ERRORS
+from commsir.torch.rendezvous import STORE_ERRORS
 
 dist: Any = torch.distributed
 

@@ -265,7 +265,7 @@ def k(x: f32[Window, n], y: f32[Array, n]):
     assert [e.blocks for e in tuned(4096, path=path).entries] == [1]
 
 
-@pytest.mark.parametrize("name", ["one_shot", "ring", "quantised", "largest", "pipeline", "deadlock"])
+@pytest.mark.parametrize("name", ["one_shot", "ring", "quantized", "largest", "pipeline", "deadlock"])
 @pytest.mark.parametrize("ranks", [2, 4])
 def test_examples(name: str, ranks: int, capsys: pytest.CaptureFixture[str]) -> None:
     importlib.import_module(f"commsir.examples.{name}").main(ranks)

@@ -12,8 +12,8 @@ import torch
 import torch.distributed
 from commsir.torch import backend
 from commsir.torch.call import Call
-from commsir.torch.meeting import Met
 from commsir.torch.process_group import ProcessGroup
+from commsir.torch.rendezvous import Met
 from commsir.torch.side import Side
 from commsir.torch.work import Work
 
