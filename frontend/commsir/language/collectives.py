@@ -155,12 +155,12 @@ def broadcast() -> None:
 
 @_collective(_reduces_to_root)
 def reduce() -> None:
-    """The root gets the reduction over all ranks; other outputs are left alone."""
+    """The root gets the reduction over all ranks; the outputs of other ranks do not change."""
 
 
 @_collective(_has_root)
 def gather() -> None:
-    """The root gets the parts of all ranks, in rank order; other outputs are left alone."""
+    """The root gets the parts of all ranks, in rank order; the outputs of other ranks do not change."""
 
 
 @_collective(_has_root)
