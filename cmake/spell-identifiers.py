@@ -16,10 +16,15 @@ from pathlib import Path
 import codespell_lib
 
 #: Words that codespell's table lacks, and their American spelling.
-LACKING = {"neighbours": "neighbors", "quantise": "quantize", "quantised": "quantized", "quantises": "quantizes"}
+LACKING = {
+    "neighbours": "neighbors",  # codespell:ignore
+    "quantise": "quantize",
+    "quantised": "quantized",
+    "quantises": "quantizes",
+}
 
 #: Parts of identifiers that keep their spelling: former names that programs may still use, NumPy's flag, a test input.
-KEPT = {"quantised", "specialise", "drop_licences", "writeable", "signalled_by_data"}
+KEPT = {"quantised", "specialise", "drop_licences", "writeable", "signalled_by_data"}  # codespell:ignore
 
 _IDENTIFIER = re.compile(r"[A-Za-z][A-Za-z0-9_]*(?:-[A-Za-z0-9_]+)*")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")

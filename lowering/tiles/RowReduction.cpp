@@ -101,7 +101,7 @@ Value RowCombiner::combine(OpBuilder &builder, Value a, Value b) const {
 }
 
 Value RowCombiner::combineNeighbors(OpBuilder &builder, Value a,
-                                     Value b) const {
+                                    Value b) const {
   int64_t lanes = cast<VectorType>(a.getType()).getNumElements();
   int64_t results = b ? lanes : lanes / 2;
   SmallVector<int64_t> left, right;
