@@ -309,7 +309,7 @@ def test_more_launches_are_checked(load: Load) -> None:
     """The sixth waits forever."""
     k = load(LATE).k
     assert k.check(ranks=2).ranks == 2
-    with pytest.raises(commsir.CheckError, match="in launch 6"):
+    with pytest.raises(commsir.CheckError, match=r"\(launch 6\)"):
         k.check(ranks=2, launches=6)
     with pytest.raises(commsir.CommsError, match="cannot follow 65 launches"):
         k.check(ranks=2, launches=65)
@@ -318,7 +318,7 @@ def test_more_launches_are_checked(load: Load) -> None:
 def test_the_launches_of_a_run_are_checked(load: Load) -> None:
     """As many as it makes; where that is too much, the report says how many."""
     k = load(LATE).k
-    with pytest.raises(commsir.CheckError, match="in launch 6"):
+    with pytest.raises(commsir.CheckError, match=r"\(launch 6\)"):
         k.simulate(2, launches=7)
     assert k.simulate(2, launches=5).stats["checked_launches"] == 5
     one = load(MEETS_ALL).meets_all
