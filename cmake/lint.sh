@@ -8,6 +8,8 @@ status=0
 git ls-files '*.h' '*.cpp' | xargs clang-format-22 --dry-run -Werror || status=1
 git ls-files ':!:*.json' ':!:*.npy' ':!:*.png' ':!:LICENSE' ':!:test/corpus' ':!:cmake/*.txt' |
   xargs .venv/bin/codespell || status=1
+git ls-files '*.h' '*.cpp' '*.cu' '*.td' '*.def' '*.mlir' '*.py' '*.sh' '*.cmake' '*CMakeLists.txt' ':!test/corpus' \
+  ':!cmake/spell-identifiers.py' | xargs .venv/bin/python cmake/spell-identifiers.py || status=1
 .venv/bin/ruff format -q --check . || status=1
 .venv/bin/ruff check -q . || status=1
 .venv/bin/mypy --no-error-summary $(git ls-files '*.py' ':!:*lit.cfg.py' ':!:test/corpus') || status=1

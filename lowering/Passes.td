@@ -141,8 +141,8 @@ def CheckSync : Pass<"comms-check-sync", "::mlir::comms::KernelOp"> {
     What it says:
 
     ```
-    error: 'comms.wait_signal' op waits for ever on rank 0 block 0 in launch 1, for 's'[0] to be at least 1; it is 0
-    note: nobody has signaled it in this launch
+    error: deadlock: rank 0, block 0 waits for signal s[0] >= 1; observed 0 (launch 1)
+    note: no rank has signaled it in this launch
     note: rank 1 block 0 has ended launch 1 without it
     ```
   }];

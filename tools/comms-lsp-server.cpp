@@ -7,27 +7,61 @@
 
 #include "lowering/Register.h"
 #include "runtime/driver/Editor.h"
+#include "runtime/driver/EditorChecks.h"
 
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
 
-#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
 
+namespace commsir::embedded {
+extern const unsigned char ops[];
+extern const size_t opsSize;
+} // namespace commsir::embedded
+
+using namespace commsir::driver;
+
 int main(int argc, char **argv) {
-  for (llvm::StringRef argument : llvm::ArrayRef(argv, argc).drop_front())
+  llvm::SmallVector<char *> arguments(argv, argv + argc);
+  for (llvm::StringRef argument : llvm::drop_begin(arguments))
     if (argument.ends_with(".mlir") || llvm::sys::fs::exists(argument)) {
       llvm::errs() << "comms-lsp-server: error: '" << argument
                    << "' is not taken: an editor starts this program for .mlir "
                       "files, and sends their text to its standard input\n";
       return 1;
     }
+  size_t given = arguments.size();
+  llvm::erase_if(arguments, [](llvm::StringRef argument) {
+    return argument == "--no-check";
+  });
+  bool checks = arguments.size() == given;
   mlir::comms::hideLLVMOptions();
   mlir::DialectRegistry registry;
   mlir::comms::registerAllDialects(registry);
-  if (!commsir::driver::guardEditorInput(registry)) {
-    llvm::errs() << "comms-lsp-server: error: standard input cannot be read\n";
+  EditorOutput output;
+  llvm::StringRef docs(reinterpret_cast<const char *>(commsir::embedded::ops),
+                       commsir::embedded::opsSize);
+  // The thread that reads the input may outlive this function.
+  auto checker = std::make_shared<EditorChecks>(
+      registry, docs, [&](llvm::StringRef message) { output.write(message); },
+      checks);
+  if (!guardEditorInput(registry,
+                        [checker](llvm::StringRef message) {
+                          checker->noteRequest(message);
+                        }) ||
+      !output.redirect([checker](llvm::StringRef message) {
+        checker->forwardAnswer(message);
+      })) {
+    llvm::errs() << "comms-lsp-server: error: standard input and output cannot "
+                    "be redirected\n";
+    checker->stop();
     return 1;
   }
-  return mlir::failed(mlir::MlirLspServerMain(argc, argv, registry));
+  auto status = mlir::MlirLspServerMain(static_cast<int>(arguments.size()),
+                                        arguments.data(), registry);
+  checker->stop();
+  output.finish();
+  return mlir::failed(status);
 }

@@ -167,7 +167,7 @@ if TYPE_CHECKING:
         index,
         ranks,
     )
-    from commsir.torch.counts import stats
+    from commsir.torch.call_counts import stats
 
 __version__ = "0.1.0"
 
@@ -339,7 +339,7 @@ _LAZY = {
     "Report": "commsir._simulate",
     "Table": "commsir._tune",
     "tune": "commsir._tune",
-    "stats": "commsir.torch.counts",
+    "stats": "commsir.torch.call_counts",
 }
 
 

@@ -15,8 +15,8 @@ from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from commsir import _native, errors
-from commsir.language import diagnostics, extents, parameters, source, words
-from commsir.language.computes import render
+from commsir.language import diagnostics, extents, parameters, python_terms, source
+from commsir.language.contracts import render
 from commsir.language.lowering import Compiler, Head
 from commsir.language.parameters import Parameter
 
@@ -205,7 +205,7 @@ class Kernel:
 
         kernel = self._with(ranks, options.pop("blocks", None))._closed("explain")
         made = kernel._ask(_explain.explain, **options)
-        made.words = words.in_python
+        made.words = python_terms.in_python
         if made.refusal is not None:
             diagnostics.with_source(made.refusal, kernel._start)
         return made
@@ -218,7 +218,7 @@ class Kernel:
         that is used again does.
         """
         report = self._with(ranks, options.pop("blocks", None))._closed("check")._ask(_native.check, **options)
-        reasons = tuple(map(words.in_python, report.proof.reasons))
+        reasons = tuple(map(python_terms.in_python, report.proof.reasons))
         return dataclasses.replace(report, proof=dataclasses.replace(report.proof, reasons=reasons))
 
     def simulate(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from commsir import _arrays, _files, _native, errors
-from commsir.language import diagnostics, words
+from commsir.language import diagnostics, python_terms
 from commsir.language.dtypes import BY_NAME, DType, narrow, widen
 from commsir.language.extents import RANKS, Calculated, Extent, evaluate, names_in, solve
 from commsir.language.parameters import Parameter
@@ -376,7 +376,7 @@ class Report:
         proof = s.get("proof", {})
         followed, launches = proof.get("launches", 0), s.get("launches", 1)
         if proof.get("verdict") == "not decided":
-            facts.append(("not decided", "; ".join(map(words.in_python, proof["reasons"]))))
+            facts.append(("not decided", "; ".join(map(python_terms.in_python, proof["reasons"]))))
         elif 0 < followed < launches:
             facts.append(("proven", f"{followed} of {launches} launches"))
         for choice in s.get("choices", ()):

@@ -10,6 +10,7 @@
 #include "lowering/check/Machine.h"
 
 #include "llvm/ADT/MapVector.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace mlir::comms;
@@ -25,12 +26,13 @@ constexpr size_t maxCauses = 4;
 llvm::StringRef hintFor(ActionKind kind) {
   switch (kind) {
   case ActionKind::WaitSignal:
-    return "every rank that is counted must signal this cell in every launch: "
+    return "every rank that the wait counts must signal this cell in every "
+           "launch: "
            "look for a signal under a condition, to another cell or to "
            "another rank";
   case ActionKind::WaitCounter:
-    return "count what this rank puts itself: only a comms.put with `counted` "
-           "increments a counter";
+    return "only this rank's own comms.put ops with `counted` increment the "
+           "counter: check how many it runs";
   case ActionKind::Barrier:
   case ActionKind::BarrierWait:
   case ActionKind::EngineCopy:
@@ -75,8 +77,13 @@ private:
         threads, [&](int32_t thread) { return !named.contains(thread); }));
   }
   std::string where(int32_t thread) const {
-    return machine.name(thread) + " in launch " +
-           std::to_string(machine.launchOf(thread));
+    return llvm::formatv("rank {0}, block {1}", machine.rankOf(thread),
+                         machine.blockOf(thread));
+  }
+  /// "signal s[0] >= 3; observed 2 (launch 1)".
+  std::string what(int32_t thread) const {
+    return llvm::formatv("{0} (launch {1})", waiting[thread].what,
+                         machine.launchOf(thread));
   }
 
   const Machine &machine;
@@ -107,7 +114,7 @@ void Report::classify() {
   if (!causes.empty())
     return;
   cyclic = true;
-  // Barriers wait for whom they wait for; what keeps those is elsewhere.
+  // A barrier waits for its members. The cause lies where those are stuck.
   for (auto &[action, threads] : followers)
     if (!isBarrier(action->kind))
       causes[action] = threads;
@@ -158,7 +165,7 @@ void Report::describe(InFlightDiagnostic &diag, int32_t thread) {
       continue;
     if (++shown > maxShown) {
       diag.attachNote() << state.awaited.size() - maxShown
-                        << " more have not come";
+                        << " more have not arrived";
       break;
     }
     if (left) {
@@ -168,23 +175,23 @@ void Report::describe(InFlightDiagnostic &diag, int32_t thread) {
     }
     named.insert(other);
     diag.attachNote(machine.waitsAt(other).op->getLoc())
-        << where(other) << " waits here itself, for " << waiting[other].what;
+        << where(other) << " waits here, for " << what(other);
   }
 }
 
-/// Who waits at the same op as the one that is described.
+/// Names the other threads that wait at the same op.
 void Report::alike(InFlightDiagnostic &diag, llvm::ArrayRef<int32_t> threads) {
   SmallVector<int32_t> left = unnamed(threads);
   for (int32_t thread : llvm::ArrayRef(left).take_front(maxShown)) {
     named.insert(thread);
-    diag.attachNote() << "so does " << where(thread) << ", for "
-                      << waiting[thread].what;
+    diag.attachNote() << where(thread) << " waits here too, for "
+                      << what(thread);
   }
   if (left.size() > maxShown)
-    diag.attachNote() << "and " << left.size() - maxShown << " more blocks";
+    diag.attachNote() << left.size() - maxShown << " more blocks wait here";
 }
 
-/// Who waits for the causes.
+/// Names the threads that wait for the causes.
 void Report::others(InFlightDiagnostic &diag) {
   size_t shown = 0;
   for (auto &[action, all] : followers) {
@@ -197,7 +204,7 @@ void Report::others(InFlightDiagnostic &diag) {
     note << where(threads.front());
     if (threads.size() > 1)
       note << " and " << threads.size() - 1 << " more";
-    note << (threads.size() > 1 ? " wait" : " waits") << " here in consequence";
+    note << (threads.size() > 1 ? " wait" : " waits") << " here as a result";
   }
 }
 
@@ -211,9 +218,8 @@ void Report::emit() {
     if (++shown > maxCauses)
       break;
     int32_t first = threads.front();
-    InFlightDiagnostic diag = action->op->emitOpError();
-    diag << "waits for ever on " << where(first) << ", for "
-         << waiting[first].what;
+    InFlightDiagnostic diag = action->op->emitError();
+    diag << "deadlock: " << where(first) << " waits for " << what(first);
     describe(diag, first);
     alike(diag, threads);
     bool inCircle = shown == 1 && !circle.empty() && !waiting[first].mismatch;

@@ -74,7 +74,7 @@ struct WorldShape {
 
 /// What a thread that cannot go on is waiting for.
 struct Waiting {
-  /// "signal 's'[0] to be at least 3; it is 2".
+  /// "signal s[0] >= 3; observed 2".
   std::string what;
   /// Threads that could bring it about; `each`: every one of them must.
   llvm::SmallVector<int32_t> awaited;
@@ -126,6 +126,8 @@ public:
   /// "rank 1 block 0".
   std::string name(int32_t thread) const;
   int32_t launchOf(int32_t thread) const { return threads[thread].launch; }
+  int64_t rankOf(int32_t thread) const { return threads[thread].rank; }
+  int64_t blockOf(int32_t thread) const { return threads[thread].block; }
   const WorldShape &world() const { return shape; }
 
   uint64_t spent() const { return steps + clocks.work() / 8; }

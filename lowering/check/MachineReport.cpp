@@ -73,10 +73,12 @@ Waiting Machine::describe(int32_t id) const {
     bool equal =
         action.kind == ActionKind::WaitSignal && action.wait == WaitKind::Eq;
     const std::string &argument = program.arguments[action.object].name;
-    result.what = formatv("'{0}'[{1}] to be {2}{3}; it is {4}", argument, index,
-                          equal ? "" : "at least ", want, value);
+    result.what =
+        formatv("{0} {1}[{2}] {3} {4}; observed {5}",
+                action.kind == ActionKind::WaitCounter ? "counter" : "signal",
+                argument, index, equal ? "==" : ">=", want, value);
     if (equal && value > want)
-      result.what += ": the value was passed and will not come back";
+      result.what += ": it has passed that value and will not return to it";
     if (action.kind != ActionKind::WaitSignal)
       return;
     // Who has signaled in this launch, and who has not.
@@ -118,17 +120,17 @@ Waiting Machine::describe(int32_t id) const {
           await(rank, thread.block);
     }
     result.details.push_back(
-        senders.empty() ? std::string("nobody has signaled it in this launch")
+        senders.empty() ? std::string("no rank has signaled it in this launch")
                         : "signaled in this launch by " + senders);
     std::string others;
     unsigned shown = 0;
     for (const Cell &other : cells)
       if (&other != cell && other.argument == action.object &&
           other.rank == thread.rank && other.value != 0 && ++shown <= 4)
-        others += formatv("{0}'{1}'[{2}] is {3}", others.empty() ? "" : ", ",
+        others += formatv("{0}{1}[{2}] is {3}", others.empty() ? "" : ", ",
                           argument, other.index, other.value);
     if (!others.empty()) {
-      result.details.push_back("other cells at this rank: " + others);
+      result.details.push_back("other cells of this rank: " + others);
       result.mismatch = true;
     }
     result.mismatch |= equal && value > want;
@@ -136,7 +138,7 @@ Waiting Machine::describe(int32_t id) const {
   auto describeBarrier = [&](const BarrierState &state, int32_t number) {
     const Generation &generation = state.generations[number];
     result.each = true;
-    result.what = formatv("all {0} blocks that it joins; {1} came",
+    result.what = formatv("all {0} blocks of the barrier; {1} arrived",
                           state.members, generation.arrived);
     for (int64_t rank = 0; rank < state.team.size; ++rank)
       for (int64_t block = 0; block < shape.blocks; ++block) {
@@ -167,7 +169,7 @@ Waiting Machine::describe(int32_t id) const {
     break;
   case ActionKind::ReadSignal: {
     int64_t index = get(thread, action.index).value_or(0);
-    result.what = formatv("'{0}'[{1}] to change",
+    result.what = formatv("signal {0}[{1}] to change",
                           program.arguments[action.object].name, index);
     for (int64_t rank = 0; rank < shape.ranks; ++rank)
       await(rank, thread.block);
@@ -220,7 +222,7 @@ Waiting Machine::describe(int32_t id) const {
   case ActionKind::PoisonLoad: {
     int64_t offset = get(thread, action.ranges[0].offset).value_or(0);
     int32_t argument = action.ranges[0].memory.argument;
-    result.what = formatv("{0} at '{1}'[{2}]",
+    result.what = formatv("{0} at {1}[{2}]",
                           action.kind == ActionKind::PacketLoad
                               ? formatv("packets with flag {0}",
                                         get(thread, action.value).value_or(0))

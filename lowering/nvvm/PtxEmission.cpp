@@ -75,7 +75,7 @@ std::string mlir::comms::findChipMistake(StringRef chip) {
 /// - Code that two blocks have in common stays in both: LLVM would also put
 ///   what one thread does before a loop and at its end into one block, by which
 ///   that thread alone enters the loop once more. Unrolled, it then has
-///   barriers of its own, where the others of its warp wait at theirs for ever.
+///   barriers of its own, where the others of its warp wait at theirs forever.
 /// - No two f32 in one register, as sm_100 could: LLVM 22 then has vectors of
 ///   two i32, too, and ends the process at one that it cannot select.
 static void setOptions() {

@@ -100,8 +100,8 @@ Value RowCombiner::combine(OpBuilder &builder, Value a, Value b) const {
   return a;
 }
 
-Value RowCombiner::combineNeighbours(OpBuilder &builder, Value a,
-                                     Value b) const {
+Value RowCombiner::combineNeighbors(OpBuilder &builder, Value a,
+                                    Value b) const {
   int64_t lanes = cast<VectorType>(a.getType()).getNumElements();
   int64_t results = b ? lanes : lanes / 2;
   SmallVector<int64_t> left, right;
@@ -118,7 +118,7 @@ Value RowCombiner::combineNeighbours(OpBuilder &builder, Value a,
 Value RowCombiner::combineLanes(OpBuilder &builder, Value vector) const {
   int64_t lanes = cast<VectorType>(vector.getType()).getNumElements();
   for (; lanes > 1; lanes /= 2)
-    vector = combineNeighbours(builder, vector, Value());
+    vector = combineNeighbors(builder, vector, Value());
   return vector;
 }
 
@@ -189,7 +189,7 @@ void RowReduction::emitLevel(OpBuilder &builder, Value level) const {
                                         elementType);
              Value b = TileMemory::read(inner, loc, buffer, second, lanes,
                                         elementType);
-             TileMemory::write(inner, loc, combineNeighbours(inner, a, b),
+             TileMemory::write(inner, loc, combineNeighbors(inner, a, b),
                                buffer, index);
            });
   // The next level may read one vector more.

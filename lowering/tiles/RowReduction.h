@@ -33,7 +33,7 @@ public:
   Value getIdentity(OpBuilder &builder, int64_t lanes) const;
   /// Combines the lanes of two vectors, or of one (`b` null), with their
   /// neighbors.
-  Value combineNeighbours(OpBuilder &builder, Value a, Value b) const;
+  Value combineNeighbors(OpBuilder &builder, Value a, Value b) const;
   /// Combines all lanes (a power of two) of a vector; a vector of 1.
   Value combineLanes(OpBuilder &builder, Value vector) const;
   /// What the reduction gives for the combination of all elements.

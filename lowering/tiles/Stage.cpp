@@ -140,7 +140,7 @@ static bool breaksOrder(const Touch &first, const Touch &second) {
       second.root.isVisibleToPeers())
     return true;
   // A tile of packets may tell that earlier stores have been made.
-  return second.isSignalling() && !first.isSignalling() &&
+  return second.isSignaling() && !first.isSignaling() &&
          first.access.isWrite() && first.root.isVisibleToPeers();
 }
 

@@ -84,7 +84,7 @@ struct Touch {
   MemoryRoot root;
 
   bool isBlocking() const { return access.synchronizes && access.isRead(); }
-  bool isSignalling() const { return access.synchronizes && access.isWrite(); }
+  bool isSignaling() const { return access.synchronizes && access.isWrite(); }
 };
 
 /// The accesses of `op` alone.

@@ -149,7 +149,7 @@ static std::string renderList(llvm::ArrayRef<Operand> operands,
 }
 
 /// Of tiles %sum (f32), %r and %w makes %out, %kept and, in fp8, %factor. Rows
-/// in fp8 are quantised before they are normalized: neither of the two
+/// in fp8 are quantized before they are normalized: neither of the two
 /// reductions awaits the other, and the scale alone is normalized.
 static std::string renderNorm(const BenchCase &problem) {
   constexpr const char *norm = R"(

@@ -634,7 +634,7 @@ static pid_t startWorker(const std::vector<char *> &command, double until) {
   pid_t child = fork();
   if (child != 0)
     return child;
-  // Nobody would wait for it, and its journal would grow for ever.
+  // Nobody would wait for it, and its journal would grow forever.
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   if (getppid() != parent)
     _exit(127);

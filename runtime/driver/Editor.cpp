@@ -167,12 +167,17 @@ private:
 
 } // namespace
 
-/// Passes on what comes from `input`, message by message, until it ends.
-static void pump(int input, int output) {
+static void writeMessage(llvm::raw_ostream &stream, llvm::StringRef body) {
+  stream << "Content-Length: " << body.size() << "\r\n\r\n" << body;
+  stream.flush();
+}
+
+/// Calls `take` with each message of `input` until it ends. Returns what
+/// follows the last message.
+static std::string readMessages(int input, const TakeMessage &take) {
   // The server refuses longer ones.
   constexpr size_t kMostBytes = size_t(1) << 30;
   Reader reader(input);
-  llvm::raw_fd_ostream passed(output, /*shouldClose=*/true);
   std::string headers;
   size_t length = 0;
   for (std::string line; !(line = reader.line()).empty();) {
@@ -182,17 +187,27 @@ static void pump(int input, int output) {
       header.trim().getAsInteger(10, length);
     if (!header.empty() || !length || length > kMostBytes)
       continue;
-    std::string body = replaceDeepDocuments(reader.bytes(length));
-    passed << "Content-Length: " << body.size() << "\r\n\r\n" << body;
-    passed.flush();
+    take(reader.bytes(length));
     headers.clear();
     length = 0;
   }
-  // What is no message is the server's to refuse.
-  passed << headers;
+  return headers;
 }
 
-bool commsir::driver::guardEditorInput(mlir::DialectRegistry &registry) {
+/// Gives the messages of `input` to `note` and then to `output`.
+static void pump(int input, int output, const TakeMessage &note) {
+  llvm::raw_fd_ostream passed(output, /*shouldClose=*/true);
+  std::string rest = readMessages(input, [&](llvm::StringRef message) {
+    std::string body = replaceDeepDocuments(message);
+    note(body);
+    writeMessage(passed, body);
+  });
+  // The server refuses what is no message.
+  passed << rest;
+}
+
+bool commsir::driver::guardEditorInput(mlir::DialectRegistry &registry,
+                                       TakeMessage note) {
   registry.insert<NestingDialect>();
   int ends[2];
   int input = dup(STDIN_FILENO);
@@ -200,6 +215,37 @@ bool commsir::driver::guardEditorInput(mlir::DialectRegistry &registry) {
     return false;
   close(ends[0]);
   // It ends with the editor's end of the file, or with the process.
-  std::thread(pump, input, ends[1]).detach();
+  std::thread(pump, input, ends[1], std::move(note)).detach();
   return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Standard output
+//===----------------------------------------------------------------------===//
+
+void EditorOutput::write(llvm::StringRef message) {
+  std::lock_guard lock(mutex);
+  writeMessage(*editor, message);
+}
+
+bool EditorOutput::redirect(TakeMessage take) {
+  int ends[2];
+  int output = dup(STDOUT_FILENO);
+  if (output < 0 || pipe(ends) || dup2(ends[1], STDOUT_FILENO) < 0)
+    return false;
+  close(ends[1]);
+  editor = std::make_unique<llvm::raw_fd_ostream>(output, /*shouldClose=*/true);
+  reader = std::thread([input = ends[0], take = std::move(take)] {
+    readMessages(input, take);
+    close(input);
+  });
+  return true;
+}
+
+void EditorOutput::finish() {
+  llvm::outs().flush();
+  close(STDOUT_FILENO); // The reader's end of the file.
+  reader.join();
+  // Whatever still writes to standard output finds an open descriptor.
+  dup2(STDERR_FILENO, STDOUT_FILENO);
 }

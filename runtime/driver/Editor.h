@@ -18,8 +18,13 @@
 #include "mlir/IR/DialectRegistry.h"
 
 #include "llvm/ADT/StringRef.h"
+#include "llvm/Support/raw_ostream.h"
 
+#include <functional>
+#include <memory>
+#include <mutex>
 #include <string>
+#include <thread>
 
 namespace commsir::driver {
 
@@ -27,10 +32,34 @@ namespace commsir::driver {
 /// are nested too deep (see Nesting.h) replaced. Others stay as they are.
 std::string replaceDeepDocuments(llvm::StringRef message);
 
-/// From now on standard input gives what an editor writes to it with such
-/// documents replaced, as the dialect that is added here says them. Returns
-/// whether that could be set up.
-bool guardEditorInput(mlir::DialectRegistry &registry);
+/// Takes one message in JSON.
+using TakeMessage = std::function<void(llvm::StringRef)>;
+
+/// Replaces such documents in what standard input gives from now on, and adds
+/// the dialect that reports them. Calls `note` with each message before the
+/// server gets it, on a thread of its own. Returns false if the process has no
+/// descriptors left.
+bool guardEditorInput(mlir::DialectRegistry &registry, TakeMessage note);
+
+/// Takes over standard output: what the process writes there goes message by
+/// message to a function, and `write` reaches the editor.
+class EditorOutput {
+public:
+  /// Sends one message to the editor; any thread may call it.
+  void write(llvm::StringRef message);
+
+  /// From now on calls `take` with each message, on a thread of its own.
+  /// Returns false if the process has no descriptors left.
+  bool redirect(TakeMessage take);
+
+  /// Waits until `take` had all that was written.
+  void finish();
+
+private:
+  std::mutex mutex;
+  std::unique_ptr<llvm::raw_fd_ostream> editor;
+  std::thread reader;
+};
 
 } // namespace commsir::driver
 

@@ -230,7 +230,7 @@ commsir::jit::compile(mlir::OwningOpRef<mlir::ModuleOp> module, StringRef name,
 // Machine code
 //===----------------------------------------------------------------------===//
 
-static void initialiseTarget() {
+static void initializeTarget() {
   static std::once_flag once;
   std::call_once(once, [] {
     InitializeNativeTarget();
@@ -240,7 +240,7 @@ static void initialiseTarget() {
 
 static Expected<std::unique_ptr<TargetMachine>>
 makeTargetMachine(unsigned level) {
-  initialiseTarget();
+  initializeTarget();
   auto builder = orc::JITTargetMachineBuilder::detectHost();
   if (!builder)
     return builder.takeError();
@@ -447,7 +447,7 @@ static void nameSymbols(Module &module, StringRef name) {
 /// A JIT that knows the runtime's functions, the few above, and nothing else.
 static Expected<std::unique_ptr<orc::LLJIT>>
 makeJit(std::unique_ptr<MemoryBuffer> object) {
-  initialiseTarget();
+  initializeTarget();
   auto jit = orc::LLJITBuilder()
                  .setPlatformSetUp(orc::setUpInactivePlatform)
                  .setLinkProcessSymbolsByDefault(false)

@@ -22,7 +22,8 @@
 // store whose `get` knows no time limit does where nothing was left behind.
 //
 // Of the standard library alone: runtime/torch/c10d has it without the rest of
-// CommsIR. frontend/commsir/torch/meeting.py does the same, on the same keys.
+// CommsIR. frontend/commsir/torch/rendezvous.py does the same, on the same
+// keys.
 //
 //===----------------------------------------------------------------------===//
 

@@ -2,7 +2,7 @@
 //
 // Each rank signals every other rank, then waits until it has been signaled by
 // all of them. Rank 2 leaves out rank 0, as a bound that is off by one would:
-// rank 0 counts to N - 2 and waits for ever, while the others go on.
+// rank 0 counts to N - 2 and waits forever, while the others go on.
 //
 // The checker finds it before anything runs, and says which rank waits, what it
 // saw, what it wanted, and who did not signal:

@@ -117,7 +117,7 @@ def silu(make: Maker) -> Arrays:
     return {"x": x, "y": v / (1 + np.exp(-v))}
 
 
-def fp8_quantise_row(make: Maker) -> Arrays:
+def fp8_quantize_row(make: Maker) -> Arrays:
     x = make.each(7, 64, dtype=BF16)
     rows = total(x)
     scale = np.maximum(np.abs(rows).max(axis=-1, keepdims=True), 1e-12) / 448
@@ -148,13 +148,13 @@ def square_sum(make: Maker) -> Arrays:
     return {"x": x, "y": np.sqrt(np.sum([wide(rows) ** 2 for rows in x], axis=0))}
 
 
-def quantised_all_gather(make: Maker) -> Arrays:
+def quantized_all_gather(make: Maker) -> Arrays:
     x = make.each(2, 64)
-    quantised = []
+    quantized = []
     for rows in x:
         scale = np.maximum(np.abs(wide(rows)).max(axis=-1, keepdims=True), 1e-12) / 448
-        quantised.append(wide(rounded(wide(rows) / scale, F8)) * scale)
-    return {"x": x, "y": np.concatenate(quantised)}
+        quantized.append(wide(rounded(wide(rows) / scale, F8)) * scale)
+    return {"x": x, "y": np.concatenate(quantized)}
 
 
 def reduce_scatter_rmsnorm(make: Maker) -> Arrays:
@@ -177,12 +177,12 @@ EXAMPLES: dict[str, Callable[[Maker], Arrays]] = {
         layernorm,
         bias_gelu,
         silu,
-        fp8_quantise_row,
+        fp8_quantize_row,
         mean_subtract,
         softmax_row,
         two_operands,
         square_sum,
-        quantised_all_gather,
+        quantized_all_gather,
         reduce_scatter_rmsnorm,
         integer_bias,
     )

@@ -137,7 +137,7 @@ def fp8_rows(random: np.random.Generator) -> Arrays:
 
 
 def check_fp8_rows(added: Array, weight: Array, q: Array, scale: Array) -> None:
-    """What quantised rows mean is what float64 gives, to half of fp8's last place."""
+    """What quantized rows mean is what float64 gives, to half of fp8's last place."""
     f64 = np.float64
     ordinary = [0, 1, 2, 3, 4, 9]
     rows = added[ordinary].astype(f64)

@@ -1,6 +1,6 @@
 // EXEC: comms.poison_store comms.poison_load comms.poison_fill
 // A NaN arrives canonical, whatever its bits were: one that looks like poison
-// would keep the receiver waiting for ever. The window is emptied before
+// would keep the receiver waiting forever. The window is emptied before
 // each exchange, so the second and third wait for their own data.
 // RUN: rm -rf %t && %python %S/arrays.py %t --ranks 3 \
 // RUN:   'xf32 = np.concatenate([random(30), [np.inf, -np.inf, 0, -0.0]]).astype(np.float32)' \

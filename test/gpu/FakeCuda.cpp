@@ -25,7 +25,7 @@
 //             next, and so on in turns: y is x, as for a group of one rank
 //   timeout   reports that it waited, and ends
 //   hang      runs until its abort word is set
-//   stuck     runs for ever
+//   stuck     runs forever
 //
 // COMMSIR_FAKE_GPUS is the number of GPUs, COMMSIR_FAKE_FAIL the name of a
 // function that fails, less its `cu`, and, behind a space, of the one GPU on
@@ -33,7 +33,7 @@
 // with COMMSIR_FAKE_ALONE none reaches another's memory. COMMSIR_FAKE_VERSION
 // is the driver's version (13000). COMMSIR_FAKE_MEMORY is the most bytes that
 // an allocation for windows may have. With COMMSIR_FAKE_GUARD, memory that is
-// freed under a kernel which runs for ever ends the process; the driver would
+// freed under a kernel which runs forever ends the process; the driver would
 // wait. fakeCalls tells how often a function was
 // called, and `exchange` begun; fakeCounts tells it of all. With
 // COMMSIR_FAKE_QUICK nothing is counted, fails or runs, so that callers can be
@@ -117,7 +117,7 @@ std::map<std::string, unsigned long, std::less<>> calls;
 unsigned long long captures = 0;
 /// Those that are under way.
 std::set<Graph *> capturing;
-/// A kernel of this process runs for ever.
+/// A kernel of this process runs forever.
 std::atomic<bool> runsForever{false};
 thread_local std::vector<CUcontext> contexts;
 thread_local CUstreamCaptureMode captureMode = CU_STREAM_CAPTURE_MODE_GLOBAL;
@@ -669,7 +669,7 @@ END FAKE(MemAlloc, CUdeviceptr *pointer,
 END FAKE(MemFree,
          CUdeviceptr pointer) if (runsForever &&
                                   !environment("COMMSIR_FAKE_GUARD").empty()) {
-  std::fputs("memory is freed under a kernel that runs for ever\n", stderr);
+  std::fputs("memory is freed under a kernel that runs forever\n", stderr);
   std::abort();
 }
 return release(reinterpret_cast<void *>(pointer));

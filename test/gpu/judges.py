@@ -20,7 +20,7 @@ def accumulate(words: Array, element: str) -> Array:
     return words.astype(np.int32) if element == "i8" else widen(words, element)
 
 
-def travelled(numbers: Array, element: str) -> Array:
+def traveled(numbers: Array, element: str) -> Array:
     """Sums that went to another rank, rounded to the type that travels."""
     return widen(narrow(numbers, element), element) if is_float(element) else numbers
 
@@ -43,7 +43,7 @@ def around_ring(parts: list[Array], element: str, first: int) -> Array:
     total = accumulate(parts[first], element)
     for hop in range(1, len(parts)):
         part = parts[(first + hop) % len(parts)]
-        total = add(travelled(total, element), accumulate(part, element))
+        total = add(traveled(total, element), accumulate(part, element))
     return total
 
 
@@ -127,7 +127,7 @@ class Judge:
         if self.op != "norm":
             return narrow(total, self.element)
         # All but a one-shot round what is handed on.
-        return normalize(total if self.algorithm == "one_shot" else travelled(total, self.element), self.element)
+        return normalize(total if self.algorithm == "one_shot" else traveled(total, self.element), self.element)
 
     def moved(self, xs: list[Array], rank: int) -> Array:
         """What `rank` has of an operation that adds nothing."""

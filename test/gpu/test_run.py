@@ -229,10 +229,10 @@ def test_without_ml_dtypes_inputs_are_random(tmp_path: pathlib.Path, monkeypatch
 def test_examples_are_made_without_ml_dtypes(tmp_path: pathlib.Path) -> None:
     """To the bit what ml_dtypes rounds, by a Python that cannot import it."""
     (tmp_path / "ml_dtypes.py").write_text("raise ImportError('not here')\n")
-    command = [sys.executable, str(HERE.parent / "examples/make.py"), "fp8-quantise-row", str(tmp_path), "--ranks", "2"]
+    command = [sys.executable, str(HERE.parent / "examples/make.py"), "fp8-quantize-row", str(tmp_path), "--ranks", "2"]
     subprocess.run(command, env={**os.environ, "PYTHONPATH": str(tmp_path)}, check=True)
     x = [np.load(tmp_path / f"x-{rank}.npy").view(ml_dtypes.bfloat16) for rank in range(2)]
-    random = np.random.default_rng(zlib.crc32(b"fp8-quantise-row"))
+    random = np.random.default_rng(zlib.crc32(b"fp8-quantize-row"))
     for part in x:
         assert (part == random.standard_normal((7, 64)).astype(ml_dtypes.bfloat16)).all()
     rows = sum(part.astype(np.float64) for part in x)

@@ -12,7 +12,7 @@ PRETENDS = """#!/bin/sh
 case "$*" in
 *find_spec*) exit {found} ;;
 *device_count*) {count} ;;
-*quantised*) echo "it broke"; exit 3 ;;
+*quantized*) echo "it broke"; exit 3 ;;
 *own_collective*) exec {real} -c '{finds}' ;;
 *) echo "ran $*" ;;
 esac

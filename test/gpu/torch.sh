@@ -75,7 +75,7 @@ part run 400 ranks "$root/test/gpu/torch_run.py"
 part backend 300 env CHECK_RANKS="$count" "$python" -m pytest -q -p no:cacheprovider --tensors cuda \
   test_backend.py test_lasting.py test_windows.py
 [ $shares = 1 ] || part suite 600 "$python" torch_suite.py --ranks "$count"
-for program in own_collective quantised_backend push_weights tensor_parallel; do
+for program in own_collective quantized_backend push_weights tensor_parallel; do
   case $shares$program in 1own_collective | 1push_weights) continue ;; esac # Over NCCL.
   part "$program" 120 ranks -m commsir.examples.torch.$program --device cuda
 done

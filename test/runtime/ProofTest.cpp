@@ -135,7 +135,7 @@ TEST_F(ProofOfCode, RefusalsAreWhatTheyAreInOrder) {
     options.blocks = blocks;
     std::string said = compile(kDeadlock, printOps);
     EXPECT_EQ(said, inOrder(kDeadlock, printOps));
-    EXPECT_NE(said.find("waits for ever on rank 0 block 0"), std::string::npos)
+    EXPECT_NE(said.find("deadlock: rank 0, block 0 waits"), std::string::npos)
         << said;
     EXPECT_NE(said.find("\"a b.py\":7:3"), std::string::npos) << said;
     EXPECT_NE(said.find("the checker refused the kernel (checker)"),

@@ -85,7 +85,7 @@ def test_wrong_include(tree: pathlib.Path, file: str, used: str, rows: str) -> N
 
 
 def test_wrong_lazy_import(tree: pathlib.Path) -> None:
-    file = "frontend/commsir/language/words.py"
+    file = "frontend/commsir/language/python_terms.py"
     line = append(tree, file, "\n\ndef late() -> None:\n    from commsir import torch\n")
     status, said = look(tree)
     assert status == 1

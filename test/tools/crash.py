@@ -24,7 +24,7 @@ import tempfile
 from dataclasses import dataclass
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
-# Seconds of a processor, so that a busy machine decides nothing; and of the clock, for what waits for ever.
+# Seconds of a processor, so that a busy machine decides nothing; and of the clock, for what waits forever.
 CPU_LIMIT = 20
 CLOCK_LIMIT = 300
 MEMORY = 4 << 30

@@ -5,21 +5,24 @@ Usage: lsp.py FILE                    the diagnostics
                                       completion, of a file that ends after TEXT
        lsp.py FILE --type             the diagnostics after each line, as if it were typed
        lsp.py FILE --then OTHER       the diagnostics, and those after the text was changed to that of OTHER
+       lsp.py FILE --check            types the file while the checker may run: the diagnostics with its verdict, and
+                                      whether typing had to wait
 """
 
 import json
 import pathlib
 import subprocess
 import sys
+import time
 from typing import Any
 
 
 class Server:
     """The server in a process, and one open document."""
 
-    def __init__(self, path: pathlib.Path, text: str) -> None:
+    def __init__(self, path: pathlib.Path, text: str, *flags: str) -> None:
         self.process = subprocess.Popen(
-            ["comms-lsp-server"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+            ["comms-lsp-server", *flags], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
         self.number = 0
         self.diagnostics: list[Any] = []
@@ -74,6 +77,13 @@ class Server:
         # Answers come in order: the diagnostics of this text are there before this one.
         self.about("hover", 0, 0)
 
+    def wait_for_verdict(self) -> None:
+        """Reads until the checker's diagnostics are there."""
+        while not any(d.get("source") == "comms-check-sync" for d in self.diagnostics):
+            answer = self.read()
+            if answer.get("method") == "textDocument/publishDiagnostics":
+                self.diagnostics = answer["params"]["diagnostics"]
+
     def end(self) -> None:
         self.ask("shutdown", {})
         self.tell("exit", {})
@@ -108,12 +118,29 @@ def show_diagnostics(server: Server, prefix: str = "") -> None:
     print(f"{prefix}{len(server.diagnostics)} diagnostics")
 
 
+def check(server: Server, text: str) -> None:
+    """Types while the checker may run: answers come at once, and the verdict is that of the last text."""
+    lines = text.splitlines(keepends=True)
+    slowest = 0.0
+    for count in range(len(lines) + 1):
+        start = time.monotonic()
+        server.change(count + 2, "".join(lines[:count]))
+        slowest = max(slowest, time.monotonic() - start)
+        server.diagnostics = []
+    server.wait_for_verdict()
+    show_diagnostics(server)
+    print("typing", "never waits" if slowest < 5 else f"waits {slowest:.1f} s")
+
+
 def main() -> None:
     path = pathlib.Path(sys.argv[1]).resolve()
     text = path.read_text(encoding="utf-8")
     typed = sys.argv[2:] == ["--type"]
-    server = Server(path, "" if typed else text)
-    if typed:
+    checked = sys.argv[2:] == ["--check"]
+    server = Server(path, "" if typed else text, *(() if checked else ("--no-check",)))
+    if checked:
+        check(server, text)
+    elif typed:
         lines = text.splitlines(keepends=True)
         for count in range(1, len(lines) + 1):
             server.change(count + 1, "".join(lines[:count]))

@@ -187,7 +187,7 @@ TEST(Search, EndsWhenTimeIsUpWithWhatThereIs) {
   EXPECT_FALSE(search.sections().empty());
 }
 
-TEST(Search, NeighboursStayOnTheGpu) {
+TEST(Search, NeighborsStayOnTheGpu) {
   Question question = makeRange(kSizes).at(1 << 22);
   for (const Recipe &recipe :
        neighbors({"one_shot", "ll", 128, 1, 1, 528}, question)) {

@@ -15,7 +15,7 @@
 
 using namespace commsir::tune;
 
-TEST(Quantile, LiesBetweenNeighbours) {
+TEST(Quantile, LiesBetweenNeighbors) {
   std::vector<double> values = {4, 1, 3, 2};
   EXPECT_DOUBLE_EQ(median(values), 2.5);
   EXPECT_DOUBLE_EQ(quantile(values, 0), 1);

@@ -14,7 +14,7 @@ import typing
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from . import computes
+from . import contracts
 from .functions import ALL, F, plain
 
 if TYPE_CHECKING:
@@ -94,7 +94,7 @@ def _collective(kind: F) -> Callable[[Callable[[], None]], F]:
         name = named.__name__
 
         def collective(*args: Any, **keywords: Any) -> Any:
-            if (said := computes.named(name, args, keywords)) is not None:
+            if (said := contracts.named(name, args, keywords)) is not None:
                 return said
             try:
                 bound = signature.bind(*args, **keywords)
@@ -155,12 +155,12 @@ def broadcast() -> None:
 
 @_collective(_reduces_to_root)
 def reduce() -> None:
-    """The root gets the reduction over all ranks; other outputs are left alone."""
+    """The root gets the reduction over all ranks; the outputs of other ranks do not change."""
 
 
 @_collective(_has_root)
 def gather() -> None:
-    """The root gets the parts of all ranks, in rank order; other outputs are left alone."""
+    """The root gets the parts of all ranks, in rank order; the outputs of other ranks do not change."""
 
 
 @_collective(_has_root)

@@ -11,8 +11,8 @@ from typing import Any
 
 from ..errors import CommsError, CompileError, Diagnostic
 from . import source
+from .python_terms import construct, in_python
 from .source import Place
-from .words import construct, in_python
 
 #: The text that a kernel is made into, as a file. Every op in it has its place in Python; what the library says of
 #: anything else, such as a parameter's type, has a line of this text.

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from commsir.torch.backend import abort, recent_calls
+    from commsir.torch.call_counts import clear_stats, stats
     from commsir.torch.compile import CollectivePass, compile_options
-    from commsir.torch.counts import clear_stats, stats
     from commsir.torch.flight import dump_flight_recorder, flight_recorder
-    from commsir.torch.foreign import register_collective
+    from commsir.torch.foreign_collectives import register_collective
     from commsir.torch.interop import adopt_symmetric_memory, nccl_communicator, share, unshare, window_tensor
+    from commsir.torch.kernel_warmup import warm_up
     from commsir.torch.matmul.ops import all_gather_matmul, matmul_all_reduce, matmul_reduce_scatter
     from commsir.torch.ops import fused_collective
     from commsir.torch.process_group import ProcessGroup
     from commsir.torch.reporting import Report, fusions, report
-    from commsir.torch.warm import warm_up
     from commsir.torch.windows import window
 
 __all__ = [
@@ -60,7 +60,7 @@ _LAZY = {
     "abort": "backend",
     "adopt_symmetric_memory": "interop",
     "all_gather_matmul": "matmul.ops",
-    "clear_stats": "counts",
+    "clear_stats": "call_counts",
     "compile_options": "compile",
     "dump_flight_recorder": "flight",
     "flight_recorder": "flight",
@@ -70,13 +70,13 @@ _LAZY = {
     "matmul_reduce_scatter": "matmul.ops",
     "nccl_communicator": "interop",
     "recent_calls": "backend",
-    "register_collective": "foreign",
+    "register_collective": "foreign_collectives",
     "report": "reporting",
     "Report": "reporting",
     "share": "interop",
-    "stats": "counts",
+    "stats": "call_counts",
     "unshare": "interop",
-    "warm_up": "warm",
+    "warm_up": "kernel_warmup",
     "window": "windows",
     "window_tensor": "interop",
 }
@@ -87,7 +87,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib
 
-    if _LAZY[name] != "counts":  # Of which `commsir.stats` is, for programs without torch.
+    if _LAZY[name] != "call_counts":  # Of which `commsir.stats` is, for programs without torch.
         importlib.import_module(f"{__name__}._needed")
     return getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)
 
@@ -123,10 +123,10 @@ def register() -> None:
     if not dist.is_available() or "COMMSIR" in dist.Backend._plugins:
         return
     dist.Backend.register_backend("commsir", _create, extended_api=True, devices=["cpu", "cuda"])
-    from commsir.torch import imports, lifted
+    from commsir.torch import import_hooks, torch_patches
 
-    lifted.lift()
-    imports.accept_in_accelerate("commsir")
+    torch_patches.lift()
+    import_hooks.accept_in_accelerate("commsir")
 
 
 def _end() -> None:

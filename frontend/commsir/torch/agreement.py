@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 import torch
 import torch.distributed as dist
 
-from commsir.torch.meeting import store_of
+from commsir.torch.rendezvous import store_of
 
 __all__ = ["Agreement", "digest_of"]
 

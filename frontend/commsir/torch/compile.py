@@ -25,19 +25,19 @@ from torch.fx.experimental.symbolic_shapes import statically_known_true
 from commsir import _native
 from commsir.torch import (
     defects,
-    foreign,
-    joining,
-    layouts,
+    foreign_collectives,
+    gather_layouts,
+    joined_collectives,
     lowerings,
     ops,
     reporting,
 )
 from commsir.torch.capi import element_type
 from commsir.torch.collectives import Collective, collectives_of, is_communication, set_value, site_of
-from commsir.torch.joining import Joined
+from commsir.torch.fusion_timing import Call, measure
+from commsir.torch.joined_collectives import Joined
 from commsir.torch.matmul import graph as matmuls
 from commsir.torch.matmul import model
-from commsir.torch.measuring import Call, measure
 from commsir.torch.regions import Argument, Region, Unsupported, is_arithmetic, moves_nothing, row_sizes, same_sizes
 from commsir.torch.reporting import Fusion, Report, clear_fusions, fusions, report
 
@@ -583,13 +583,13 @@ def fuse_collectives(graph: Graph, join_sums: bool = True) -> int:
     _sweep(graph)
     name = reporting.graph_name(graph)
     _split_products(graph, collectives_of(graph))
-    whole = layouts.sink(graph)
-    joined, why_not = joining.join(graph, matmuls.why_apart, join_sums)
+    whole = gather_layouts.sink(graph)
+    joined, why_not = joined_collectives.join(graph, matmuls.why_apart, join_sums)
     why_not |= whole
     gone = {node for stands in joined.values() for node in stands.others}
     everything = [one for one in collectives_of(graph) if one.node not in gone]
     begun = [one.node for one in everything if one.whole]
-    layouts.sink_permutations(graph, {*begun, *_descendants(begun, len(graph.nodes))})
+    gather_layouts.sink_permutations(graph, {*begun, *_descendants(begun, len(graph.nodes))})
     _split_reductions(graph, everything)
     count = sum(_take(graph, one, everything, joined.get(one.node), why_not.get(one.node), name) for one in everything)
     if count:
@@ -671,7 +671,7 @@ class CollectivePass(_Pass):
         if self.before is not None:
             self.before(graph)
         everything = list(collectives_of(graph))
-        if not everything and not foreign.is_any_in(graph):
+        if not everything and not foreign_collectives.is_any_in(graph):
             return
         noted = len(reporting.fusions())
         groups = [one.group for one in everything if isinstance(one.group, str)]
@@ -681,9 +681,9 @@ class CollectivePass(_Pass):
 
     def change(self, graph: Graph) -> None:
         """Fuses what it can in the graph."""
-        written = foreign.write(graph)
+        written = foreign_collectives.write(graph)
         fuse_collectives(graph, self.join_sums)
-        foreign.restore(graph, written)
+        foreign_collectives.restore(graph, written)
 
     def uuid(self) -> Any:
         """For Inductor's cache: changes when what the pass does changes. None: nothing says when; nothing is cached."""
@@ -692,7 +692,7 @@ class CollectivePass(_Pass):
         inner = self.before.uuid() if isinstance(self.before, _Pass) else None
         if self.before is not None and not inner:
             return None
-        registered = foreign.uuid()
+        registered = foreign_collectives.uuid()
         if registered is None:
             return None
         return (_sources(), lowerings.groups_with_symmetric_memory(), registered, self.join_sums, inner)

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 import torch
 import torch.distributed
 
-from commsir.torch.imports import when_imported
+from commsir.torch.import_hooks import when_imported
 
 dist: Any = torch.distributed
 

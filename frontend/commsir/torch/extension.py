@@ -122,7 +122,7 @@ class Extension:
             raise RuntimeError(f"there is no C++ compiler {compiler}: install one, or let CXX name it")
         from torch.utils import cpp_extension
 
-        # Of a build that was killed; torch's builder would wait for it for ever.
+        # Of a build that was killed; torch's builder would wait for it forever.
         if alone:
             own.remove("lock")
         own.remove("finished")

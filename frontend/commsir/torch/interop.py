@@ -14,7 +14,7 @@ import torch
 import torch.distributed
 
 from commsir.torch import backend, capi
-from commsir.torch.meeting import store_of
+from commsir.torch.rendezvous import store_of
 
 dist: Any = torch.distributed
 

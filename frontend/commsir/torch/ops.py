@@ -29,8 +29,8 @@ from torch.distributed import distributed_c10d as c10d
 from commsir import _native
 from commsir.torch import _release, backend, capi
 from commsir.torch.agreement import Agreement, digest_of
-from commsir.torch.endings import when_gone
-from commsir.torch.meeting import Meeting, store_of
+from commsir.torch.destroy_hooks import when_gone
+from commsir.torch.rendezvous import Meeting, store_of
 
 __all__ = [
     "all_gather",

@@ -13,8 +13,8 @@ import commsir
 from commsir._arrays import spelled
 from commsir.errors import AbortedError, UsageError
 from commsir.torch import backend
-from commsir.torch.endings import when_gone
-from commsir.torch.meeting import store_of
+from commsir.torch.destroy_hooks import when_gone
+from commsir.torch.rendezvous import store_of
 from commsir.window import GroupWindow, Place
 
 dist: Any = torch.distributed

@@ -84,7 +84,7 @@ static int runRank(int file, int64_t rank, int device) {
   task->group.device = device;
   Neighbors neighbors;
   neighbors.meet = [&] { meet(shared); };
-  neighbors.isCancelled = [&] { return shared.state().canceled != 0; };
+  neighbors.isCanceled = [&] { return shared.state().canceled != 0; };
   auto run = std::make_unique<RankRun>(*task);
   RankOutcome outcome = run->run(arrays.at(shared.arraysOf(rank)), neighbors);
   ++shared.state().ended;

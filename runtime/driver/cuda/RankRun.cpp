@@ -150,7 +150,7 @@ llvm::Error RankRun::waitForEnd(const Neighbors &neighbors) {
           driver().check(result, "running kernel '" + kernel->name() + "'"));
     }
     bool isLate = secondsSince(start) > task.seconds();
-    if (!stopped && (isLate || neighbors.isCancelled())) {
+    if (!stopped && (isLate || neighbors.isCanceled())) {
       timedOut = isLate;
       group->abort(isLate ? "the time is over" : "another rank has failed");
       stopped = Clock::now();

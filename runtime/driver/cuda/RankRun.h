@@ -21,7 +21,7 @@ struct Neighbors {
   /// Waits until all are about to launch.
   std::function<void()> meet = [] {};
   /// The run was called off.
-  std::function<bool()> isCancelled = [] { return false; };
+  std::function<bool()> isCanceled = [] { return false; };
 };
 
 /// One rank on one GPU: joins its group, compiles, copies, launches, copies

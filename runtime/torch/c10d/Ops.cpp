@@ -701,7 +701,7 @@ static void checkSizes(const char *name, const at::Tensor &all, int64_t ranks) {
 }
 
 /// One of four sizes in each power of two: there is a kernel for each, so that
-/// programs whose sizes always vary do not compile for ever.
+/// programs whose sizes always vary do not compile forever.
 static int64_t sizeClass(int64_t size) {
   auto below = static_cast<int64_t>(
       std::bit_floor(static_cast<uint64_t>(std::max<int64_t>(size - 1, 1))));

@@ -8,7 +8,7 @@
 // A row is spread over a cluster of CTAs; its sum of squares meets in
 // distributed shared memory. Checked against float64 on the host.
 //
-// With fp8 each row of y is e4m3 with a scale: x * w is quantised and the scale
+// With fp8 each row of y is e4m3 with a scale: x * w is quantized and the scale
 // alone is normalized, so that the sum of squares and the greatest |x * w| meet
 // in one exchange.
 //

@@ -118,8 +118,8 @@ comms.kernel @spins(%s: !comms.signal<1>) attributes {ranks = 2 : i64} {
   %c0 = arith.constant 0 : index
   %one = arith.constant 1 : i64
   scf.while : () -> () {
-    // expected-error @below {{'comms.read_signal' op waits for ever on rank 0 block 0 in launch 1, for 's'[0] to change}}
-    // expected-note @below {{rank 1 block 0 in launch 1 waits here itself}}
+    // expected-error @below {{deadlock: rank 0, block 0 waits for signal s[0] to change (launch 1)}}
+    // expected-note @below {{rank 1, block 0 waits here}}
     // expected-note @below {{the wait is cyclic}}
     %now = comms.read_signal %s[%c0] : !comms.signal<1>
     %less = arith.cmpi slt, %now, %one : i64
@@ -134,9 +134,9 @@ comms.kernel @spins(%s: !comms.signal<1>) attributes {ranks = 2 : i64} {
 
 comms.kernel @unknown_value(%s: !comms.signal<1>, %v: i64) attributes {ranks = 2 : i64} {
   %c0 = arith.constant 0 : index
-  // expected-error @below {{'comms.wait_signal' op waits for ever on rank 0 block 0 in launch 1, for 's'[0] to be at least 1; it is 0}}
-  // expected-note @below {{nobody has signaled it in this launch}}
-  // expected-note @below {{rank 1 block 0 in launch 1 waits here itself}}
+  // expected-error @below {{deadlock: rank 0, block 0 waits for signal s[0] >= 1; observed 0 (launch 1)}}
+  // expected-note @below {{no rank has signaled it in this launch}}
+  // expected-note @below {{rank 1, block 0 waits here}}
   // expected-note @below {{the wait is cyclic}}
   // expected-note @below {{seen with 1 for every integer of data and every scalar}}
   %t = comms.wait_signal %s[%c0] ge %v : !comms.signal<1>
@@ -221,10 +221,10 @@ comms.kernel @reset_by_another(%s: !comms.signal<1>) attributes {ranks = 2 : i64
   comms.role "waits" blocks 0 to 1 {
     // expected-note @below {{the signal, in launch 1}}
     comms.signal inc %s[%c0] at %peer of %world : !comms.signal<1>
-    // expected-error @below {{'comms.wait_signal' op waits for ever on rank 1 block 0 in launch 1, for 's'[0] to be at least 1; it is 0}}
-    // expected-note @below {{nobody has signaled it in this launch}}
+    // expected-error @below {{deadlock: rank 1, block 0 waits for signal s[0] >= 1; observed 0 (launch 1)}}
+    // expected-note @below {{no rank has signaled it in this launch}}
     // expected-note @below {{the wait is cyclic: rank 1 block 0 -> rank 0 block 0 -> rank 1 block 0; let each side signal or send before it waits}}
-    // expected-note @below {{every rank that is counted must signal this cell in every launch: look for a signal under a condition, to another cell or to another rank}}
+    // expected-note @below {{every rank that the wait counts must signal this cell in every launch: look for a signal under a condition, to another cell or to another rank}}
     %t = comms.wait_signal %s[%c0] ge %one : !comms.signal<1>
   }
   comms.role "resets" blocks 1 to 2 {
@@ -232,8 +232,8 @@ comms.kernel @reset_by_another(%s: !comms.signal<1>) attributes {ranks = 2 : i64
     // expected-note @below {{do not reset: wait with `ge` for a value that grows with comms.epoch; or signal only after the reset has been heard of}}
     comms.reset_signal %s[%c0] : !comms.signal<1>
   }
-  // expected-note @below {{rank 0 block 0 in launch 1 waits here itself, for all 4 blocks that it joins; 3 came}}
-  // expected-note @below {{rank 0 block 1 in launch 1 and 1 more wait here in consequence}}
+  // expected-note @below {{rank 0, block 0 waits here, for all 4 blocks of the barrier; 3 arrived (launch 1)}}
+  // expected-note @below {{rank 0, block 1 and 1 more wait here as a result}}
   comms.barrier %world grid
   comms.return
 }

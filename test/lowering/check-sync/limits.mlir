@@ -29,11 +29,11 @@ comms.kernel @channels_wrong() attributes {ranks = 64 : i64} {
   comms.send %tile on %ch[%c0] : tensor<8xf32>, !comms.channel<ll, 8xf32>
   comms.channel_barrier %ch : !comms.channel<ll, 8xf32>
   comms.for_peers %world as %p {
-    // expected-error @below {{'comms.recv' op waits for ever on rank 0 block 0 in launch 1, for rank 1 to send slot 1}}
+    // expected-error @below {{deadlock: rank 0, block 0 waits for rank 1 to send slot 1 (launch 1)}}
     // expected-note @below {{rank 1 has sent slot 0 of this channel in this launch}}
-    // expected-note @below {{rank 1 block 0 in launch 1 waits here itself, for rank 2 to send slot 1}}
-    // expected-note @below {{so does rank 2 block 0 in launch 1, for rank 63 to send slot 1}}
-    // expected-note @below {{so does rank 63 block 0 in launch 1, for rank 0 to send slot 1}}
+    // expected-note @below {{rank 1, block 0 waits here, for rank 2 to send slot 1 (launch 1)}}
+    // expected-note @below {{rank 2, block 0 waits here too, for rank 63 to send slot 1 (launch 1)}}
+    // expected-note @below {{rank 63, block 0 waits here too, for rank 0 to send slot 1 (launch 1)}}
     // expected-note @below {{the source must send through the same slot and channel, from the same block, in the same launch}}
     %got = comms.recv %ch[%c1] from %p : !comms.channel<ll, 8xf32> -> tensor<8xf32>
   }
@@ -80,7 +80,7 @@ comms.kernel @fixed(%s: !comms.signal<1>) attributes {ranks = 64 : i64} {
 
 // -----
 
-// A loop that would run for ever.
+// A loop that would run forever.
 // expected-warning @below {{comms-check-sync did not check this kernel: following it takes more than 20000 events; raise the option max-events (comms-run: --check-events; Python: check_events=), or check it with fewer ranks}}
 comms.kernel @endless(%x: memref<64xf32>) attributes {ranks = 2 : i64} {
   %c0 = arith.constant 0 : index

@@ -34,12 +34,12 @@ comms.kernel @extend(%x: memref<4xbf16>, %y: memref<4xf32>) {
 }
 
 // sm_80 has no instruction for f8E4M3FN.
-// CHECK-LABEL: comms.kernel @quantise
+// CHECK-LABEL: comms.kernel @quantize
 // CHECK-COUNT-2: nvvm.convert.f32x2.to.f8x2 %{{.*}} {rnd = #nvvm.fp_rnd_mode<rn>, sat = #nvvm.sat_mode<satfinite>} : vector<2xi8>(f8E4M3FN)
-// OLD-LABEL: comms.kernel @quantise
+// OLD-LABEL: comms.kernel @quantize
 // OLD-NOT:     convert.f32x2
 // OLD:         arith.select
-comms.kernel @quantise(%x: memref<4xf32>, %y: memref<4xf8E4M3FN>) {
+comms.kernel @quantize(%x: memref<4xf32>, %y: memref<4xf8E4M3FN>) {
   %c0 = arith.constant 0 : index
   %0 = vector.load %x[%c0] : memref<4xf32>, vector<4xf32>
   %1 = arith.truncf %0 : vector<4xf32> to vector<4xf8E4M3FN>

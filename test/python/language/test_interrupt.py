@@ -31,7 +31,7 @@ def spins(x: f32[Array, n]) -> None:
 
 @commsir.kernel
 def polls(s: Signal[1]) -> None:
-    """Comes back to the scheduler for ever, and so do the others."""
+    """Comes back to the scheduler forever, and so do the others."""
     while read_signal(s[0]) < 1:
         pass
 

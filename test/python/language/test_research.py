@@ -28,7 +28,7 @@ def gelu(t):
 
 
 @commsir.kernel
-def quantised(
+def quantized(
     g: f32[Array, n], error: f32[Array, n], q: f8e5m2[Window, 8, n], scales: f32[Window, 8], y: f32[Array, n]
 ) -> None:
     """An all-reduce of 8 bits, which remembers what rounding took away."""
@@ -50,7 +50,7 @@ def quantised(
 
 @commsir.kernel
 def halo(u: f32[Array, n], edges: f32[Window, 2], s: Signal[2], v: f32[Array, n]) -> None:
-    """Smoothing of a line that is cut in pieces: each step needs the neighbours' edges."""
+    """Smoothing of a line that is cut in pieces: each step needs the neighbors' edges."""
     me, last = rank(), size() - 1
     for step in range(STEPS):
         turn = (epoch() - 1) * STEPS + step + 1
@@ -181,9 +181,9 @@ def hasty(x: f32[Window, n], y: f32[Array, n]) -> None:
     y[:] = x.peer((rank() + 1) % size())[:]
 
 
-def test_quantised() -> None:
+def test_quantized() -> None:
     g = numbers(2, 4, 33)
-    report = quantised.simulate(4, {"g": g}, fuzz=5)
+    report = quantized.simulate(4, {"g": g}, fuzz=5)
     assert np.abs(report["y"][0] - g.sum(axis=0)).max() < 4 * 0.125 * np.abs(g).max()
     np.testing.assert_allclose(report["y"][0] + sum(report["error"]), g.sum(axis=0), rtol=1e-4, atol=1e-5)
 
@@ -236,7 +236,7 @@ def test_two_shot(ranks: int) -> None:
         np.testing.assert_array_equal(part, report["y"][0])
 
 
-def test_neighbours() -> None:
+def test_neighbors() -> None:
     x, mean = numbers(8, 5, 8), numbers(9, 8)
     report = neighbors.simulate(5, {"x": x, "mean": mean}, fuzz=3)
     for r in range(5):
@@ -268,7 +268,7 @@ def test_hasty() -> None:
         hasty.simulate(3, {"y": np.zeros(4)}, check=False, fuzz=50)
 
 
-KERNELS = [quantised, pipeline, halo, packets, poisoned, two_shot, neighbors, champion]
+KERNELS = [quantized, pipeline, halo, packets, poisoned, two_shot, neighbors, champion]
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda k: str(k.__name__))

@@ -58,7 +58,7 @@ b …
 comms.kernel @hang(%s: !comms.signal<1>) attributes {{ranks = 2 : i64}} {{
   %c0 = arith.constant 0 : index
   %one = arith.constant 1 : i64
-  %t = comms.wait_signal %s[%c0] ge %one : !comms.signal<1>  // error: waits for ever …; it is 0
+  %t = comms.wait_signal %s[%c0] ge %one : !comms.signal<1>  // error: deadlock: …; observed 0
   comms.return
 }}
 ```
@@ -92,8 +92,8 @@ BREAKS = [
     ("KeyError", 'environ["NUMBER"]', 'environ["NUMERO"]'),
     ("does not print: b 8", "b …", "b 8"),
     ("more is printed than is shown", "```text\na 7\nb …\n```\n", ""),
-    ("no error 'waits for ever …; it is 1'", "; it is 0", "; it is 1"),
-    ("shows no error", "// error: waits", "// says: waits"),
+    ("no error 'deadlock: …; observed 1'", "; observed 0", "; observed 1"),
+    ("shows no error", "// error: deadlock", "// says: deadlock"),
     ("does not compile", "int one(void);", "int one(void) { return x; }"),
     ("nobody runs this block (rust)", "```c\n", "```rust\n"),
     ("nobody runs this block (text)", "Text in between.\n", "Words.\n\n```text\nwords\n```\n"),

@@ -2,5 +2,5 @@
 
     torchrun --standalone --nproc-per-node 4 -m commsir.examples.torch.fsdp_digits --backend commsir
 
-quantised_backend.py and own_collective.py use CommsIR itself; survivors.py starts its ranks by itself.
+quantized_backend.py and own_collective.py use CommsIR itself; survivors.py starts its ranks by itself.
 """

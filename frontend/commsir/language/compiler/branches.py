@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from ..dtypes import BOOL, I64, INDEX, promote
-from .carried import (
+from .compile_time import Known
+from .emitter import Line
+from .region_values import (
     CHOICE,
     CONTINUE,
     NEVER_READ,
@@ -28,8 +30,6 @@ from .carried import (
     value_of,
     wider,
 )
-from .emitter import Line
-from .known import Known
 from .values import Const, Number, Scalar, Tile, Token, Undefined, Value
 
 Thunk = Callable[[], None]

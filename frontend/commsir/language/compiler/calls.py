@@ -15,8 +15,8 @@ from typing import Any
 from .. import diagnostics, source
 from ..dtypes import DType, as_dtype
 from . import analysis, hints, registry
-from .carried import RESULT, RETURN
 from .expressions import Expressions
+from .region_values import RESULT, RETURN
 from .scope import Frame, PythonScope
 from .values import Const, Function, Method, Seq, Tile, Undefined, Value
 

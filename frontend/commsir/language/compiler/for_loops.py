@@ -9,9 +9,9 @@ from functools import partial
 
 from ..dtypes import INDEX
 from . import analysis
-from .carried import BREAK, Carried, leaf_text
-from .carrying import Loop
 from .emitter import Line
+from .loop_variables import Loop
+from .region_values import BREAK, Carried, leaf_text
 from .values import Const, Peers, Range, Scalar, Value
 from .while_loops import Rounds, WhileLoops
 

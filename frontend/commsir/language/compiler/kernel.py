@@ -10,7 +10,7 @@ from .. import extents, source
 from ..parameters import Parameter
 from ..source import Place
 from . import analysis
-from .carried import RESULT
+from .region_values import RESULT
 from .scope import Frame, PythonScope
 from .statements import Statements
 from .values import Argument, Cells, Const, Function, Memory, Scalar, Undefined, Value, Window

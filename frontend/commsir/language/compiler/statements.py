@@ -11,9 +11,9 @@ from .. import functions
 from ..dtypes import INDEX, as_dtype
 from . import analysis, registry
 from .calls import Calls
-from .carried import CONTINUE, RESULT, RETURN
 from .emitter import Line, quote
 from .numbers import SYMBOLS
+from .region_values import CONTINUE, RESULT, RETURN
 from .values import Channel, Const, Memory, Product, Scalar, Seq, Team, Tile, Token, Undefined, Value, View, Window
 
 

@@ -13,9 +13,9 @@ from .. import functions
 from ..dtypes import BOOL, DType
 from . import analysis
 from .branches import Thunk
-from .carried import BREAK, RETURN, Carried, Leaf, leaf_text, parts
-from .carrying import Carrying, Loop
 from .emitter import Line
+from .loop_variables import Carrying, Loop
+from .region_values import BREAK, RETURN, Carried, Leaf, leaf_text, parts
 from .values import Const, Memory, Tile, Value, Window
 
 # A leaf that the loop carries: its type, and the memory that it lies in if it is a tile.

@@ -15,7 +15,7 @@ import torch
 from torch.fx import Graph, Node
 
 from commsir.torch.collectives import Collective, set_value, site_of
-from commsir.torch.joining import Joined
+from commsir.torch.joined_collectives import Joined
 from commsir.torch.matmul import model as model
 from commsir.torch.matmul import ops as _ops  # noqa: F401  (defines the ops)
 from commsir.torch.matmul.model import collective_time, saved_traffic

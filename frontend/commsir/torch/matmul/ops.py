@@ -12,7 +12,7 @@ import torch
 from commsir import _native
 from commsir.torch import ops
 from commsir.torch.agreement import digest_of
-from commsir.torch.endings import when_gone
+from commsir.torch.destroy_hooks import when_gone
 from commsir.torch.matmul import model, overlapped
 
 __all__ = ["all_gather_matmul", "matmul_all_reduce", "matmul_reduce_scatter"]

@@ -18,7 +18,7 @@ import torch
 import torch.distributed as dist
 
 from commsir.torch import capi, ops
-from commsir.torch.endings import when_gone
+from commsir.torch.destroy_hooks import when_gone
 
 __all__ = ["MOST_BLOCKS", "Workspace", "all_gather_matmul", "matmul_all_reduce", "matmul_reduce_scatter", "workspace"]
 

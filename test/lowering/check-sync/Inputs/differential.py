@@ -670,7 +670,7 @@ def verdicts(texts: list[str], opt: str, *passes: str) -> list[str]:
     found = [""] * len(texts)
     for at, kind, what in re.findall(r"^[^:\n]*:(\d+):\d+: (error|warning): (.*)$", done.stderr, re.M):
         index = max(i for i, start in enumerate(starts) if start <= int(at))
-        if kind == "warning" or not what.startswith(("'comms.", "'scf.", "'memref.")):
+        if kind == "warning" or not what.startswith(("deadlock: ", "'comms.", "'scf.", "'memref.")):
             sys.exit(f"{what}\n{texts[index]}")
         found[index] = found[index] or what
     return found

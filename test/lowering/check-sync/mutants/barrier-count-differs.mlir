@@ -12,7 +12,7 @@ comms.kernel @two_and_one()
   scf.if %root {
     comms.barrier %world block
   }
-  // expected-error @below {{'comms.barrier' op waits for ever on rank 0 block 0 in launch 1, for all 4 blocks that it joins; 1 came}}
+  // expected-error @below {{deadlock: rank 0, block 0 waits for all 4 blocks of the barrier; 1 arrived (launch 1)}}
   // expected-note @below {{rank 1 block 0 has ended launch 1 without it}}
   // expected-note @below {{rank 2 block 0 has ended launch 1 without it}}
   // expected-note @below {{rank 3 block 0 has ended launch 1 without it}}

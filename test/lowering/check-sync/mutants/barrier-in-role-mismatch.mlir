@@ -10,10 +10,10 @@ comms.kernel @block_0_alone()
   %b = comms.block_id
   %first = arith.cmpi eq, %b, %c0 : index
   scf.if %first {
-    // expected-error @below {{'comms.barrier' op waits for ever on rank 0 block 0 in launch 1, for all 4 blocks that it joins; 2 came}}
+    // expected-error @below {{deadlock: rank 0, block 0 waits for all 4 blocks of the barrier; 2 arrived (launch 1)}}
     // expected-note @below {{rank 0 block 1 has ended launch 1 without it}}
     // expected-note @below {{rank 1 block 1 has ended launch 1 without it}}
-    // expected-note @below {{so does rank 1 block 0 in launch 1, for all 4 blocks that it joins; 2 came}}
+    // expected-note @below {{rank 1, block 0 waits here too, for all 4 blocks of the barrier; 2 arrived (launch 1)}}
     // expected-note @below {{every member must reach the barrier: move it out of conditions and roles that leave some out, or use a smaller team or extent}}
     comms.barrier %world grid
   }

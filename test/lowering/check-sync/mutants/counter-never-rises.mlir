@@ -17,11 +17,11 @@ comms.kernel @not_counted(%n_left: !comms.counter<1>, %w: !comms.window<64xf32>,
   %c64 = arith.constant 64 : index
   %one = arith.constant 1 : i64
   comms.put %x[%c0] to %w[%c0] count %c64 at %right of %world : memref<64xf32>, !comms.window<64xf32>
-  // expected-error @below {{'comms.wait_counter' op waits for ever on rank 0 block 0 in launch 1, for 'n_left'[0] to be at least 1; it is 0}}
-  // expected-note @below {{so does rank 1 block 0 in launch 1, for 'n_left'[0] to be at least 1; it is 0}}
-  // expected-note @below {{so does rank 2 block 0 in launch 1, for 'n_left'[0] to be at least 1; it is 0}}
-  // expected-note @below {{so does rank 3 block 0 in launch 1, for 'n_left'[0] to be at least 1; it is 0}}
-  // expected-note @below {{count what this rank puts itself: only a comms.put with `counted` increments a counter}}
+  // expected-error @below {{deadlock: rank 0, block 0 waits for counter n_left[0] >= 1; observed 0 (launch 1)}}
+  // expected-note @below {{rank 1, block 0 waits here too, for counter n_left[0] >= 1; observed 0 (launch 1)}}
+  // expected-note @below {{rank 2, block 0 waits here too, for counter n_left[0] >= 1; observed 0 (launch 1)}}
+  // expected-note @below {{rank 3, block 0 waits here too, for counter n_left[0] >= 1; observed 0 (launch 1)}}
+  // expected-note @below {{only this rank's own comms.put ops with `counted` increment the counter: check how many it runs}}
   %t = comms.wait_counter %n_left[%c0] ge %one : !comms.counter<1>
   comms.reset_counter %n_left[%c0] : !comms.counter<1>
   comms.barrier %world block

@@ -16,12 +16,12 @@ comms.kernel @wait_first(%s: !comms.signal<1>)
   %before = arith.addi %me, %n : index
   %back = arith.subi %before, %c1 : index
   %left = arith.remui %back, %n : index
-  // expected-error @below {{'comms.wait_signal_from' op waits for ever on rank 0 block 0 in launch 1, for 's'[0] to be at least 1; it is 0}}
+  // expected-error @below {{deadlock: rank 0, block 0 waits for signal s[0] >= 1; observed 0 (launch 1)}}
   // expected-note @below {{rank 3 should have signaled it}}
-  // expected-note @below {{nobody has signaled it in this launch}}
-  // expected-note @below {{rank 3 block 0 in launch 1 waits here itself, for 's'[0] to be at least 1; it is 0}}
-  // expected-note @below {{so does rank 1 block 0 in launch 1, for 's'[0] to be at least 1; it is 0}}
-  // expected-note @below {{so does rank 2 block 0 in launch 1, for 's'[0] to be at least 1; it is 0}}
+  // expected-note @below {{no rank has signaled it in this launch}}
+  // expected-note @below {{rank 3, block 0 waits here, for signal s[0] >= 1; observed 0 (launch 1)}}
+  // expected-note @below {{rank 1, block 0 waits here too, for signal s[0] >= 1; observed 0 (launch 1)}}
+  // expected-note @below {{rank 2, block 0 waits here too, for signal s[0] >= 1; observed 0 (launch 1)}}
   // expected-note @below {{the wait is cyclic: rank 0 block 0 -> rank 3 block 0 -> rank 2 block 0 -> rank 1 block 0 -> rank 0 block 0; let each side signal or send before it waits}}
   %t = comms.wait_signal_from %s[%c0] ge %e from %left of %world : !comms.signal<1>
   comms.signal inc %s[%c0] at %right of %world : !comms.signal<1>

@@ -1,6 +1,6 @@
 // RUN: comms-opt %s -comms-check-sync -split-input-file -verify-diagnostics -o %t
 
-// Nothing orders the read after the neighbour's store.
+// Nothing orders the read after the neighbor's store.
 
 comms.kernel @reads_too_soon(%w: !comms.window<64xf32>, %out: memref<64xf32>)
     attributes {ranks = 4 : i64, blocks = 1 : i64} {

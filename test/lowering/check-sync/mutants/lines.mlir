@@ -14,9 +14,9 @@ comms.kernel @other_packets(%p: !comms.window<72xi64>)
     comms.packet_store %tile, %there[%c0] flag %flag assumes store128_whole : tensor<32xf32>, memref<72xi64>
   }
   %here = comms.local %p : !comms.window<72xi64> -> memref<72xi64>
-  // expected-error @below {{'comms.packet_load' op waits for ever on rank 0 block 0 in launch 1, for packets with flag 1 at 'p'[0]}}
+  // expected-error @below {{deadlock: rank 0, block 0 waits for packets with flag 1 at p[0] (launch 1)}}
   // expected-note @below {{the flag there is 1}}
-  // expected-note @below {{rank 1 block 0 in launch 1 waits here itself, for packets with flag 1 at 'p'[0]}}
+  // expected-note @below {{rank 1, block 0 waits here, for packets with flag 1 at p[0] (launch 1)}}
   // expected-note @below {{the store must go to this rank's part, at the same offset, with the same flag and at least as many elements}}
   %got = comms.packet_load %here[%c0] flag %flag : memref<72xi64> -> tensor<32xf32>
   comms.barrier %team block

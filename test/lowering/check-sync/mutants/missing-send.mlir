@@ -21,12 +21,12 @@ comms.kernel @rank_0_sends_nothing()
     comms.send %tile on %ch[%c0] to %right : tensor<64xf32>, !comms.channel<ll, 64xf32>
   }
   comms.channel_barrier %ch : !comms.channel<ll, 64xf32>
-  // expected-error @below {{'comms.recv' op waits for ever on rank 1 block 0 in launch 1, for rank 0 to send slot 0}}
+  // expected-error @below {{deadlock: rank 1, block 0 waits for rank 0 to send slot 0 (launch 1)}}
   // expected-note @below {{the wait is cyclic: rank 1 block 0 -> rank 0 block 0 -> rank 1 block 0; let each side signal or send before it waits}}
   // expected-note @below {{the source must send through the same slot and channel, from the same block, in the same launch}}
   %r = comms.recv %ch[%c0] from %left : !comms.channel<ll, 64xf32> -> tensor<64xf32>
-  // expected-note @below {{rank 0 block 0 in launch 1 waits here itself, for all 4 blocks that it joins; 3 came}}
-  // expected-note @below {{rank 2 block 0 in launch 1 and 1 more wait here in consequence}}
+  // expected-note @below {{rank 0, block 0 waits here, for all 4 blocks of the barrier; 3 arrived (launch 1)}}
+  // expected-note @below {{rank 2, block 0 and 1 more wait here as a result}}
   comms.barrier %world block
   comms.return
 }

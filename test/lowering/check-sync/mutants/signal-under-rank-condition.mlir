@@ -20,10 +20,10 @@ comms.kernel @rank_0_is_silent(%s: !comms.signal<1>)
   scf.if %even {
     comms.signal inc %s[%c0] at %right of %world : !comms.signal<1>
   }
-  // expected-error @below {{'comms.wait_signal' op waits for ever on rank 1 block 0 in launch 1, for 's'[0] to be at least 1; it is 0}}
-  // expected-note @below {{nobody has signaled it in this launch}}
+  // expected-error @below {{deadlock: rank 1, block 0 waits for signal s[0] >= 1; observed 0 (launch 1)}}
+  // expected-note @below {{no rank has signaled it in this launch}}
   // expected-note @below {{rank 0 block 0 has ended launch 1 without it}}
-  // expected-note @below {{every rank that is counted must signal this cell in every launch: look for a signal under a condition, to another cell or to another rank}}
+  // expected-note @below {{every rank that the wait counts must signal this cell in every launch: look for a signal under a condition, to another cell or to another rank}}
   %t = comms.wait_signal %s[%c0] ge %e : !comms.signal<1>
   comms.return
 }

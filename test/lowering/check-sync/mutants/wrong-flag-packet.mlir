@@ -26,11 +26,11 @@ comms.kernel @flag_ahead(%p: !comms.window<128xi64>)
   %there = comms.peer %p at %right of %world : !comms.window<128xi64> -> memref<128xi64>
   comms.packet_store %tile, %there[%at] flag %flag : tensor<64xf32>, memref<128xi64>
   %here = comms.local %p : !comms.window<128xi64> -> memref<128xi64>
-  // expected-error @below {{'comms.packet_load' op waits for ever on rank 0 block 0 in launch 1, for packets with flag 2 at 'p'[64]}}
+  // expected-error @below {{deadlock: rank 0, block 0 waits for packets with flag 2 at p[64] (launch 1)}}
   // expected-note @below {{the flag there is 1}}
-  // expected-note @below {{rank 1 block 0 in launch 1 waits here itself, for packets with flag 2 at 'p'[64]}}
-  // expected-note @below {{rank 2 block 0 in launch 1 waits here itself, for packets with flag 2 at 'p'[64]}}
-  // expected-note @below {{rank 3 block 0 in launch 1 waits here itself, for packets with flag 2 at 'p'[64]}}
+  // expected-note @below {{rank 1, block 0 waits here, for packets with flag 2 at p[64] (launch 1)}}
+  // expected-note @below {{rank 2, block 0 waits here, for packets with flag 2 at p[64] (launch 1)}}
+  // expected-note @below {{rank 3, block 0 waits here, for packets with flag 2 at p[64] (launch 1)}}
   // expected-note @below {{the store must go to this rank's part, at the same offset, with the same flag and at least as many elements}}
   %got = comms.packet_load %here[%at] flag %other : memref<128xi64> -> tensor<64xf32>
   comms.barrier %world block

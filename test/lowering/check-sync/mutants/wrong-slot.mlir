@@ -18,11 +18,11 @@ comms.kernel @slot_1()
   %tile = comms.iota : tensor<64xf32>
   comms.send %tile on %ch[%c0] to %right : tensor<64xf32>, !comms.channel<ll, 64xf32>
   comms.channel_barrier %ch : !comms.channel<ll, 64xf32>
-  // expected-error @below {{'comms.recv' op waits for ever on rank 0 block 0 in launch 1, for rank 3 to send slot 1}}
+  // expected-error @below {{deadlock: rank 0, block 0 waits for rank 3 to send slot 1 (launch 1)}}
   // expected-note @below {{rank 3 has sent slot 0 of this channel in this launch}}
-  // expected-note @below {{rank 3 block 0 in launch 1 waits here itself, for rank 2 to send slot 1}}
-  // expected-note @below {{so does rank 1 block 0 in launch 1, for rank 0 to send slot 1}}
-  // expected-note @below {{so does rank 2 block 0 in launch 1, for rank 1 to send slot 1}}
+  // expected-note @below {{rank 3, block 0 waits here, for rank 2 to send slot 1 (launch 1)}}
+  // expected-note @below {{rank 1, block 0 waits here too, for rank 0 to send slot 1 (launch 1)}}
+  // expected-note @below {{rank 2, block 0 waits here too, for rank 1 to send slot 1 (launch 1)}}
   // expected-note @below {{the source must send through the same slot and channel, from the same block, in the same launch}}
   %r = comms.recv %ch[%c1] from %left : !comms.channel<ll, 64xf32> -> tensor<64xf32>
   comms.barrier %world block

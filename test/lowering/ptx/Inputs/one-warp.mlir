@@ -1,5 +1,5 @@
 // The first thread stores before the loop and at its end, which LLVM must not
-// join: the thread would have barriers of its own, and its warp wait for ever.
+// join: the thread would have barriers of its own, and its warp wait forever.
 comms.kernel @one_warp(%window: !comms.window<320xi64>, %array: memref<288xi64>, %seen: memref<1024xi64>)
     attributes {blocks = 1 : i64} {
   %c0 = arith.constant 0 : index

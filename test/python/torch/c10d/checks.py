@@ -969,7 +969,7 @@ def torchcomms(rank: int, size: int, store: Any) -> None:
     work.wait()
     assert work.is_completed()
     close(tensor, torch.ones(10))
-    # Called by torch, whose C++ would wait for ever for a work in Python.
+    # Called by torch, whose C++ would wait forever for a work in Python.
     globals_of_torch = {"__name__": "torch.distributed.distributed_c10d", "call": lambda: comm.barrier(True)}
     assert eval("call()", globals_of_torch) is not None, "a lambda of this file is no call by torch"
     globals_of_torch["comm"] = comm

@@ -19,7 +19,7 @@ class Builder:
 
     def __call__(self, *, name: str, sources: list[str], build_directory: str, **options: Any) -> str:
         folder = Path(build_directory)
-        # torch's own waits for ever where somebody has left this behind.
+        # torch's own waits forever where somebody has left this behind.
         assert not (folder / "lock").exists()
         (folder / f"{name}.so").write_text("half of it")
         if self.fails:

@@ -98,7 +98,7 @@ def analyze(folder: Path) -> str:
     return done.stdout + done.stderr
 
 
-def test_torchs_analyser_reads_what_was_called(world: World, tmp_path: Path) -> None:
+def test_torchs_analyzer_reads_what_was_called(world: World, tmp_path: Path) -> None:
     results = world.run(checks.recorded_mismatch, backend="", folder=str(tmp_path))
     for rank, (said, path) in enumerate(results):
         assert "rank 1" in said and path == str(tmp_path / "ill" / f"rank_{rank}")

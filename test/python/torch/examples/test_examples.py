@@ -76,7 +76,7 @@ def test_survivors_of_a_dead_rank_go_on(installed: dict[str, str], tmp_path: Pat
     assert len({result["weights"] for result in ended.values()}) == 1, "the survivors' models differ"
 
 
-@pytest.mark.parametrize("program", ["ddp_digits.py", "quantised_backend.py"])
+@pytest.mark.parametrize("program", ["ddp_digits.py", "quantized_backend.py"])
 def test_without_torchrun(program: str) -> None:
     """A program that is started by itself says how to start it."""
     bare = {name: value for name, value in os.environ.items() if name != "RANK"}

@@ -89,7 +89,7 @@ def test_own_collective(world: World) -> None:
     assert stats["launches"] == 5
 
 
-def test_quantised_all_reduce(world: World) -> None:
-    error, ops = run(world, "quantised_backend")
+def test_quantized_all_reduce(world: World) -> None:
+    error, ops = run(world, "quantized_backend")
     assert 1e-3 < error < 0.05, "numbers have not been through fp8"
-    assert "quantised_all_reduce" in ops
+    assert "quantized_all_reduce" in ops

@@ -13,7 +13,7 @@ import torch._inductor.custom_graph_pass
 import torch.distributed
 import torch.distributed._functional_collectives as funcol
 from commsir.errors import UsageError
-from commsir.torch import foreign, ops, regions
+from commsir.torch import foreign_collectives, ops, regions
 
 COLUMNS = 96
 DEVICE = os.environ.get("CHECK_DEVICE", "cpu")
@@ -70,7 +70,7 @@ def gathered(x: Any, r: Any, w: Any) -> Any:
     return funcol.all_gather_tensor(x, 0, dist.group.WORLD) * w
 
 
-def quantised(x: Any, r: Any, w: Any) -> Any:
+def quantized(x: Any, r: Any, w: Any) -> Any:
     """A norm, and its rows as fp8 with a scale each."""
     h = _rms_norm(funcol.all_reduce(x, "sum", dist.group.WORLD) + r, w).float()
     scale = (h.abs().amax(-1, keepdim=True) / 448.0).clamp(min=1e-12)
@@ -99,7 +99,7 @@ FUSED: dict[str, Callable[..., Any]] = {
         soft_max,
         scattered,
         gathered,
-        quantised,
+        quantized,
         followed_by_matmul,
         late_argument,
     )
@@ -537,7 +537,7 @@ def registered(rank: int, size: int, by_name: bool) -> tuple[list[Said], list[st
     def function(x: Any, r: Any) -> Any:
         return _norm_add_norm(_theirs, x, r)
 
-    foreign.register_collective("checks::tp_all_reduce" if by_name else _theirs, "all_reduce")
+    foreign_collectives.register_collective("checks::tp_all_reduce" if by_name else _theirs, "all_reduce")
     try:
         x, r = (_tensor(rank, 4, SQUARE, dtype=torch.float32, seed=seed) for seed in range(2))
         compiled = _compiled(function, leaves=True)
@@ -548,7 +548,7 @@ def registered(rank: int, size: int, by_name: bool) -> tuple[list[Said], list[st
         _compare(_theirs(x).sum(0), alone(x), 2e-5)
         return said, seen.found, fusing.CollectivePass().uuid()
     finally:
-        foreign._meanings.clear()
+        foreign_collectives._meanings.clear()
 
 
 def in_every_mode(rank: int, size: int) -> list[list[Said]]:
@@ -640,10 +640,10 @@ def register_mistakes(rank: int, size: int) -> list[str]:
     """What is said of operations that cannot be registered."""
     said = []
     calls: list[Callable[[], None]] = [
-        lambda: foreign.register_collective("checks::nothing", "all_reduce"),
-        lambda: foreign.register_collective(_theirs, "broadcast"),
-        lambda: foreign.register_collective(torch.add, "all_reduce"),
-        lambda: foreign.register_collective(torch.ops.aten.add_.Tensor, "all_reduce"),
+        lambda: foreign_collectives.register_collective("checks::nothing", "all_reduce"),
+        lambda: foreign_collectives.register_collective(_theirs, "broadcast"),
+        lambda: foreign_collectives.register_collective(torch.add, "all_reduce"),
+        lambda: foreign_collectives.register_collective(torch.ops.aten.add_.Tensor, "all_reduce"),
     ]
     for call in calls:
         try:

@@ -18,7 +18,7 @@ from commsir.torch import compile
 from harness import World
 
 #: The rest is done in float32.
-_IN_BFLOAT16 = {"residual_rms_norm", "torch_rms_norm", "silu_only", "gathered", "quantised"}
+_IN_BFLOAT16 = {"residual_rms_norm", "torch_rms_norm", "silu_only", "gathered", "quantized"}
 
 
 @pytest.mark.parametrize("name", list(compile_checks.FUSED))

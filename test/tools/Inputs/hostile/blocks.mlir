@@ -1,4 +1,4 @@
-// Two blocks that branch to each other for ever.
+// Two blocks that branch to each other forever.
 comms.kernel @blocks(%x: memref<8xf32>) {
   %c0 = arith.constant 0 : index
   cf.br ^turn

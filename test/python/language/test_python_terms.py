@@ -12,7 +12,7 @@ import commsir
 import numpy as np
 import pytest
 from commsir.language import collectives, communication, functions
-from commsir.language.words import CONSTRUCTS, construct, in_python
+from commsir.language.python_terms import CONSTRUCTS, construct, in_python
 
 Load = Callable[[str], ModuleType]
 ROOT = Path(__file__).parents[3]

@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed import distributed_c10d
 
-from commsir.torch import counts
+from commsir.torch import call_counts
 
 __all__ = ["Options", "lift"]
 
@@ -63,7 +63,7 @@ def _monitored_barrier(original: Any) -> Any:
         limit = c10d.default_pg_timeout if limit is None else limit
         used = _used(group)
         if _unwrapped(used):  # A copy of reference.py has Gloo's.
-            counts.count(used.group_name, "monitored_barrier", "store", "it names who is missing")
+            call_counts.count(used.group_name, "monitored_barrier", "store", "it names who is missing")
         return used.monitored_barrier(limit, wait_all_ranks=wait_all_ranks)
 
     return monitored_barrier

@@ -1,12 +1,12 @@
 // EXEC: comms.all_gather comms.row_reduce
-// RUN: rm -rf %t && %python %S/make.py quantised-all-gather %t --ranks 4
+// RUN: rm -rf %t && %python %S/make.py quantized-all-gather %t --ranks 4
 // RUN: %python %S/../exec/sweep.py --algorithms one_shot,ring --protocols pull,ll --blocks 1,2 \
 // RUN:   %s --ranks 4 --launches 3 --rtol 0.13 --atol 1e-3 \
 // RUN:   --input x=%t/x-%r.npy \
 // RUN:   --expect y=%t/y-%r.npy
 
 // Rows travel as fp8 with a scale each, and are widened where they arrive.
-comms.kernel @quantised_all_gather(%x: !comms.window<2x64xf32>, %y: memref<8x64xf32>) {
+comms.kernel @quantized_all_gather(%x: !comms.window<2x64xf32>, %y: memref<8x64xf32>) {
   %team = comms.team world
   comms.all_gather %team ins(%x : !comms.window<2x64xf32>) outs(%y : memref<8x64xf32>)
   produce (%in: tensor<64xf32>) {

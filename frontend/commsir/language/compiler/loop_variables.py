@@ -8,7 +8,7 @@ from collections.abc import Callable
 from ..dtypes import BOOL, F32, I64, INDEX, promote
 from . import analysis
 from .branches import Branches, Result, Thunk
-from .carried import (
+from .region_values import (
     CONTINUE,
     NEVER_READ,
     RESULT,

@@ -1,6 +1,6 @@
-"""A backend whose all_reduce sends fp8: commsir.examples.quantised takes the place of one collective, the rest stay.
+"""A backend whose all_reduce sends fp8: commsir.examples.quantized takes the place of one collective, the rest stay.
 
-torchrun --standalone --nproc-per-node 4 -m commsir.examples.torch.quantised_backend [--device cuda]
+torchrun --standalone --nproc-per-node 4 -m commsir.examples.torch.quantized_backend [--device cuda]
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import torch
 import torch.distributed as dist
 
 import commsir.torch
-from commsir.examples.quantised import quantised
+from commsir.examples.quantized import quantized
 from commsir.examples.torch.start import add_device, need_ranks, use_device
 
 #: Elements that share a scale.
 ROW = 128
 
 
-class QuantisedGroup(commsir.torch.ProcessGroup):
+class QuantizedGroup(commsir.torch.ProcessGroup):
     """Sums of one float32 tensor go through fp8; what else there is to reduce does not."""
 
     def allreduce(self, tensors: Any, opts: Any = None) -> Any:
@@ -33,11 +33,11 @@ class QuantisedGroup(commsir.torch.ProcessGroup):
             share = -(-tensor.numel() // (ROW * ranks))  # rows that each rank sums
             x, parts, y = (tensor.new_zeros(ranks * share, ROW) for _ in range(3))
             x.view(-1)[: tensor.numel()] = tensor.flatten()
-            kernel = self.group.kernel(quantised, rows=ranks * share, share=share, n=ROW)
+            kernel = self.group.kernel(quantized, rows=ranks * share, share=share, n=ROW)
             kernel(x, parts, tensor.new_zeros(share, ROW), y)
             tensor.copy_(y.view(-1)[: tensor.numel()].view(tensor.shape))
 
-        return self.submit("quantised_all_reduce", tensors, tensors, run, opts)
+        return self.submit("quantized_all_reduce", tensors, tensors, run, opts)
 
 
 def main(arguments: Sequence[str] | None = None) -> float:
@@ -47,8 +47,8 @@ def main(arguments: Sequence[str] | None = None) -> float:
 
     need_ranks()
     device = use_device(options.device)
-    commsir.torch.register_backend("quantised", QuantisedGroup)
-    dist.init_process_group("quantised")
+    commsir.torch.register_backend("quantized", QuantizedGroup)
+    dist.init_process_group("quantized")
     rank, ranks = dist.get_rank(), dist.get_world_size()
     parts = [torch.randn(40, 30, generator=torch.Generator().manual_seed(r)) for r in range(ranks)]
     x = parts[rank].to(device, copy=True)

@@ -1,5 +1,5 @@
 // EXEC: comms.all_reduce comms.row_reduce
-// RUN: rm -rf %t && %python %S/make.py fp8-quantise-row %t --ranks 4
+// RUN: rm -rf %t && %python %S/make.py fp8-quantize-row %t --ranks 4
 // RUN: %python %S/../exec/sweep.py --algorithms one_shot,two_shot,ring --protocols pull,ll,ll128,lamport --blocks 1,2 \
 // RUN:   %s --ranks 4 --launches 3 \
 // RUN:   --input x=%t/x-%r.npy \
@@ -7,7 +7,7 @@
 
 // All-reduce in f32 whatever comes in, then each row as fp8 with a scale of its
 // own.
-comms.kernel @fp8_quantise_row(%x: !comms.window<7x64xbf16>, %q: memref<7x64xf8E4M3FN>,
+comms.kernel @fp8_quantize_row(%x: !comms.window<7x64xbf16>, %q: memref<7x64xf8E4M3FN>,
                                %scale: memref<7x1xf32>) {
   %team = comms.team world
   comms.all_reduce sum %team ins(%x : !comms.window<7x64xbf16>)

@@ -1,0 +1,92 @@
+//===- EditorChecks.h - The checker and op docs in an editor ----*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// MLIR's language server parses and verifies. EditorChecks sees the messages
+// between it and an editor. It adds the description of an op to what the server
+// answers about the op's name, and it publishes the checker's verdict of each
+// document that parses. The checker runs on a thread of its own, once the
+// document has not changed for a while: typing never waits for it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_DRIVER_EDITORCHECKS_H
+#define COMMSIR_RUNTIME_DRIVER_EDITORCHECKS_H
+
+#include "mlir/IR/DialectRegistry.h"
+
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/JSON.h"
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace commsir::driver {
+
+class EditorChecks {
+public:
+  /// `opDocs` is the page that `mlir-tblgen -gen-dialect-doc` writes. `send`
+  /// writes one message to the editor; any thread may call it. Without
+  /// `checks` only descriptions are added.
+  EditorChecks(const mlir::DialectRegistry &registry, llvm::StringRef opDocs,
+               std::function<void(llvm::StringRef)> send, bool checks);
+
+  ~EditorChecks() { stop(); }
+
+  /// Ends the checks. Waits for one that runs: about a second at most.
+  void stop();
+
+  /// Notes what the editor's `message` opens, changes or asks about.
+  void noteRequest(llvm::StringRef message);
+
+  /// Completes the server's `message` and sends it to the editor.
+  void forwardAnswer(llvm::StringRef message);
+
+private:
+  struct Document {
+    std::string text;
+    int64_t version = 0;
+    /// What the server found.
+    llvm::json::Array diagnostics;
+  };
+
+  void completeHover(llvm::json::Object &answer);
+  void noteDiagnostics(const llvm::json::Object &params);
+  void run();
+
+  const mlir::DialectRegistry &registry;
+  llvm::StringMap<std::string> descriptions;
+  std::function<void(llvm::StringRef)> send;
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::map<std::string, Document> documents;
+  /// Ops that open hover requests ask about, by the request's id.
+  std::map<std::string, std::string> hovers;
+  /// The document to check next; empty: none.
+  std::string next;
+  /// Counts changes, so that a check waits until there are none.
+  uint64_t changes = 0;
+  bool stopped = false;
+  std::thread worker;
+};
+
+/// The checker's findings in `text`, as diagnostics of the Language Server
+/// Protocol: errors for refuted kernels, else for each kernel a hint that it is
+/// proven or a warning that says why it is not decided. Kernels without `ranks`
+/// are checked with 4. Empty if the text does not parse.
+llvm::json::Array checkDocument(llvm::StringRef text,
+                                const mlir::DialectRegistry &registry);
+
+} // namespace commsir::driver
+
+#endif // COMMSIR_RUNTIME_DRIVER_EDITORCHECKS_H
