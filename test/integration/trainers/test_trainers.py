@@ -27,7 +27,7 @@ def test_name_is_taken(monkeypatch: pytest.MonkeyPatch, asked: str, got: str) ->
     """As Accelerate does it, without Accelerate: a module that is imported later."""
     from types import ModuleType
 
-    from commsir.torch import imports
+    from commsir.torch import import_hooks
 
     class PartialState:
         def _prepare_backend(self, cpu: bool = False, sagemaker_dp: bool = False, backend: str | None = None) -> object:
@@ -36,5 +36,5 @@ def test_name_is_taken(monkeypatch: pytest.MonkeyPatch, asked: str, got: str) ->
     module = ModuleType("accelerate.state")
     module.PartialState = PartialState  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "accelerate.state", module)
-    imports.accept_in_accelerate("commsir")
+    import_hooks.accept_in_accelerate("commsir")
     assert PartialState()._prepare_backend(True, backend=asked) == (got, "MULTI_CPU")
