@@ -91,6 +91,17 @@ Followed follow(const Program &program, const WorldShape &shape,
   return verdict;
 }
 
+/// Whether what ranks receive from all others takes more than the budget.
+bool hearsTooMuch(const Program &program, const WorldShape &shape) {
+  bool receives = llvm::any_of(program.actions, [](const Action &action) {
+    return action.kind == ActionKind::Recv;
+  });
+  auto ranks = static_cast<uint64_t>(shape.ranks);
+  // A clock of all ranks is an eighth of an event for each of them.
+  return receives && ranks > 64 &&
+         ranks * ranks * ranks / 8 * shape.launches > shape.budget;
+}
+
 /// What came of following blocks apart from one another.
 struct Apart {
   Followed found;
@@ -358,6 +369,8 @@ bool CheckSync::followedApart(const Program &program, WorldShape shape,
     return false;
   }
   shape.followed = firstRanks(shape.ranks);
+  if (hearsTooMuch(program, shape))
+    return false;
   Apart apart = followApart(program, shape);
   together =
       apart.meeting.empty() ? "" : "several blocks touch " + apart.meeting;

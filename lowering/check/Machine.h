@@ -235,6 +235,8 @@ private:
     /// Changes since the last reset; old ones are dropped.
     llvm::SmallVector<Change, 4> changes;
     int32_t resets = 0;
+    /// Some change has set the value.
+    bool isSet = false;
     /// The last reset, and for counters the last increment of each thread.
     CellWait reset;
     llvm::SmallVector<CellWait, 0> counts;

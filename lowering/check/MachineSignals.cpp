@@ -68,7 +68,9 @@ void Machine::change(Thread &thread, int32_t index, Cell &cell, bool sets,
                      int64_t amount, bool release) {
   const Action &action = program.actions[index];
   bool isReset = action.kind == ActionKind::ResetSignal;
-  for (const Change &old : cell.changes) {
+  cell.isSet |= sets;
+  for (const Change &old :
+       cell.isSet ? ArrayRef<Change>(cell.changes) : ArrayRef<Change>()) {
     bool oldIsReset =
         program.actions[old.action].kind == ActionKind::ResetSignal;
     bool conflict =
