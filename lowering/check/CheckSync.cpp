@@ -50,6 +50,8 @@ constexpr int64_t defaultLaunches = 3;
 constexpr int64_t maxThreads = 2048;
 /// Registers of all threads: 256 MiB.
 constexpr int64_t maxRegisters = int64_t(1) << 24;
+/// Of fewer blocks all are followed at once.
+constexpr int64_t fewBlocks = 4;
 
 using Outcome = Machine::Outcome;
 
@@ -64,15 +66,20 @@ struct Followed {
   bool isTooLong() const { return outcome == Outcome::OverBudget && !refused; }
 };
 
-/// Runs `program` in one world and reports what is wrong.
-Followed follow(const Program &program, const WorldShape &shape) {
-  int64_t threads = static_cast<int64_t>(shape.followed.size()) * shape.blocks;
+/// Runs `program` in one world and reports what is wrong. `splitsAt` says where
+/// a class of blocks is to be split.
+Followed follow(const Program &program, const WorldShape &shape,
+                Footprints *footprints = nullptr, int64_t *splitsAt = nullptr) {
+  int64_t threads =
+      static_cast<int64_t>(shape.followed.size()) * shape.followedBlocks();
   auto registers = static_cast<int64_t>(program.initialValues.size());
   if (threads > maxThreads || registers > maxRegisters / threads)
     return {};
-  Machine machine(program, shape);
+  Machine machine(program, shape, footprints);
   Followed verdict;
   verdict.outcome = machine.run();
+  if (verdict.outcome == Outcome::Diverged)
+    *splitsAt = machine.splitsAt();
   verdict.spent = machine.spent();
   verdict.doubts = machine.getDoubts().vec();
   if (verdict.outcome == Outcome::Stuck)
@@ -82,6 +89,79 @@ Followed follow(const Program &program, const WorldShape &shape) {
       (machine.foundErrors() || verdict.outcome == Outcome::Stuck ||
        verdict.outcome == Outcome::Refused);
   return verdict;
+}
+
+/// Whether what ranks receive from all others takes more than the budget.
+bool hearsTooMuch(const Program &program, const WorldShape &shape) {
+  bool receives = llvm::any_of(program.actions, [](const Action &action) {
+    return action.kind == ActionKind::Recv;
+  });
+  auto ranks = static_cast<uint64_t>(shape.ranks);
+  // A clock of all ranks is an eighth of an event for each of them.
+  return receives && ranks > 64 &&
+         ranks * ranks * ranks / 8 * shape.launches > shape.budget;
+}
+
+/// What came of following blocks apart from one another.
+struct Apart {
+  Followed found;
+  /// It says all of the world.
+  bool decides = false;
+  /// Blocks in which it is wrong.
+  bool isWrong = false;
+  Lanes lanes;
+  /// Blocks of a rank that did not do the same.
+  int64_t classes = 0;
+  /// What two blocks touch, so that they have to be followed together.
+  std::string meeting;
+};
+
+/// Follows blocks of a rank that do the same as one, and others apart.
+Apart followApart(const Program &program, WorldShape shape) {
+  Apart apart;
+  apart.found.outcome = Outcome::Finished;
+  uint64_t budget = shape.budget;
+  Footprints footprints(program, shape.ranks);
+  SmallVector<Lanes> todo = {{0, shape.blocks}};
+  ScopedDiagnosticHandler silent(program.kernel->getContext(),
+                                 [](Diagnostic &) { return success(); });
+  while (!todo.empty()) {
+    Lanes lanes = todo.pop_back_val();
+    shape.lanes = lanes;
+    shape.budget = budget - std::min(budget, apart.found.spent);
+    int64_t split = 0;
+    Followed one = follow(program, shape, &footprints, &split);
+    apart.found.spent += one.spent;
+    if (one.outcome == Outcome::Diverged) {
+      footprints.drop();
+      todo.push_back({split, lanes.first + lanes.count - split});
+      todo.push_back({lanes.first, split - lanes.first});
+      continue;
+    }
+    ++apart.classes;
+    bool isClean =
+        one.outcome == Outcome::Finished && !one.refused && one.doubts.empty();
+    if (one.isTooLong() || !footprints.close(lanes)) {
+      if (!one.isTooLong())
+        apart.meeting = footprints.nameMeeting();
+      return apart;
+    }
+    // What waits for ever does so whatever other classes do; other errors may
+    // be none, where these add to the order.
+    bool isSure = lanes.count == shape.blocks || one.outcome == Outcome::Stuck;
+    if (!isClean && !isSure)
+      return apart;
+    if (isClean && apart.isWrong)
+      continue;
+    apart.isWrong = one.refused;
+    apart.lanes = lanes;
+    one.spent = apart.found.spent;
+    apart.found = one;
+  }
+  apart.decides = !footprints.classesMeet();
+  if (!apart.decides)
+    apart.meeting = footprints.nameMeeting();
+  return apart;
 }
 
 /// Whether other ranks show themselves through channels and barriers alone, so
@@ -134,12 +214,15 @@ struct CheckSync : mlir::comms::impl::CheckSyncBase<CheckSync> {
   Followed followExtent(const Program &program, WorldShape &shape);
   bool tryModels(const Program &program, const WorldShape &shape, Doubt &open);
   bool followsAll(const WorldShape &shape) const;
+  bool followedApart(const Program &program, WorldShape shape, Followed &found);
   bool checkValues(WorldShape shape, llvm::ArrayRef<Expression> computes);
   void conclude(const Program &program, const WorldShape &shape);
   void runOnOperation() override;
 
   Course course;
   Verdict verdict;
+  /// Why blocks are not followed apart; empty: they are.
+  std::string together;
 };
 
 /// The world that the kernel and the options ask for.
@@ -263,6 +346,8 @@ Followed CheckSync::followFewer(const Program &program,
 
 /// All ranks, unless that is seen to take too long.
 Followed CheckSync::followAll(const Program &program, WorldShape shape) {
+  if (Followed found; followedApart(program, shape, found))
+    return found;
   bool small = shape.ranks * shape.blocks <= maxThreads;
   // A large world is not begun in vain.
   if (small && shape.ranks > 16 && canSample(program))
@@ -271,6 +356,37 @@ Followed CheckSync::followAll(const Program &program, WorldShape shape) {
     return {};
   shape.followed = firstRanks(shape.ranks);
   return follow(program, shape);
+}
+
+/// Whether following blocks apart decides it. Errors of a world that can be
+/// followed whole are told of that.
+bool CheckSync::followedApart(const Program &program, WorldShape shape,
+                              Followed &found) {
+  if (shape.blocks < fewBlocks)
+    return false;
+  if (!Folding::isPossible(program)) {
+    together = "an op joins all blocks of a rank";
+    return false;
+  }
+  shape.followed = firstRanks(shape.ranks);
+  if (hearsTooMuch(program, shape))
+    return false;
+  Apart apart = followApart(program, shape);
+  together =
+      apart.meeting.empty() ? "" : "several blocks touch " + apart.meeting;
+  bool isSmall = shape.ranks * shape.blocks <= maxThreads;
+  bool isClean = apart.found.outcome == Outcome::Finished &&
+                 !apart.found.refused && apart.found.doubts.empty();
+  if (!apart.decides || (isSmall && !isClean))
+    return false;
+  found = std::move(apart.found);
+  verdict.blockClasses = std::max(verdict.blockClasses, apart.classes);
+  if (found.refused) { // Says so.
+    Footprints footprints(program, shape.ranks);
+    shape.lanes = apart.lanes;
+    found = follow(program, shape, &footprints);
+  }
+  return true;
 }
 
 /// All ranks say more than all launches of a run, or of buffers. Sets the
@@ -296,16 +412,21 @@ Followed CheckSync::followFewerLaunches(const Program &program,
 
 /// With the launch's extent as it has been set.
 Followed CheckSync::followExtent(const Program &program, WorldShape &shape) {
+  KernelOp kernel = getOperation();
   int64_t wanted = shape.launches;
   Followed found = followAll(program, shape);
   if (found.isTooLong() && !launches)
     found = followFewerLaunches(program, shape);
-  if (found.isTooLong())
+  if (found.isTooLong()) {
+    if (!together.empty())
+      verdict.leaveOpen(kernel, "comms-check-sync follows all blocks of a rank "
+                                "together: " +
+                                    together);
     found = followFewer(program, shape);
+  }
   if (found.refused || found.isTooLong())
     return found;
   verdict.launches = std::min(verdict.launches, shape.launches);
-  KernelOp kernel = getOperation();
   // What was followed is short of what repeats.
   if (shape.launches < std::min(wanted, course.launches()) && !launches)
     verdict.leaveOpen(
@@ -451,6 +572,7 @@ void CheckSync::runOnOperation() {
   if (failed(shape))
     return signalPassFailure();
   verdict = {};
+  together.clear();
   verdict.ranks = verdict.followedRanks = shape->ranks;
   verdict.blocks = shape->blocks;
   verdict.launches = shape->launches;

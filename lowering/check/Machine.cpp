@@ -28,21 +28,25 @@ static constexpr uint64_t moreErrorsEvents = 32'000'000;
 // Setting up
 //===----------------------------------------------------------------------===//
 
-Machine::Machine(const Program &program, const WorldShape &shape)
+Machine::Machine(const Program &program, const WorldShape &shape,
+                 Footprints *footprints)
     : program(program), shape(shape),
-      clocks(static_cast<int32_t>(shape.followed.size() * shape.blocks)),
+      clocks(
+          static_cast<int32_t>(shape.followed.size() * shape.followedBlocks())),
       rankIndex(shape.ranks, -1) {
   size_t followed = shape.followed.size();
-  threads.resize(followed * shape.blocks);
+  int64_t blocks = shape.followedBlocks();
+  threads.resize(followed * blocks);
   values.reserve(threads.size() * program.initialValues.size());
   for (size_t i = 0; i < followed; ++i) {
     rankIndex[shape.followed[i]] = static_cast<int32_t>(i);
-    for (int64_t block = 0; block < shape.blocks; ++block) {
-      int32_t id = static_cast<int32_t>(i * shape.blocks + block);
+    for (int64_t block = 0; block < blocks; ++block) {
+      int32_t id = static_cast<int32_t>(i * blocks + block);
       threads[id].id = id;
       threads[id].rankIndex = static_cast<int32_t>(i);
       threads[id].rank = static_cast<int32_t>(shape.followed[i]);
-      threads[id].block = static_cast<int32_t>(block);
+      threads[id].block =
+          static_cast<int32_t>(block + (shape.lanes ? shape.lanes->first : 0));
       values.insert(values.end(), program.initialValues.begin(),
                     program.initialValues.end());
     }
@@ -60,6 +64,9 @@ Machine::Machine(const Program &program, const WorldShape &shape)
   mailboxes.resize(program.arguments.size() * followed);
   stored.resize(program.arguments.size() * followed);
   overwritten.resize(program.arguments.size() * followed);
+  if (shape.lanes)
+    folding = std::make_unique<Folding>(program, *shape.lanes, threads.size(),
+                                        *footprints);
   for (Thread &thread : threads)
     findScalars(thread);
 }
@@ -121,7 +128,9 @@ Machine::Outcome Machine::run() {
         if (!thread.atEnd)
           progressed |= advance(thread);
         if (fatal)
-          return open ? Outcome::Open : Outcome::Refused;
+          return diverged ? Outcome::Diverged
+                 : open   ? Outcome::Open
+                          : Outcome::Refused;
         if (spent() > shape.budget)
           return Outcome::OverBudget;
         // Further errors are looked for, but not for long.
@@ -150,6 +159,8 @@ bool Machine::advance(Thread &thread) {
   while (true) {
     const Instruction &in = code[thread.pc];
     if (++steps > shape.budget)
+      return true;
+    if (folding && !agree(folding->step(in, thread.id, v)))
       return true;
     switch (in.code) {
     case Code::Jump:
@@ -205,6 +216,9 @@ bool Machine::advance(Thread &thread) {
     case Code::Act: {
       bool wasBlocked = thread.blocked;
       steps += actionCost;
+      if (folding &&
+          !agree(folding->admit(program.actions[in.extra], thread.id)))
+        return true;
       thread.blocked = !act(thread, in.extra);
       if (thread.blocked)
         return progressed || !wasBlocked;
@@ -221,6 +235,8 @@ bool Machine::advance(Thread &thread) {
       return true;
     default:
       evaluate(in, thread, v);
+      if (folding)
+        folding->unname(in, thread.id, v);
       ++thread.pc;
       break;
     }
@@ -487,8 +503,9 @@ void Machine::endLaunch(Thread &thread) {
 /// Launches of one rank follow one another.
 void Machine::nextLaunch(int32_t index) {
   SmallVector<int32_t> blocks;
-  for (int64_t block = 0; block < shape.blocks; ++block) {
-    Thread &thread = threads[index * shape.blocks + block];
+  int64_t followed = shape.followedBlocks();
+  for (int64_t block = 0; block < followed; ++block) {
+    Thread &thread = threads[index * followed + block];
     blocks.push_back(thread.id);
     thread.pc = 0;
     ++thread.launch;
@@ -585,6 +602,8 @@ Interval Machine::getInterval(const Thread &thread, Register reg) const {
 
 void Machine::set(const Thread &thread, Register reg, Interval value) {
   values[thread.id * program.initialValues.size() + reg] = value;
+  if (folding)
+    folding->clear(thread.id, reg);
 }
 
 std::optional<int64_t> Machine::demand(Thread &thread, const Action &action,
@@ -764,5 +783,7 @@ Machine::Cell &Machine::cell(int32_t argument, int64_t rank, int64_t index) {
     made.rank = rank;
     made.index = index;
   }
+  if (folding)
+    (void)agree(folding->touchCell(argument, rank, index));
   return cells[it->second];
 }

@@ -17,6 +17,7 @@
 #define COMMSIR_LOWERING_CHECK_MACHINE_H
 
 #include "lowering/check/Contents.h"
+#include "lowering/check/Folding.h"
 #include "lowering/check/Order.h"
 #include "lowering/check/Program.h"
 #include "lowering/check/Terms.h"
@@ -66,6 +67,11 @@ struct WorldShape {
   bool comparesMemory = false;
   /// Data are these; without it, any.
   std::optional<Model> model;
+  /// These blocks of each rank alone, by the first of them.
+  std::optional<Lanes> lanes;
+
+  /// Blocks of a rank that are followed.
+  int64_t followedBlocks() const { return lanes ? 1 : blocks; }
 
   bool isPartial() const {
     return static_cast<int64_t>(followed.size()) < ranks && !comparesMemory;
@@ -99,10 +105,15 @@ public:
     Open,
     /// The budget is spent.
     OverBudget,
+    /// Blocks that are followed as one do not do the same.
+    Diverged,
   };
 
   /// The shape is valid: positive, with at most 2^20 ranks and 2^16 threads.
-  Machine(const Program &program, const WorldShape &shape);
+  /// `footprints` takes what is touched; it is needed where the shape has
+  /// lanes.
+  Machine(const Program &program, const WorldShape &shape,
+          Footprints *footprints = nullptr);
 
   Outcome run();
   /// Follows what elements hold as well, of a program that was built for it.
@@ -131,6 +142,8 @@ public:
   const WorldShape &world() const { return shape; }
 
   uint64_t spent() const { return steps + clocks.work() / 8; }
+  /// Of a run that diverged: the first block that does something else.
+  int64_t splitsAt() const { return folding->splitsAt(); }
 
 private:
   struct TeamView {
@@ -224,6 +237,8 @@ private:
     /// Changes since the last reset; old ones are dropped.
     llvm::SmallVector<Change, 4> changes;
     int32_t resets = 0;
+    /// Some change has set the value.
+    bool isSet = false;
     /// The last reset, and for counters the last increment of each thread.
     CellWait reset;
     llvm::SmallVector<CellWait, 0> counts;
@@ -309,6 +324,12 @@ private:
   /// Notes what is left open; `note` may be empty.
   void doubt(Operation *op, const llvm::Twine &text, llvm::StringRef note = {},
              Operation *other = nullptr);
+  /// Ends the run where blocks that are followed as one are found to differ.
+  bool agree(bool alike) {
+    if (!alike)
+      fatal = diverged = true;
+    return alike;
+  }
   /// Performs the action at pc; false: the thread must wait.
   bool act(Thread &thread, int32_t index);
   void endLaunch(Thread &thread);
@@ -362,7 +383,7 @@ private:
   void checkSender(Thread &thread, const Action &action, const Cell &cell);
   void change(Thread &thread, int32_t index, Cell &cell, bool sets,
               int64_t amount, bool release);
-  void trim(Cell &cell);
+  void trim(Cell &cell, size_t old);
   bool isNeeded(ArrayRef<Change> since, const Change &change, Stamp moment,
                 int64_t want);
   void checkLowered(Thread &thread, const Action &action, const Cell &cell,
@@ -445,7 +466,10 @@ private:
   /// Thread of a world rank, or -1 when that rank is not followed.
   int32_t threadOf(int64_t rank, int64_t block) const {
     int32_t index = rankIndex[rank];
-    return index < 0 ? -1 : static_cast<int32_t>(index * shape.blocks + block);
+    int64_t at = block - (shape.lanes ? shape.lanes->first : 0);
+    return index < 0 || at < 0 || at >= shape.followedBlocks()
+               ? -1
+               : static_cast<int32_t>(index * shape.followedBlocks() + at);
   }
   /// Units of a number of elements.
   int64_t unitsOf(const Action &action, int64_t count) const;
@@ -507,6 +531,8 @@ private:
   Clocks clocks;
   std::vector<Thread> threads;
   std::vector<Interval> values;
+  /// Null: each block is followed.
+  std::unique_ptr<Folding> folding;
   Terms terms;
   /// Integers in memory that ops stored one by one, by part and element, and
   /// how often a part was written in another way.
@@ -539,7 +565,7 @@ private:
   std::map<Ref, int32_t> termsOfValues;
   std::function<void(int32_t)> beginsLaunch, endsLaunch;
   unsigned errors = 0;
-  bool fatal = false, open = false;
+  bool fatal = false, open = false, diverged = false;
 };
 
 } // namespace mlir::comms::check

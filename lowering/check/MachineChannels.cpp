@@ -149,6 +149,8 @@ void Machine::doSend(Thread &thread, int32_t index) {
   // Nobody looks at what goes to a rank that is not followed.
   if (!all && rankIndex[dest] < 0)
     return;
+  if (folding)
+    (void)agree(folding->touchSlot(action.object, thread.rank, *slot));
   std::vector<Sent> &list = sends(action, thread.rank, dest, all);
   if (list.size() <= static_cast<size_t>(*slot))
     list.resize(*slot + 1);
@@ -209,6 +211,8 @@ bool Machine::doRecv(Thread &thread, int32_t index) {
   if (list.size() <= static_cast<size_t>(*slot) ||
       list[*slot].launch != thread.launch)
     return false;
+  if (folding)
+    (void)agree(folding->touchSlot(action.object, *source, *slot));
   const Sent &tile = list[*slot];
   const Action &send = program.actions[tile.action];
   int32_t round = rounds[action.object][thread.id];

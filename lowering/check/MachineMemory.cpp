@@ -106,10 +106,15 @@ void Machine::touch(Thread &thread, int32_t index, const RangePlan &range,
               "touch the same ones",
           "let ranges of blocks be apart on all data, or synchronize the "
           "blocks");
+  bool isExact = !bounds.anywhere && thread.unsure.empty() &&
+                 (range.count < 0 || get(thread, range.count));
   forParts(thread, memory, [&](int64_t rank) {
     if (!thread.underway.empty())
       checkPending(thread, index, placeOf(memory.argument, rank), range.write,
                    bounds);
+    if (tracked && folding)
+      (void)agree(folding->touchMemory(thread.id, range, rank, bounds.begin,
+                                       bounds.end, range.write, isExact));
     if (tracked)
       touchPart(thread, index, memory.argument, rank, range.write, bounds);
   });
@@ -391,7 +396,8 @@ void Machine::touchPart(Thread &thread, int32_t index, int32_t argument,
   size_t part = size_t(argument) * shape.followed.size() + rankIndex[rank];
   shadows[part].access(
       bounds.begin, bounds.end, [&](int64_t begin, Shadow::Piece &piece) {
-        steps += 2 + piece.reads.size();
+        bool mayClash = write || piece.hasWrites;
+        steps += 2 + (mayClash ? piece.reads.size() : 0);
         if (isAlike(program.arguments[argument]))
           now.version =
               countWrites(piece, now, action.deferral != Deferral::None);
@@ -402,7 +408,8 @@ void Machine::touchPart(Thread &thread, int32_t index, int32_t argument,
           else
             clash(piece.write, true, begin, piece.end);
         }
-        for (const Touch &old : piece.reads) {
+        for (const Touch &old : mayClash ? llvm::ArrayRef<Touch>(piece.reads)
+                                         : llvm::ArrayRef<Touch>()) {
           bool isOpen = now.isApartByData(old) || now.isGuess || old.isGuess;
           if (isOpen && (write || old.writes) &&
               !clocks.visible(thread.id, old.stamp))
@@ -424,13 +431,7 @@ void Machine::touchPart(Thread &thread, int32_t index, int32_t argument,
           piece.write = now;
           return;
         }
-        for (Touch &old : piece.reads)
-          if (old.stamp.thread == thread.id && old.access == now.access &&
-              old.writes == now.writes) {
-            old = now;
-            return;
-          }
-        piece.reads.push_back(now);
+        piece.note(now);
       });
 }
 
@@ -822,6 +823,9 @@ bool Machine::doMail(Thread &thread, int32_t index) {
     if (action.kind == ActionKind::PoisonFill)
       flag = -1;
     auto storeAt = [&](int64_t to) {
+      if (folding)
+        (void)agree(folding->touchMail(thread.id, action, to, piece->begin,
+                                       piece->end));
       store(thread, index, to, *piece, flag);
       if (contents)
         mailContents(thread, action, piece->begin, to);
@@ -846,6 +850,9 @@ bool Machine::doMail(Thread &thread, int32_t index) {
   int64_t seen = -1;
   if (!box.holds(piece->begin, piece->end, flag, seen))
     return false;
+  if (folding)
+    (void)agree(
+        folding->touchMail(thread.id, action, rank, piece->begin, piece->end));
   Touch now{clocks.stamp(thread.id), index, thread.launch, Touch::Mail, false};
   touchMail(thread, index, rank, /*write=*/false, *piece);
   box.access(piece->begin, piece->end, [&](int64_t begin, Mailbox::Run &run) {
@@ -902,6 +909,10 @@ void Machine::touchMail(Thread &thread, int32_t index, int64_t rank, bool write,
   const ArgumentPlan &argument = program.arguments[memory.argument];
   if (!argument.hasData || !isTracked(argument) || shape.isPartial())
     return;
+  // The units are not those of plain accesses: as written by all blocks.
+  if (folding)
+    (void)agree(folding->touchMemory(thread.id, action.ranges[0], rank, 0,
+                                     INT64_MAX, true, /*isExact=*/false));
   touchPart(thread, index, memory.argument, rank, write, units);
   // Lines have rests behind them.
   bool packets = action.kind == ActionKind::PacketStore ||

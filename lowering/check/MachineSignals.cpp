@@ -15,8 +15,8 @@ using namespace mlir;
 using namespace mlir::comms;
 using namespace mlir::comms::check;
 
-/// Changes of a cell that are kept.
-static constexpr size_t maxChanges = 64;
+/// Changes of a cell that are kept, at least.
+static constexpr size_t leastChanges = 64;
 
 static bool releases(MemoryOrder order) {
   return order == MemoryOrder::Release || order == MemoryOrder::AcqRel;
@@ -68,7 +68,9 @@ void Machine::change(Thread &thread, int32_t index, Cell &cell, bool sets,
                      int64_t amount, bool release) {
   const Action &action = program.actions[index];
   bool isReset = action.kind == ActionKind::ResetSignal;
-  for (const Change &old : cell.changes) {
+  cell.isSet |= sets;
+  for (const Change &old :
+       cell.isSet ? ArrayRef<Change>(cell.changes) : ArrayRef<Change>()) {
     bool oldIsReset =
         program.actions[old.action].kind == ActionKind::ResetSignal;
     bool conflict =
@@ -111,8 +113,10 @@ void Machine::change(Thread &thread, int32_t index, Cell &cell, bool sets,
   ++cell.version;
   if (sets && amount < cell.value && !isReset)
     checkLowered(thread, action, cell, amount);
-  if (cell.changes.size() >= maxChanges)
-    trim(cell);
+  // Of two launches, if each rank signals it once.
+  if (size_t most = std::max<size_t>(leastChanges, 2 * shape.ranks);
+      cell.changes.size() >= most)
+    trim(cell, most / 2);
   cell.value = sets ? amount
                     : static_cast<int64_t>(static_cast<uint64_t>(cell.value) +
                                            static_cast<uint64_t>(amount));
@@ -161,12 +165,13 @@ void Machine::forOpenWaits(const Thread &thread, const Cell &cell,
   }
 }
 
-/// Old changes become one, which nobody is taken to have waited for.
-void Machine::trim(Cell &cell) {
-  Change &last = cell.changes[maxChanges / 2 - 1];
+/// The oldest changes, so many, become one, which nobody is taken to have
+/// waited for.
+void Machine::trim(Cell &cell, size_t old) {
+  Change &last = cell.changes[old - 1];
   last.amount = last.after;
   last.absolute = cell.changes.front().absolute;
-  constexpr size_t dropped = maxChanges / 2 - 1;
+  size_t dropped = old - 1;
   for (CellWait &wait : cell.waits)
     wait.seen = wait.seen == SIZE_MAX || wait.seen <= dropped
                     ? SIZE_MAX

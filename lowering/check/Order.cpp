@@ -7,6 +7,8 @@
 
 #include "lowering/check/Order.h"
 
+#include "llvm/ADT/STLExtras.h"
+
 #include <algorithm>
 
 using namespace mlir::comms::check;
@@ -218,6 +220,34 @@ void cover(Map &map, int64_t begin, int64_t end, Visit visit) {
 }
 
 } // namespace
+
+void Shadow::Piece::note(const Touch &now) {
+  hasWrites |= now.writes;
+  // Many are kept in order of threads, so that one's own are found soon.
+  constexpr size_t many = 32;
+  auto isBefore = [](const Touch &a, const Touch &b) {
+    return a.stamp.thread < b.stamp.thread;
+  };
+  auto begin = reads.begin();
+  if (reads.size() > many)
+    begin = std::lower_bound(reads.begin(), reads.end(), now, isBefore);
+  for (auto it = begin; it != reads.end(); ++it) {
+    if (reads.size() > many && it->stamp.thread != now.stamp.thread)
+      break;
+    if (it->stamp.thread == now.stamp.thread && it->access == now.access &&
+        it->writes == now.writes) {
+      *it = now;
+      return;
+    }
+  }
+  if (reads.size() > many) {
+    reads.insert(begin, now);
+    return;
+  }
+  reads.push_back(now);
+  if (reads.size() > many)
+    llvm::sort(reads, isBefore);
+}
 
 void Shadow::access(int64_t begin, int64_t end,
                     llvm::function_ref<void(int64_t, Piece &)> visit) {

@@ -195,6 +195,11 @@ public:
     Touch write;
     /// Reads and reductions since the last write, by thread.
     llvm::SmallVector<Touch, 4> reads;
+    /// Some of them may write.
+    bool hasWrites = false;
+
+    /// Replaces the entry of the same thread and kind, or adds one.
+    void note(const Touch &now);
   };
   /// Calls `visit` for pieces that cover exactly [begin, end).
   void access(int64_t begin, int64_t end,

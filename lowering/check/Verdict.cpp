@@ -76,6 +76,8 @@ DictionaryAttr Verdict::toAttribute(MLIRContext *context) const {
       number("launches", launches),
       list("assumptions", assumptions),
       list("reasons", reasons)};
+  if (blockClasses > 0)
+    entries.push_back(number("block_classes", blockClasses));
   if (!computes.empty())
     entries.push_back(list("computes", computes));
   if (!computed.empty())

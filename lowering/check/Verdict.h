@@ -23,6 +23,8 @@ struct Verdict {
   /// What was followed. `ranks` may be fewer than the kernel runs on, and
   /// `followedRanks` fewer than those.
   int64_t ranks = 0, followedRanks = 0, blocks = 0, launches = 0;
+  /// Classes of blocks that were followed as one each; 0: each block was.
+  int64_t blockClasses = 0;
   std::vector<std::string> assumptions;
   /// Outputs that hold what the kernel says of them (`comms.computes`).
   std::vector<std::string> computes;

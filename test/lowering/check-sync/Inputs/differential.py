@@ -3,7 +3,8 @@
 Usage: differential.py [--seed S] [--programs N] [--schedules K] [--keep FOLDER] [--alarms]
 
 Takes right programs of signals, packets, barriers, fences and puts, written for each rank and block,
-and changes a few of their ops: deletes, doubles, swaps, weakens, or points them elsewhere. A model of
+and changes a few of their ops: deletes, doubles, swaps, weakens, or points them elsewhere. Some are written
+once for all blocks, with places and cells that follow from the block's number. A model of
 the memory model that shares nothing with the checker runs each under random schedules, launch
 after launch, with the clocks of what was really read, and looks for deadlocks and for races. What the
 checker accepts must pass all of them, and be accepted when redundant barriers have been taken
@@ -38,12 +39,28 @@ class Op:
     scope: str = "sys"
     how: str = ""  # inc, set, add; ge, eq; block, grid
     place: int = 0  # of a put's source
+    base: int = 0  # first of the places that `at` counts from
+    stripe: str = ""  # of all blocks: own, first, next, half; whose places and cells a block takes
+    only: tuple[str, int] | None = None  # of all blocks: those below, at, or of this remainder by two
 
     def value(self, launch: int) -> int:
         return self.a * launch + self.b
 
     def tile(self, launch: int) -> int:
-        return (self.at + self.a * (launch % 2)) % PLACES
+        return self.base + (self.at + self.a * (launch % 2)) % PLACES
+
+    def of_block(self, block: int, blocks: int) -> "Op":
+        """The same as that block does it."""
+        lane = {"own": block, "first": 0, "next": (block + 1) % blocks, "half": block // 2}[self.stripe]
+        if self.kind in ("store", "load", "put"):
+            return dataclasses.replace(self, base=PLACES * lane, place=self.place + PLACES * lane)
+        return dataclasses.replace(self, at=self.at + CELLS * lane)
+
+    def is_of(self, block: int) -> bool:
+        if self.only is None:
+            return True
+        how, number = self.only
+        return {"below": block < number, "at": block == number, "even": block % 2 == number % 2}[how]
 
 
 @dataclasses.dataclass
@@ -51,6 +68,11 @@ class Program:
     ranks: int
     blocks: int
     ops: dict[Thread, list[Op]]
+    # Written once for all blocks: the ops of each rank, as its block 0.
+    striped: dict[Thread, list[Op]] | None = None
+
+    def stripes(self) -> int:
+        return 1 if self.striped is None else self.blocks
 
     def threads(self) -> list[Thread]:
         return [(rank, block) for rank in range(self.ranks) for block in range(self.blocks)]
@@ -236,6 +258,46 @@ def make(random_: random.Random) -> Program:
             ops[rank, 1] += [Op("wait", 0, 3, 1, 0, "relaxed", how="ge"), Op("fence", order="acquire", scope=scope)]
             ops[rank, 1] += [Op("load", rank, 3)]
     return Program(ranks, blocks, ops)
+
+
+def spread(ops: dict[Thread, list[Op]], ranks: int, blocks: int) -> Program:
+    """All blocks do what `ops` has for block 0."""
+    every = {
+        (rank, block): [op.of_block(block, blocks) for op in ops[rank, 0] if op.is_of(block)]
+        for rank in range(ranks)
+        for block in range(blocks)
+    }
+    return Program(ranks, blocks, every, ops)
+
+
+def make_striped(random_: random.Random) -> Program:
+    """One of blocks that do the same in places of their own, changed here and there."""
+    ranks, blocks = random_.choice([2, 2, 3]), random_.choice([4, 5, 6])
+    parts = [random_.choice(TEMPLATES)(random_, ranks) for _ in range(random_.choice([1, 1, 2]))]
+    ops = {
+        (rank, 0): [dataclasses.replace(op, stripe="own") for part in parts for op in part.get(rank, [])]
+        for rank in range(ranks)
+    }
+    for _ in range(random_.choice([0, 0, 1, 1, 2])):
+        change(random_, Program(ranks, 1, ops))
+    for _ in range(random_.choice([0, 0, 1, 2])):
+        mine = ops[random_.randrange(ranks), 0]
+        if not mine:
+            continue
+        index = random_.randrange(len(mine))
+        if random_.random() < 0.6:
+            mine[index] = dataclasses.replace(mine[index], stripe=random_.choice(["first", "next", "half"]))
+        else:
+            only = random_.choice(["below", "at", "even"]), random_.randrange(1, blocks)
+            mine[index] = dataclasses.replace(mine[index], only=only)
+    if random_.random() < 0.15:
+        # The same blocks of all ranks do it, or do without.
+        only = random_.choice(["below", "at", "even"]), random_.randrange(1, blocks)
+        ops = {thread: [dataclasses.replace(op, only=only) for op in mine] for thread, mine in ops.items()}
+    if random_.random() < 0.1:
+        # All blocks are moved on by one.
+        ops = {thread: [dataclasses.replace(op, stripe="next") for op in mine] for thread, mine in ops.items()}
+    return spread(ops, ranks, blocks)
 
 
 # Changes -------------------------------------------------------------------------------------------------------------
@@ -560,6 +622,9 @@ class Writer:
     def __init__(self, name: str, program: Program) -> None:
         self.name, self.program, self.next = name, program, 0
         self.lines: list[str] = []
+        elements = WIDTH * PLACES * program.stripes()
+        self.data, self.mail = f"{elements}xf32", f"{elements}xi64"
+        self.signal = f"!comms.signal<{CELLS * program.stripes()}>"
 
     def add(self, text: str) -> str:
         self.next += 1
@@ -579,7 +644,40 @@ class Writer:
         moved = self.add(f"arith.muli {parity}, {self.index(op.a)} : index")
         place = self.add(f"arith.addi {moved}, {self.index(op.at)} : index")
         inside = self.add(f"arith.remui {place}, {self.index(PLACES)} : index")
-        return self.add(f"arith.muli {inside}, {self.index(WIDTH)} : index")
+        return self.times(self.moved(inside, op, PLACES), WIDTH)
+
+    def times(self, value: str, factor: int) -> str:
+        return self.add(f"arith.muli {value}, {self.index(factor)} : index")
+
+    def moved(self, value: str, op: Op, distance: int) -> str:
+        """Moved to the places or cells of the block."""
+        if op.stripe in ("", "first"):
+            return value
+        lane = "%block"
+        if op.stripe == "next":
+            above = self.add(f"arith.addi %block, {self.index(1)} : index")
+            lane = self.add(f"arith.remui {above}, {self.index(self.program.blocks)} : index")
+        elif op.stripe == "half":
+            lane = self.add(f"arith.divui %block, {self.index(2)} : index")
+        return self.add(f"arith.addi {value}, {self.times(lane, distance)} : index")
+
+    def cell(self, op: Op) -> str:
+        return self.moved(self.index(op.at), op, CELLS)
+
+    def packets(self, op: Op) -> str:
+        return self.times(self.cell(op), WIDTH)
+
+    def open(self, op: Op) -> bool:
+        """Begins the condition under which blocks perform the op."""
+        if op.only is None:
+            return False
+        how, number = op.only
+        value, other = "%block", number
+        if how == "even":
+            value, other = self.add(f"arith.remui %block, {self.index(2)} : index"), number % 2
+        predicate = "ult" if how == "below" else "eq"
+        self.lines.append(f"    scf.if {self.add(f'arith.cmpi {predicate}, {value}, {self.index(other)} : index')} {{")
+        return True
 
     def window(self, op: Op, name: str, kind: str) -> str:
         at = self.index(op.peer)
@@ -588,26 +686,28 @@ class Writer:
     def write(self, op: Op) -> None:
         order = f" order {op.order}" if op.order else ""
         if op.kind == "store":
-            window, tile = self.window(op, "x", "64xf32"), self.tile(op)
-            self.lines.append(f"    comms.tile_store %one, {window}[{tile}] : tensor<16xf32>, memref<64xf32>")
+            window, tile = self.window(op, "x", self.data), self.tile(op)
+            self.lines.append(f"    comms.tile_store %one, {window}[{tile}] : tensor<16xf32>, memref<{self.data}>")
         elif op.kind == "load":
-            window, tile = self.window(op, "x", "64xf32"), self.tile(op)
-            self.add(f"comms.tile_load {window}[{tile}] : memref<64xf32> -> tensor<16xf32>")
+            window, tile = self.window(op, "x", self.data), self.tile(op)
+            self.add(f"comms.tile_load {window}[{tile}] : memref<{self.data}> -> tensor<16xf32>")
         elif op.kind == "put":
-            at, tile, source = self.index(op.peer), self.tile(op), self.index(op.place * WIDTH)
+            at, tile = self.index(op.peer), self.tile(op)
+            source = self.times(self.moved(self.index(op.place), op, PLACES), WIDTH)
             self.lines.append(
                 f"    comms.put %own[{source}] to %x[{tile}] count %c16 at {at} of %team"
-                " : memref<64xf32>, !comms.window<64xf32>"
+                f" : memref<{self.data}>, !comms.window<{self.data}>"
             )
         elif op.kind == "signal":
             value = "" if op.how == "inc" else f" value {self.value(op, 'i64')}"
-            cell, at = self.index(op.at), self.index(op.peer)
-            self.lines.append(f"    comms.signal {op.how} %s[{cell}]{value} at {at} of %team{order} : !comms.signal<4>")
+            cell, at = self.cell(op), self.index(op.peer)
+            text = f"comms.signal {op.how} %s[{cell}]{value} at {at} of %team{order} : {self.signal}"
+            self.lines.append(f"    {text}")
         elif op.kind == "wait":
-            value, cell = self.value(op, "i64"), self.index(op.at)
-            self.add(f"comms.wait_signal %s[{cell}] {op.how} {value}{order} : !comms.signal<4>")
+            value, cell = self.value(op, "i64"), self.cell(op)
+            self.add(f"comms.wait_signal %s[{cell}] {op.how} {value}{order} : {self.signal}")
         elif op.kind == "reset":
-            self.lines.append(f"    comms.reset_signal %s[{self.index(op.at)}] : !comms.signal<4>")
+            self.lines.append(f"    comms.reset_signal %s[{self.cell(op)}] : {self.signal}")
         elif op.kind == "flush":
             self.lines.append("    comms.flush %team")
         elif op.kind == "fence":
@@ -615,24 +715,29 @@ class Writer:
         elif op.kind == "barrier":
             self.lines.append(f"    comms.barrier %team {op.how}{order}")
         elif op.kind == "packet":
-            flag, window, at = self.value(op, "i32"), self.window(op, "box", "64xi64"), self.index(op.at * WIDTH)
-            types = "tensor<16xf32>, memref<64xi64>"
+            flag, window, at = self.value(op, "i32"), self.window(op, "box", self.mail), self.packets(op)
+            types = f"tensor<16xf32>, memref<{self.mail}>"
             self.lines.append(f"    comms.packet_store %one, {window}[{at}] flag {flag} : {types}")
         elif op.kind == "receive":
-            flag, at = self.value(op, "i32"), self.index(op.at * WIDTH)
-            self.add(f"comms.packet_load %mail[{at}] flag {flag} : memref<64xi64> -> tensor<16xf32>")
+            flag, at = self.value(op, "i32"), self.packets(op)
+            self.add(f"comms.packet_load %mail[{at}] flag {flag} : memref<{self.mail}> -> tensor<16xf32>")
 
     def text(self) -> str:
-        for (rank, block), ops in self.program.ops.items():
+        striped = self.program.striped
+        for (rank, block), ops in (self.program.ops if striped is None else striped).items():
             if not ops:
                 continue
             here = self.add(f"arith.cmpi eq, %rank, {self.index(rank)} : index")
-            there = self.add(f"arith.cmpi eq, %block, {self.index(block)} : index")
-            self.lines.append(f"    scf.if {self.add(f'arith.andi {here}, {there} : i1')} {{")
+            if striped is None:
+                there = self.add(f"arith.cmpi eq, %block, {self.index(block)} : index")
+                here = self.add(f"arith.andi {here}, {there} : i1")
+            self.lines.append(f"    scf.if {here} {{")
             for op in ops:
+                is_open = self.open(op)
                 self.write(op)
+                self.lines += ["    }"] if is_open else []
             self.lines.append("    }")
-        arguments = "%x: !comms.window<64xf32>, %box: !comms.window<64xi64>, %s: !comms.signal<4>"
+        arguments = f"%x: !comms.window<{self.data}>, %box: !comms.window<{self.mail}>, %s: {self.signal}"
         head = f"""comms.kernel @{self.name}({arguments})
     attributes {{ranks = {self.program.ranks}, blocks = {self.program.blocks}}} {{
     %team = comms.team world
@@ -641,14 +746,17 @@ class Writer:
     %launch = comms.epoch
     %c16 = arith.constant 16 : index
     %one = arith.constant dense<1.0> : tensor<16xf32>
-    %own = comms.local %x : !comms.window<64xf32> -> memref<64xf32>
-    %mail = comms.local %box : !comms.window<64xi64> -> memref<64xi64>
+    %own = comms.local %x : !comms.window<{self.data}> -> memref<{self.data}>
+    %mail = comms.local %box : !comms.window<{self.mail}> -> memref<{self.mail}>
 """
         return head + "\n".join(self.lines) + "\n    comms.return\n}\n"
 
 
 def doubled(random_: random.Random, program: Program) -> Program:
     """Some barriers twice, of which the compiler takes one away."""
+    if program.striped is not None:
+        once = doubled(random_, Program(program.ranks, 1, program.striped))
+        return spread(once.ops, program.ranks, program.blocks)
     ops = {
         thread: [op for op in mine for _ in range(1 + (op.kind == "barrier" and random_.random() < 0.6))]
         for thread, mine in program.ops.items()
@@ -678,6 +786,8 @@ def verdicts(texts: list[str], opt: str, *passes: str) -> list[str]:
 
 def shrink(program: Program, seed: int, schedules: int, opt: str) -> Program:
     """Leaves ops out for as long as the program stays accepted and wrong."""
+    if program.striped is not None:
+        return program
     again = True
     while again:
         again = False
@@ -706,6 +816,9 @@ def main() -> int:
         programs = []
         for number in range(first, min(first + batch, options.programs)):
             random_ = random.Random(options.seed * 1_000_003 + number)
+            if number % 4 == 3:
+                programs.append(make_striped(random_))
+                continue
             program = make(random_)
             for _ in range(random_.choice([0, 1, 1, 1, 2, 3])):
                 change(random_, program)

@@ -1,0 +1,75 @@
+"""Prints how long the checker takes for one symmetric kernel in worlds of several sizes.
+
+Usage: times.py [--comms-opt PROGRAM] [--limit SECONDS]
+
+The kernel gathers by hand: each block stores its stripe, meets its like on the other ranks in a
+barrier, reads all ranks' stripes, and counts a signal of each rank. Ends with an error where it is
+not proven on all ranks and blocks, or takes longer than the limit.
+"""
+
+import argparse
+import re
+import subprocess
+import sys
+
+WORLDS = [(8, 1), (8, 32), (8, 128), (64, 128), (512, 32), (512, 128)]
+KERNEL = """
+comms.kernel @gather(%x: memref<8192xf32>, %w: !comms.window<8192xf32>, %y: memref<8192xf32>,
+                     %s: !comms.signal<128>) {
+  %c1 = arith.constant 1 : index
+  %c64 = arith.constant 64 : index
+  %world = comms.team world
+  %n = comms.size %world
+  %block = comms.block_id
+  %at = arith.muli %block, %c64 : index
+  %own = comms.local %w : !comms.window<8192xf32> -> memref<8192xf32>
+  %mine = comms.tile_load %x[%at] : memref<8192xf32> -> tensor<64xf32>
+  comms.tile_store %mine, %own[%at] : tensor<64xf32>, memref<8192xf32>
+  comms.barrier %world block
+  comms.for_peers %world as %p {
+    %part = comms.peer %w at %p of %world : !comms.window<8192xf32> -> memref<8192xf32>
+    %tile = comms.tile_load %part[%at] : memref<8192xf32> -> tensor<64xf32>
+    comms.tile_store %tile, %y[%at] : tensor<64xf32>, memref<8192xf32>
+  }
+  comms.for_peers %world as %p {
+    comms.signal inc %s[%block] at %p of %world : !comms.signal<128>
+  }
+  %epoch = comms.epoch
+  %peers = arith.subi %n, %c1 : index
+  %count = arith.muli %epoch, %peers : index
+  %want = arith.index_cast %count : index to i64
+  %t = comms.wait_signal %s[%block] ge %want : !comms.signal<128>
+  comms.return
+}
+"""
+
+
+def measure(opt: str, ranks: int, blocks: int) -> float:
+    """Seconds that the pass takes; the kernel must be proven in this world."""
+    options = f"-comms-check-sync=ranks={ranks} blocks={blocks} require-proof"
+    done = subprocess.run([opt, options, "-mlir-timing"], input=KERNEL, capture_output=True, text=True, check=False)
+    if done.returncode:
+        sys.exit(f"{ranks} x {blocks}: {done.stderr}")
+    proof = re.search(r'followed_ranks = (\d+).*verdict = "(\w+)"', done.stdout)
+    if proof is None or (int(proof[1]), proof[2]) != (ranks, "proven"):
+        sys.exit(f"{ranks} x {blocks}: not proven on all ranks\n{done.stdout}")
+    spent = re.search(r"([\d.]+) \([^)]*\) +CheckSync", done.stderr)
+    assert spent is not None, done.stderr
+    return float(spent[1])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--comms-opt", default="comms-opt")
+    parser.add_argument("--limit", type=float, default=30)
+    options = parser.parse_args()
+    for ranks, blocks in WORLDS:
+        seconds = measure(options.comms_opt, ranks, blocks)
+        print(f"{ranks} x {blocks}: {1000 * seconds:.1f} ms")
+        if seconds > options.limit:
+            sys.exit(f"{ranks} x {blocks}: more than {options.limit} s")
+    print("all proven")
+
+
+if __name__ == "__main__":
+    main()
