@@ -296,7 +296,9 @@ llvm::Error CpuKernel::launch(llvm::ArrayRef<Argument> arguments) {
 llvm::Error CpuKernel::fail(const cpu::RunError &report) {
   bool own = report.kind == cpu::RunError::Bounds ||
              report.kind == cpu::RunError::Other;
-  Kind kind = report.kind == cpu::RunError::Bounds ? Kind::Bounds : Kind::Usage;
+  Kind kind = report.kind == cpu::RunError::Bounds ? Kind::Bounds
+              : scheduler.isPeersFault()           ? Kind::Peer
+                                                   : Kind::Usage;
   if (own)
     group.breakUp(kind, report.message);
   std::lock_guard<std::mutex> guard(group.lock);
@@ -331,6 +333,15 @@ bool CpuKernel::goesOn(unsigned tries, Waiter::Clock::time_point &begun) {
   return !group.broken.load(std::memory_order_relaxed);
 }
 
+/// Whether ranks of this kernel may meet there.
+bool CpuKernel::mayBe(const cpu::BarrierKey &key) const {
+  int64_t last = 0;
+  return key.first >= 0 && key.stride >= 1 && key.size >= 1 &&
+         key.block >= -1 && key.block < options.blocks &&
+         !__builtin_mul_overflow(key.size - 1, key.stride, &last) &&
+         !__builtin_add_overflow(last, key.first, &last) && last < party.size();
+}
+
 cpu::SharedBarrier CpuKernel::findBarrier(const cpu::BarrierKey &key) {
   uint64_t count = barrierCount(options.blocks), size = entryBytes(party);
   uint64_t hash = llvm::xxh3_64bits(
@@ -348,9 +359,12 @@ cpu::SharedBarrier CpuKernel::findBarrier(const cpu::BarrierKey &key) {
     Waiter::Clock::time_point begun;
     for (unsigned tries = 0; state == 1 && goesOn(++tries, begun);)
       state = entry->state.load(std::memory_order_acquire);
-    if (entry->key == key)
+    cpu::BarrierKey seen = entry->key;
+    if (seen == key)
       return {&entry->arrived,
               reinterpret_cast<std::atomic<uint32_t> *>(entry + 1)};
+    if (state != 2 || !mayBe(seen))
+      return {.isDamaged = true};
   }
   return {};
 }
