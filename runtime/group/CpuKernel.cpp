@@ -314,8 +314,9 @@ llvm::Error CpuKernel::fail(const cpu::RunError &report) {
 // What the scheduler asks for
 //===----------------------------------------------------------------------===//
 
-/// Tries between two looks whether a peer is there.
-static constexpr unsigned kLook = 4096;
+/// Tries between two looks whether a peer is there. Each gives up the processor,
+/// for milliseconds where many others want it.
+static constexpr unsigned kLook = 256;
 
 /// For loops that wait for what a peer does at once: yields, and looks now and
 /// then whether the peer is there, and at the clock. This is a block's stack:
