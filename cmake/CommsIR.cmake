@@ -15,7 +15,7 @@ set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
 # LLVM and MLIR are the distribution's, without: test/tsan.supp leaves them out.
 set(COMMSIR_SANITIZE "" CACHE STRING "Sanitizers of the C++ code, as -fsanitize= has them: thread; address,undefined")
 if(COMMSIR_SANITIZE)
-  add_compile_options("-fsanitize=${COMMSIR_SANITIZE}" -fno-sanitize=vptr -fno-omit-frame-pointer -g1)
+  add_compile_options("-fsanitize=${COMMSIR_SANITIZE}" -fno-sanitize=vptr -fno-omit-frame-pointer)
   add_link_options("-fsanitize=${COMMSIR_SANITIZE}")
 endif()
 

@@ -186,9 +186,11 @@ void SizeOp::inferResultRanges(ArrayRef<ConstantIntRanges>, SetIntRangeFn set) {
   set(getResult(), getRange(size.value_or(1), size.value_or(largestCount)));
 }
 
-void TranslateRankOp::inferResultRanges(ArrayRef<ConstantIntRanges>,
+/// What is no rank of `from`, or is none of `to`, can be any number.
+void TranslateRankOp::inferResultRanges(ArrayRef<ConstantIntRanges> ranges,
                                         SetIntRangeFn set) {
-  set(getResult(), getRankRange(getTo()));
+  set(getResult(),
+      ConstantIntRanges::maxRange(ranges.front().smin().getBitWidth()));
 }
 
 //===----------------------------------------------------------------------===//

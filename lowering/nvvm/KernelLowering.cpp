@@ -476,13 +476,16 @@ LogicalResult KernelLowering::lowerBody(Operation *entrance,
       ops.push_back(op);
   });
   for (Operation *op : ops) {
+    // Polls that were lowered with an earlier one are gone.
+    if (done.contains(op))
+      continue;
     rewriter.setInsertionPoint(op);
     ImplicitLocOpBuilder b(op->getLoc(), rewriter);
     if (op == entrance)
       enter(b);
     if (llvm::is_contained(shared, op))
       enterShared(b);
-    if (!done.contains(op) && (failed(refuseGin(op)) || failed(lowerOp(op))))
+    if (failed(refuseGin(op)) || failed(lowerOp(op)))
       return failure();
   }
   return success();

@@ -81,6 +81,12 @@ static commsir_status isNull(const char *what) {
   return fail(COMMSIR_USAGE, llvm::Twine(what) + " is a null pointer");
 }
 
+static commsir_status isOther(const char *what) {
+  return fail(COMMSIR_USAGE, llvm::Twine("what was given as ") + what +
+                                 " is none: it is a pointer to something else, "
+                                 "or to what was freed");
+}
+
 static std::string textOf(const char *text) { return text ? text : ""; }
 
 //===----------------------------------------------------------------------===//
@@ -96,6 +102,8 @@ static commsir_status makeCall(commsir_group *group, bool evenClosed,
   return guard([&] {
     if (!group)
       return isNull("group");
+    if (!capi::isWhole(group))
+      return isOther("a group");
     capi::Handle::Call call(*group, evenClosed);
     if (!call)
       return fail(COMMSIR_ABORTED, "the group is closed; make a new one");
@@ -235,6 +243,8 @@ commsir_group_create_in_folder(const commsir_group_options *options,
 
 void commsir_group_close(commsir_group *group) {
   guard([&] {
+    if (group && !capi::isWhole(group))
+      return isOther("a group");
     if (group)
       endCalls(*group);
     return COMMSIR_OK;
@@ -245,6 +255,8 @@ void commsir_group_destroy(commsir_group *group) {
   guard([&] {
     if (!group)
       return COMMSIR_OK;
+    if (!capi::isWhole(group))
+      return isOther("a group");
     endCalls(*group);
     group->finish();
     return COMMSIR_OK;
@@ -255,6 +267,8 @@ void commsir_group_drop(commsir_group *group) {
   guard([&] {
     if (!group)
       return COMMSIR_OK;
+    if (!capi::isWhole(group))
+      return isOther("a group");
     endWaits(*group);
     group->isDropped = true;
     group->finish();
@@ -611,7 +625,7 @@ static commsir_kernel *handleOf(commsir_group &group,
   for (const auto &known : group.kernels)
     if (&known->kernel == &kernel)
       return known.get();
-  group.kernels.emplace_back(new commsir_kernel{group, kernel});
+  group.kernels.emplace_back(new commsir_kernel(group, kernel));
   return group.kernels.back().get();
 }
 
@@ -641,8 +655,9 @@ commsir_status commsir_group_kernel(commsir_group *group, const char *source,
 commsir_status commsir_kernel_launch(commsir_kernel *kernel,
                                      const commsir_argument *arguments,
                                      size_t count, void *stream) {
-  if (!kernel)
-    return guard([] { return isNull("kernel"); });
+  if (!kernel || !capi::isWhole(kernel))
+    return guard(
+        [&] { return kernel ? isOther("a kernel") : isNull("kernel"); });
   return inTurn(&kernel->group, "a kernel launch", [&](OpenGroup &open) {
     if (count && !arguments)
       return isNull("an argument of commsir_kernel_launch");
@@ -655,6 +670,10 @@ commsir_status commsir_kernel_launch(commsir_kernel *kernel,
 
 char *commsir_kernel_describe(commsir_kernel *kernel) {
   char *text = nullptr;
+  if (kernel && !capi::isWhole(kernel)) {
+    isOther("a kernel");
+    return nullptr;
+  }
   beside(kernel ? &kernel->group : nullptr, [&](OpenGroup &) {
     llvm::json::Array arguments, choices;
     for (const jit::ArgInfo &info : kernel->kernel.args()) {

@@ -25,7 +25,10 @@
 #include <vector>
 
 /// A kernel, as C sees it. It stays, as its group's handle does.
-struct commsir_kernel {
+struct commsir_kernel final : commsir::capi::Tagged {
+  static constexpr Kind kKind = Kind::Kernel;
+  commsir_kernel(commsir_group &group, commsir::group::GroupKernel &kernel)
+      : Tagged(kKind), group(group), kernel(kernel) {}
   commsir_group &group;
   /// Only in a call of the group.
   commsir::group::GroupKernel &kernel;
@@ -52,8 +55,9 @@ private:
 
 /// A group, as C sees it.
 struct commsir_group final : commsir::capi::Handle {
+  static constexpr Kind kKind = Kind::Group;
   explicit commsir_group(std::unique_ptr<commsir::group::Group> made)
-      : open(new commsir::capi::OpenGroup(std::move(made))) {}
+      : Handle(kKind), open(new commsir::capi::OpenGroup(std::move(made))) {}
   /// Only in a call.
   commsir::capi::OpenGroup *open;
   /// One for each that was asked for. Changed by calls in their turns.

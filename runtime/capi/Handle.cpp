@@ -22,7 +22,7 @@ static void keep(Handle *handle) {
   all->push_back(handle);
 }
 
-Handle::Handle() { keep(this); }
+Handle::Handle(Kind kind) : Tagged(kind) { keep(this); }
 
 Handle::Call::Call(Handle &handle, bool evenClosed)
     : handle(handle), entered(handle.enter(evenClosed)), outer(innermost) {

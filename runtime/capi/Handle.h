@@ -25,12 +25,28 @@
 
 namespace commsir::capi {
 
-class Handle {
+/// The beginning of all that C has pointers to: a call refuses a pointer to an
+/// object of another kind, and one to an object that was freed.
+class Tagged {
 public:
-  Handle();
-  virtual ~Handle() = default;
-  Handle(const Handle &) = delete;
-  Handle &operator=(const Handle &) = delete;
+  enum class Kind : uint32_t { Freed, Group, Kernel, Messages, Transfer };
+  explicit Tagged(Kind kind) : kind(kind) {}
+  /// All begin with the same two words.
+  virtual ~Tagged() = default;
+  Tagged(const Tagged &) = delete;
+  Tagged &operator=(const Tagged &) = delete;
+  std::atomic<Kind> kind;
+};
+
+/// Whether C's pointer is to what it says. `T` has its kind as kKind.
+template <typename T>
+bool isWhole(const T *object) {
+  return object->kind.load(std::memory_order_relaxed) == T::kKind;
+}
+
+class Handle : public Tagged {
+public:
+  explicit Handle(Kind kind);
 
   /// A call of a thread. Without one the object may be gone.
   class Call {

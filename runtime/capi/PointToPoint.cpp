@@ -9,6 +9,9 @@
 
 #include "runtime/capi/GroupHandle.h"
 
+#include <mutex>
+#include <vector>
+
 using namespace commsir;
 using capi::fail;
 using capi::guard;
@@ -16,8 +19,9 @@ using capi::reportGroup;
 
 /// Transfers may outlive it.
 struct commsir_p2p final : capi::Handle {
+  static constexpr Kind kKind = Kind::Messages;
   explicit commsir_p2p(std::shared_ptr<group::PointToPoint> made)
-      : messages(std::move(made)) {}
+      : Handle(kKind), messages(std::move(made)) {}
   /// Only in a call.
   std::shared_ptr<group::PointToPoint> messages;
 
@@ -25,10 +29,54 @@ private:
   void end(bool) override { messages.reset(); }
 };
 
-struct commsir_transfer {
+struct commsir_transfer final : capi::Tagged {
+  static constexpr Kind kKind = Kind::Transfer;
+  commsir_transfer() : Tagged(kKind) {}
   std::shared_ptr<group::PointToPoint> owner;
   group::TransferPtr transfer;
 };
+
+namespace {
+/// Transfers that were freed are used again, and their memory is kept: a call
+/// with one that was freed finds that out.
+class Transfers {
+public:
+  static Transfers &get() {
+    static auto *all = new Transfers;
+    return *all;
+  }
+  commsir_transfer *make() {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (free.empty())
+      return new commsir_transfer;
+    commsir_transfer *made = free.back();
+    free.pop_back();
+    made->kind = commsir_transfer::kKind;
+    return made;
+  }
+  void release(commsir_transfer *transfer) {
+    std::shared_ptr<group::PointToPoint> owner;
+    group::TransferPtr last;
+    std::lock_guard<std::mutex> lock(mutex);
+    if (!capi::isWhole(transfer))
+      return;
+    transfer->kind = capi::Tagged::Kind::Freed;
+    owner = std::move(transfer->owner);
+    last = std::move(transfer->transfer);
+    free.push_back(transfer);
+  }
+
+private:
+  std::mutex mutex;
+  std::vector<commsir_transfer *> free;
+};
+} // namespace
+
+static commsir_status isOther(const char *function) {
+  return fail(COMMSIR_USAGE,
+              llvm::Twine("an argument of ") + function +
+                  " is a pointer to something else, or to what was freed");
+}
 
 static commsir_status isNull(const char *function) {
   return fail(COMMSIR_USAGE,
@@ -42,6 +90,8 @@ static commsir_status with(commsir_p2p *p2p, const char *function, Body body) {
   return guard([&] {
     if (!p2p)
       return isNull(function);
+    if (!capi::isWhole(p2p))
+      return isOther(function);
     capi::Handle::Call call(*p2p);
     if (!call)
       return fail(COMMSIR_ABORTED,
@@ -69,6 +119,8 @@ commsir_status commsir_p2p_destroy(commsir_p2p *p2p) {
   return guard([&] {
     if (!p2p)
       return COMMSIR_OK;
+    if (!capi::isWhole(p2p))
+      return isOther("commsir_p2p_destroy");
     std::shared_ptr<group::PointToPoint> messages;
     if (capi::Handle::Call call(*p2p); call)
       messages = p2p->messages;
@@ -130,7 +182,10 @@ static commsir_status begin(const char *function, Begin how, commsir_p2p *p2p,
                                  message->bytes, message->what});
     if (!made)
       return reportGroup(made.takeError());
-    *out = new commsir_transfer{p2p->messages, std::move(*made)};
+    commsir_transfer *handle = Transfers::get().make();
+    handle->owner = p2p->messages;
+    handle->transfer = std::move(*made);
+    *out = handle;
     return COMMSIR_OK;
   });
 }
@@ -154,16 +209,23 @@ commsir_status commsir_transfer_wait(commsir_transfer *transfer,
   return guard([&] {
     if (!transfer)
       return isNull("commsir_transfer_wait");
+    if (!capi::isWhole(transfer))
+      return isOther("commsir_transfer_wait");
     return reportGroup(transfer->owner->wait(*transfer->transfer, timeout));
   });
 }
 
 int commsir_transfer_is_over(commsir_transfer *transfer) {
-  return !transfer || transfer->owner->test(*transfer->transfer);
+  return !transfer || !capi::isWhole(transfer) ||
+         transfer->owner->test(*transfer->transfer);
 }
 
 int64_t commsir_transfer_source(commsir_transfer *transfer) {
-  return transfer ? transfer->transfer->source() : -1;
+  return transfer && capi::isWhole(transfer) ? transfer->transfer->source()
+                                             : -1;
 }
 
-void commsir_transfer_free(commsir_transfer *transfer) { delete transfer; }
+void commsir_transfer_free(commsir_transfer *transfer) {
+  if (transfer)
+    Transfers::get().release(transfer);
+}

@@ -77,8 +77,9 @@ struct Failure {
     Team,
     Barrier,
     TooManyBarriers,
-    /// A barrier that peers share counts fewer arrivals than it did.
-    BarrierGoesBack
+    /// What barriers that peers share hold cannot be: they count fewer arrivals
+    /// than they did, or are of no team.
+    BarriersDamaged
   } kind = None;
   int64_t offset = 0, count = 0, limit = 0;
 };

@@ -34,13 +34,17 @@ struct SharedBarrier {
   std::atomic<uint64_t> *arrived = nullptr;
   /// Arrivals of each member of the team; for reports.
   std::atomic<uint32_t> *ofMember = nullptr;
+  /// Where there is none: what stands in their memory are not barriers of this
+  /// kernel.
+  bool isDamaged = false;
 };
 
 class Peers {
 public:
   virtual ~Peers() = default;
   /// The same memory on all ranks for the same key; `arrived` is null when
-  /// there are more barriers than the kernel's memory holds.
+  /// there are more barriers than the kernel's memory holds, or that memory is
+  /// damaged.
   virtual SharedBarrier findBarrier(const BarrierKey &key) = 0;
   /// This rank has written where a peer may wait: [address, address + bytes).
   virtual void wrote(const char *address, int64_t bytes) = 0;

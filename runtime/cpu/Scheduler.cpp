@@ -458,7 +458,10 @@ uint32_t Scheduler::findShared(Fiber &fiber, int32_t site,
     return it->second;
   SharedBarrier shared = peers->findBarrier(key);
   if (!shared.arrived)
-    fail(fiber, site, {Failure::TooManyBarriers, 0, 0, 0});
+    fail(
+        fiber, site,
+        {shared.isDamaged ? Failure::BarriersDamaged : Failure::TooManyBarriers,
+         0, 0, 0});
   BarrierState &made = barriers.emplace_back();
   made.first = key.first;
   made.stride = key.stride;
@@ -481,7 +484,7 @@ int64_t Scheduler::arriveShared(Fiber &fiber, int32_t site,
       barrier.shared.arrived->load(std::memory_order_acquire) / barrier.total;
   if (own > passed)
     fail(fiber, site,
-         {passed < barrier.opened ? Failure::BarrierGoesBack : Failure::Barrier,
+         {passed < barrier.opened ? Failure::BarriersDamaged : Failure::Barrier,
           0, 0, 0});
   ++own;
   int64_t member = (fiber.context.rank - key.first) / key.stride;

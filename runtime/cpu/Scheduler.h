@@ -92,6 +92,8 @@ struct Scheduler {
   /// Launch number `epoch` of the blocks of rank `own`; the other ranks are
   /// other processes. Null: all blocks have run to their ends.
   std::unique_ptr<RunError> runShared(int64_t own, int64_t epoch);
+  /// Whether it failed by what a peer wrote over shared memory.
+  bool isPeersFault() const;
   /// As the report of a deadlock, of what waits now.
   RunError makeError(RunError::Kind kind, std::string message) const;
 

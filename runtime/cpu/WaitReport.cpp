@@ -227,14 +227,20 @@ std::string Scheduler::describeFailure(const Fiber &fiber) const {
     return where + site.op +
            " is over one more team than the group keeps barriers for; use "
            "fewer teams in one kernel";
-  case Failure::BarrierGoesBack:
-    return where + site.op + " counts fewer arrivals than it did: " +
+  case Failure::BarriersDamaged:
+    return where + site.op + " cannot count the arrivals: " +
            (peers ? peers->others() : std::string("something")) +
            " has written over memory by which ranks wait for each other";
   case Failure::None:
     break;
   }
   return where + "failed";
+}
+
+bool Scheduler::isPeersFault() const {
+  return llvm::any_of(fibers, [](const Fiber &fiber) {
+    return fiber.failure.kind == Failure::BarriersDamaged;
+  });
 }
 
 RunError Scheduler::makeError(RunError::Kind kind, std::string message) const {

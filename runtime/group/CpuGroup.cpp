@@ -272,7 +272,10 @@ llvm::Error CpuGroup::attach(Store &store) {
                          "the bytes of channel memory");
   auto opened = Segment::open(name);
   if (!opened)
-    return opened.takeError();
+    return makeError(Kind::Usage,
+                     llvm::toString(opened.takeError()) +
+                         "\n  the ranks of a group have to run on one host, in "
+                         "one container and as one user");
   segment = std::move(*opened);
   if (board().magic != kMagic || board().ranks != settings.ranks)
     return makeError(Kind::Usage, "the memory that rank 0 has announced is "
@@ -468,29 +471,49 @@ std::string CpuGroup::describeRank(const Party &party, int64_t member) const {
          number(static_cast<int64_t>(last)) + " (" + step->text.str() + ")";
 }
 
-/// Members that take another step than this rank, with both sides' texts.
-std::string CpuGroup::findDisagreement(const Party &party) const {
+/// Whether what a step says is what a rank has written there.
+static bool isWhole(const Step &step, uint64_t number, uint64_t digest,
+                    llvm::StringRef said) {
+  return step.check.load(std::memory_order_relaxed) ==
+         checkOf(number, digest, said);
+}
+
+/// Ends the group when members take another step than this rank, with both
+/// sides' texts, or when somebody has written over the step of one.
+bool CpuGroup::isAtOdds(const Party &party) {
   std::string text;
   for (int64_t member = 0; member < party.size(); ++member) {
     const Step *step = findStep(party.places[member], party.step);
-    if (member == party.own || !step ||
-        step->digest.load(std::memory_order_relaxed) == party.digest)
+    if (member == party.own || !step)
       continue;
-    std::string said = step->text.str();
+    uint64_t digest = step->digest.load(std::memory_order_relaxed);
+    if (digest == party.digest)
+      continue;
+    std::string said = step->text.raw();
+    bool whole = isWhole(*step, party.step, digest, said);
     // A member that owes nobody anything may be far ahead, and have written its
     // next step over this one meanwhile.
     std::atomic_thread_fence(std::memory_order_acquire);
-    if (step->number.load(std::memory_order_relaxed) == party.step)
-      text += "\n  rank " + number(party.members[member]) + ": " + said +
-              (said == party.text ? ", with other arithmetic, source or options"
-                                  : "");
+    if (step->number.load(std::memory_order_relaxed) != party.step)
+      continue;
+    if (!whole) {
+      breakUp(Kind::Peer, "rank " + number(party.members[member]) + kDamaged);
+      return true;
+    }
+    text += "\n  rank " + number(party.members[member]) + ": " +
+            makeReadable(said) +
+            (said == party.text ? ", with other arithmetic, source or options"
+                                : "");
   }
   if (text.empty())
-    return text;
-  return "ranks disagree in step " + number(static_cast<int64_t>(party.step)) +
-         " of group '" + settings.name + "'\n  rank " + number(settings.rank) +
-         ": " + party.text + text +
-         "\n  all ranks have to make the same calls in the same order";
+    return false;
+  disagree(party,
+           "ranks disagree in step " +
+               number(static_cast<int64_t>(party.step)) + " of group '" +
+               settings.name + "'\n  rank " + number(settings.rank) + ": " +
+               party.text + text +
+               "\n  all ranks have to make the same calls in the same order");
+  return true;
 }
 
 /// Looks for a reason why this rank waits in vain. Those who have ended this
@@ -498,14 +521,7 @@ std::string CpuGroup::findDisagreement(const Party &party) const {
 bool CpuGroup::findTrouble(const Party &party) {
   if (broken.load(std::memory_order_relaxed))
     return true;
-  auto differs = [&] {
-    std::string disagreement = findDisagreement(party);
-    if (disagreement.empty())
-      return false;
-    disagree(party, disagreement);
-    return true;
-  };
-  if (differs())
+  if (isAtOdds(party))
     return true;
   for (int64_t member = 0; member < party.size(); ++member) {
     int64_t rank = party.members[member];
@@ -516,7 +532,7 @@ bool CpuGroup::findTrouble(const Party &party) {
     std::string why = whyGivenUp(rank, life);
     if (!why.empty()) {
       // It may be what that rank has seen, since.
-      if (differs())
+      if (isAtOdds(party))
         return true;
       breakUp(life == Life::Aborted ? Kind::Aborted : Kind::Peer, why);
       return true;
@@ -697,6 +713,7 @@ llvm::Error CpuGroup::begin(Party &party, uint64_t digest,
   std::atomic_thread_fence(std::memory_order_seq_cst);
   step.digest.store(digest, std::memory_order_relaxed);
   step.text.put(told);
+  step.check.store(checkOf(number, digest, told), std::memory_order_relaxed);
   step.number.store(number, std::memory_order_release);
   return llvm::Error::success();
 }
@@ -704,11 +721,8 @@ llvm::Error CpuGroup::begin(Party &party, uint64_t digest,
 llvm::Error CpuGroup::end(Party &party) {
   if (broken.load(std::memory_order_relaxed))
     return failure();
-  std::string disagreement = findDisagreement(party);
-  if (!disagreement.empty()) {
-    disagree(party, disagreement);
+  if (isAtOdds(party))
     return failure();
-  }
   party.ownPlace().ended.store(party.step, std::memory_order_release);
   return llvm::Error::success();
 }
@@ -733,11 +747,8 @@ llvm::Error CpuGroup::meet(Party &party, llvm::StringRef failed) {
   });
   if (!all)
     return failure();
-  std::string disagreement = findDisagreement(party);
-  if (!disagreement.empty()) {
-    disagree(party, disagreement);
+  if (isAtOdds(party))
     return failure();
-  }
   for (int64_t member = 0; member < party.size(); ++member) {
     auto &told = party.places[member].failed[point % 2];
     bool isOwn = member == party.own;
@@ -764,9 +775,16 @@ llvm::Error CpuGroup::agreeOnText(Party &party) {
       breakUp(Kind::Peer, "rank " + number(party.members[member]) + kDamaged);
       return failure();
     }
-    std::string theirs = member == party.own ? party.text : step->text.str();
+    std::string theirs = member == party.own ? party.text : step->text.raw();
+    if (member != party.own &&
+        !isWhole(*step, party.step,
+                 step->digest.load(std::memory_order_relaxed), theirs)) {
+      breakUp(Kind::Peer, "rank " + number(party.members[member]) + kDamaged);
+      return failure();
+    }
     differ |= theirs != party.text;
-    said += "\n  rank " + number(party.members[member]) + ": " + theirs;
+    said += "\n  rank " + number(party.members[member]) + ": " +
+            makeReadable(theirs);
   }
   if (!differ)
     return llvm::Error::success();
@@ -798,10 +816,16 @@ llvm::Error CpuGroup::shareSegment(Party &party, uint64_t bytes,
   }
   if (llvm::Error error = meet(party, failed))
     return error;
-  if (party.own != 0)
+  if (party.own != 0) {
     note(Segment::open({first.segmentProcess.load(std::memory_order_relaxed),
                         first.segmentFile.load(std::memory_order_relaxed),
                         bytes, token}));
+    if (!failed.empty())
+      failed = "the memory that rank " + number(party.members[0]) +
+               " has made cannot be opened; unless files or memory are short, "
+               "rank " +
+               number(party.members[0]) + kDamaged + ": " + failed;
+  }
   if (llvm::Error error = meet(party, failed))
     return error;
   made.seal();

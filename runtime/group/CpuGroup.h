@@ -160,7 +160,7 @@ private:
   llvm::Error begin(Party &party, uint64_t digest, llvm::StringRef text);
   llvm::Error meet(Party &party, llvm::StringRef failed = "");
   llvm::Error end(Party &party);
-  std::string findDisagreement(const Party &party) const;
+  bool isAtOdds(const Party &party);
   llvm::Error agreeOnText(Party &party);
   llvm::Error shareSegment(Party &party, uint64_t bytes, Segment &made);
 

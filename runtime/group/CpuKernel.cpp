@@ -296,7 +296,9 @@ llvm::Error CpuKernel::launch(llvm::ArrayRef<Argument> arguments) {
 llvm::Error CpuKernel::fail(const cpu::RunError &report) {
   bool own = report.kind == cpu::RunError::Bounds ||
              report.kind == cpu::RunError::Other;
-  Kind kind = report.kind == cpu::RunError::Bounds ? Kind::Bounds : Kind::Usage;
+  Kind kind = report.kind == cpu::RunError::Bounds ? Kind::Bounds
+              : scheduler.isPeersFault()           ? Kind::Peer
+                                                   : Kind::Usage;
   if (own)
     group.breakUp(kind, report.message);
   std::lock_guard<std::mutex> guard(group.lock);
@@ -312,8 +314,9 @@ llvm::Error CpuKernel::fail(const cpu::RunError &report) {
 // What the scheduler asks for
 //===----------------------------------------------------------------------===//
 
-/// Tries between two looks whether a peer is there.
-static constexpr unsigned kLook = 4096;
+/// Tries between two looks whether a peer is there. Each gives up the processor,
+/// for milliseconds where many others want it.
+static constexpr unsigned kLook = 256;
 
 /// For loops that wait for what a peer does at once: yields, and looks now and
 /// then whether the peer is there, and at the clock. This is a block's stack:
@@ -329,6 +332,15 @@ bool CpuKernel::goesOn(unsigned tries, Waiter::Clock::time_point &begun) {
       group.waiter.isTooLong(party, now - begun);
   }
   return !group.broken.load(std::memory_order_relaxed);
+}
+
+/// Whether ranks of this kernel may meet there.
+bool CpuKernel::mayBe(const cpu::BarrierKey &key) const {
+  int64_t last = 0;
+  return key.first >= 0 && key.stride >= 1 && key.size >= 1 &&
+         key.block >= -1 && key.block < options.blocks &&
+         !__builtin_mul_overflow(key.size - 1, key.stride, &last) &&
+         !__builtin_add_overflow(last, key.first, &last) && last < party.size();
 }
 
 cpu::SharedBarrier CpuKernel::findBarrier(const cpu::BarrierKey &key) {
@@ -348,9 +360,12 @@ cpu::SharedBarrier CpuKernel::findBarrier(const cpu::BarrierKey &key) {
     Waiter::Clock::time_point begun;
     for (unsigned tries = 0; state == 1 && goesOn(++tries, begun);)
       state = entry->state.load(std::memory_order_acquire);
-    if (entry->key == key)
+    cpu::BarrierKey seen = entry->key;
+    if (seen == key)
       return {&entry->arrived,
               reinterpret_cast<std::atomic<uint32_t> *>(entry + 1)};
+    if (state != 2 || !mayBe(seen))
+      return {.isDamaged = true};
   }
   return {};
 }

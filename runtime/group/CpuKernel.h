@@ -47,6 +47,7 @@ private:
   uint64_t digest() const;
   uint64_t barrierBytes() const;
   llvm::Error fail(const cpu::RunError &report);
+  bool mayBe(const cpu::BarrierKey &key) const;
   bool goesOn(unsigned tries, Waiter::Clock::time_point &begun);
 
   // cpu::Peers.

@@ -149,9 +149,7 @@ llvm::Expected<Segment> Segment::open(const SegmentName &name) {
   };
   auto refuse = [&] {
     return makeError(GroupError::Kind::Usage,
-                     path + " is not the memory that was announced: do the "
-                            "ranks run on one host, in one container and as "
-                            "one user?");
+                     path + " is not the memory that was announced");
   };
   if (!isNumber(name.process, 1) || !isNumber(name.file, 0) || !name.bytes ||
       name.token.empty() || name.token.size() > 64 ||
@@ -168,11 +166,8 @@ llvm::Expected<Segment> Segment::open(const SegmentName &name) {
     return refuse();
   int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (file < 0)
-    return failSystem(
-        "cannot open the shared memory of process " +
-        llvm::Twine(name.process) + " (" + path +
-        "; the ranks of a group have to run on one host, as one user and with "
-        "one view of its processes)");
+    return failSystem("cannot open the shared memory of process " +
+                      llvm::Twine(name.process) + " (" + path + ")");
   llvm::Expected<Segment> segment =
       isSegment(file, name) ? map(file, name.bytes) : refuse();
   ::close(file);

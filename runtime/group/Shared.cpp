@@ -8,6 +8,7 @@
 #include "runtime/group/Shared.h"
 
 #include "llvm/Support/JSON.h"
+#include "llvm/Support/xxhash.h"
 
 #include <climits>
 #include <cstring>
@@ -50,6 +51,12 @@ group::Life group::readLife(const std::atomic<Life> &life) {
   return seen > Life::Aborted ? Life::Damaged : seen;
 }
 
+uint64_t group::checkOf(uint64_t number, uint64_t digest,
+                        llvm::StringRef text) {
+  return llvm::xxh3_64bits(text.split('\0').first) ^
+         (digest + number * 0x9e3779b97f4a7c15);
+}
+
 llvm::StringRef group::cutText(llvm::StringRef text, size_t bytes) {
   text = text.take_front(bytes - 1);
   // Not in the middle of a character.
@@ -79,7 +86,7 @@ void group::SharedText<Bytes>::put(llvm::StringRef text) {
 }
 
 template <size_t Bytes>
-std::string group::SharedText<Bytes>::str() const {
+std::string group::SharedText<Bytes>::raw() const {
   std::string text;
   for (const std::atomic<uint64_t> &each : words) {
     uint64_t word = each.load(std::memory_order_relaxed);
@@ -90,7 +97,7 @@ std::string group::SharedText<Bytes>::str() const {
     if (length < sizeof word)
       break;
   }
-  return makeReadable(text);
+  return text;
 }
 
 template class group::SharedText<group::kReasonBytes>;

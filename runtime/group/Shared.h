@@ -38,7 +38,9 @@ template <size_t Bytes>
 class SharedText {
 public:
   void put(llvm::StringRef text);
-  std::string str() const;
+  /// Up to its zero, as it stands there.
+  std::string raw() const;
+  std::string str() const { return makeReadable(raw()); }
 
 private:
   static_assert(Bytes % sizeof(uint64_t) == 0);
@@ -94,7 +96,13 @@ struct Step {
   std::atomic<uint64_t> number;
   std::atomic<uint64_t> digest;
   SharedText<kTextBytes> text;
+  /// Of the three (checkOf): a reader tells a step that differs from one that
+  /// somebody has written over.
+  std::atomic<uint64_t> check;
 };
+
+/// What stands in the `check` of a step.
+uint64_t checkOf(uint64_t number, uint64_t digest, llvm::StringRef text);
 
 /// Steps that are remembered: no rank is that far ahead of another that it
 /// still has something to do with.

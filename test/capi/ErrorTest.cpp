@@ -145,3 +145,38 @@ TEST(CapiError, SimulationsThatMakeNoSense) {
       << commsir_error_message();
   commsir_free(result);
 }
+
+/// A pointer to another kind of object, or to one that has ended, is refused.
+TEST(CapiError, WrongHandlesAreRefused) {
+  commsir_store store = {
+      nullptr, [](void *, const char *, const void *, size_t) { return 0; },
+      [](void *, const char *, double, void **, size_t *) { return 1; }};
+  commsir_p2p *p2p = nullptr;
+  ASSERT_EQ(commsir_p2p_create("wrong", 0, 2, &store, &p2p), COMMSIR_OK);
+  char data[4] = {};
+  commsir_message message = {1, 0, data, sizeof data, "4"};
+  commsir_transfer *transfer = nullptr;
+  ASSERT_EQ(commsir_p2p_receive(p2p, &message, &transfer), COMMSIR_OK);
+
+  auto *group = reinterpret_cast<commsir_group *>(p2p);
+  EXPECT_EQ(commsir_group_poll(group), COMMSIR_USAGE);
+  commsir_group_close(group);
+  commsir_group_destroy(group);
+  commsir_group_drop(group);
+  auto *kernel = reinterpret_cast<commsir_kernel *>(transfer);
+  EXPECT_EQ(commsir_kernel_launch(kernel, nullptr, 0, nullptr), COMMSIR_USAGE);
+  EXPECT_EQ(commsir_kernel_describe(kernel), nullptr);
+  EXPECT_EQ(commsir_p2p_confirm(reinterpret_cast<commsir_p2p *>(transfer)),
+            COMMSIR_USAGE);
+  EXPECT_EQ(
+      commsir_transfer_wait(reinterpret_cast<commsir_transfer *>(p2p), 0.01),
+      COMMSIR_USAGE);
+
+  EXPECT_EQ(commsir_p2p_destroy(p2p), COMMSIR_OK);
+  EXPECT_EQ(commsir_p2p_destroy(p2p), COMMSIR_OK);
+  EXPECT_EQ(commsir_p2p_confirm(p2p), COMMSIR_ABORTED);
+  commsir_transfer_free(transfer);
+  commsir_transfer_free(transfer);
+  EXPECT_EQ(commsir_transfer_wait(transfer, 0.01), COMMSIR_USAGE);
+  EXPECT_EQ(commsir_transfer_source(transfer), -1);
+}

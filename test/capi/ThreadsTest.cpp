@@ -231,8 +231,8 @@ TEST(Threads, LaunchesOfOneKernel) {
 TEST(Threads, WindowsAreMadeAndReleased) {
   runRanks(2, [](int64_t rank, commsir_group *group) {
     {
-      Threads threads;
       std::atomic<bool> isOver{false};
+      Threads threads;
       threads.run([&] {
         while (!isOver) {
           int local = 0;
@@ -478,8 +478,8 @@ TEST(Threads, DestroyBesideCollectives) {
 TEST(Threads, CallsUntilTheEnd) {
   for (bool drops : {false, true})
     runRanks(1, [drops](int64_t, commsir_group *group) {
-      Threads threads;
       std::atomic<int64_t> calls{0};
+      Threads threads;
       for (int i = 0; i < 2; ++i)
         threads.run([&] {
           std::vector<float> data(8);
@@ -530,8 +530,8 @@ TEST(Threads, DestroyBesideReceives) {
       std::vector<char> none(100);
       commsir_message never = {1 - rank, 7, none.data(), 100, "100"};
       {
-        Threads threads;
         std::atomic<int> begun{0};
+        Threads threads;
         for (int64_t tag = 0; tag < 2; ++tag)
           threads.run([&, tag] {
             exchange(p2p, 1 - rank, tag);
@@ -649,8 +649,8 @@ TEST(Threads, DisagreementsBesideSignals) {
   runRanks(3, [](int64_t rank, commsir_group *group) {
     {
       Window window(group);
-      Threads threads;
       std::atomic<bool> over{false};
+      Threads threads;
       threads.run([&] {
         std::vector<float> data(64, 1);
         // To a rank that has failed, until it is back, there is no way.

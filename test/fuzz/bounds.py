@@ -14,6 +14,8 @@ A failure prints the seed and keeps the kernel in FOLDER: `bounds.py --seed SEED
 
 import argparse
 import collections
+import concurrent.futures
+import itertools
 import json
 import math
 import pathlib
@@ -42,9 +44,10 @@ FLAGS = ["", "", " overflow<nsw>", " overflow<nuw>", " overflow<nsw, nuw>"]
 
 # What the verifiers, the bounds pass and the checker say of an access that is known to leave bounds.
 REFUSAL = re.compile(
-    r"out.of.bounds|leaves? the (packet )?(memory|source|window|dest)|addresses rank|no rank of the team"
+    r"out.of.bounds|leaves? the (packet )?(memory|source|window|dest|(left|right) operand|product)"
+    r"|addresses rank|no rank of the team"
     r"|valid elements of a tile|there is no (signal|counter) cell|(reads|writes) elements \[|negative|below 0"
-    r"|uses cell|has a step of|has bounds that are 2"
+    r"|uses cell|of a tile that has|has a step of|has bounds that are 2"
 )
 
 Array = np.ndarray[Any, Any]
@@ -233,6 +236,7 @@ class Program:
         )
         head = [
             "%team = comms.team world",
+            "%near = comms.team lsa",
             f"%data = arith.constant {DATA} : i64",
             f"%single = arith.constant {DATA}.0 : f32",
             f"%vector = arith.constant dense<{DATA}> : vector<4xi64>",
@@ -270,10 +274,13 @@ class Program:
             self.extended,
             self.count_bits,
             self.by_float,
+            self.of_team,
         ]
         if depth < 2 and self.rnd.random() < 0.25:
             flows = [self.branch, self.loop, self.loop, self.repeat, self.switch]
-            flow = self.blocks if self.has_blocks and self.rnd.random() < 0.5 else self.rnd.choice(flows)
+            flow = self.rnd.choice(flows)
+            if self.has_blocks and self.rnd.random() < 0.6:
+                flow = self.rnd.choice([self.blocks, self.jump])
             flow(lines, body, names, depth)
         else:
             self.rnd.choice(kinds)(lines, body, names)
@@ -316,7 +323,11 @@ class Program:
         a, p = self.name(), self.pick(names)
         bits = self.rnd.choice([1, 8, 16, 32])
         there, back = (self.rnd.choice(["index_cast", "index_castui"]) for _ in range(2))
-        lines.append(f"{a}t = arith.{there} {p} : index to i{bits}")
+        if self.rnd.random() < 0.3:
+            lines.append(f"{a}w = arith.{there} {p} : index to i64")
+            lines.append(f"{a}t = arith.trunci {a}w : i64 to i{bits}")
+        else:
+            lines.append(f"{a}t = arith.{there} {p} : index to i{bits}")
         wide = 32 if bits < 32 and self.rnd.random() < 0.4 else bits
         extend = self.rnd.choice(["extui", "extsi"])
         if wide != bits:
@@ -344,6 +355,19 @@ class Program:
         lines.append(f"{a}r = arith.{op} {a}p, {a}q : i{bits}")
         lines.append(f"{a} = arith.index_cast {a}r : i{bits} to index")
         body.append(lambda v: v.__setitem__(a, compute(op, signed(v[p], bits), signed(v[q], bits), bits)))
+        names.append(a)
+
+    def of_team(self, lines: list[str], body: list[Step], names: list[str]) -> None:
+        """A rank of one team as that of another, or the size of an array."""
+        a, p = self.name(), self.pick(names)
+        if self.rnd.random() < 0.4:
+            memory, kind = self.rnd.choice([("%x", "memref<16xi64>"), ("%open", "memref<?xi64>")])
+            lines.append(f"{a} = memref.dim {memory}, %k0 : {kind}")
+            body.append(lambda v: v.__setitem__(a, SIZE))
+        else:
+            there, back = self.rnd.sample(["%team", "%near"], 2)
+            lines.append(f"{a} = comms.translate_rank {p} from {there} to {back}")
+            body.append(lambda v: v.__setitem__(a, v[p]))  # Both are all ranks.
         names.append(a)
 
     def choose(self, lines: list[str], body: list[Step], names: list[str]) -> None:
@@ -560,6 +584,25 @@ class Program:
 
         body.append(run)
 
+    def jump(self, lines: list[str], body: list[Step], names: list[str], depth: int) -> None:
+        """A switch between basic blocks."""
+        a, p = self.name(), self.pick(names)
+        bits = self.rnd.choice([8, 32, 64])
+        cases = self.rnd.sample([0, 1, 2, 7, -1, 16], 2)
+        regions = [self.inner(names, depth) for _ in range(3)]
+        targets = ", ".join(f"{case}: ^case{at}" for at, case in enumerate(cases))
+        lines += ["scf.execute_region {", f"{a} = arith.index_cast {p} : index to i{bits}"]
+        lines += [f"cf.switch {a} : i{bits}, [default: ^case2, {targets}]"]
+        for at, (text, _) in enumerate(regions):
+            lines += [f"^case{at}:", *text, "cf.br ^end"]
+        lines += ["^end:", "scf.yield", "}"]
+
+        def run(v: Values) -> None:
+            value = signed(v[p], bits)
+            self.run_all(regions[cases.index(value) if value in cases else 2][1], v)
+
+        body.append(run)
+
     # --- Accesses
 
     def access(self, lines: list[str], body: list[Step], names: list[str]) -> None:
@@ -579,7 +622,7 @@ class Program:
             self.bounds,
         ]
         if not self.has_blocks:
-            choices += [self.of_tile, self.of_tile, self.of_scratch, self.of_peer, self.of_packets]
+            choices += [self.of_tile, self.of_tile, self.of_scratch, self.of_peer, self.of_packets, self.of_product]
         text, limits = self.rnd.choice(choices)(at, count, peer)
         # Tiles do not pass from one basic block to another.
         tiles = [f"%tile{site} = arith.constant dense<{DATA}> : tensor<4xi64>"]
@@ -735,7 +778,8 @@ class Program:
         return text, lambda v: [(v[at], v[count], SIZE), (v[there], v[count], SIZE), (v[peer], 1, self.ranks)]
 
     def cell(self, at: str, count: str, peer: str) -> Checked:
-        a, kind = self.name(), self.rnd.choice(["read", "reset", "signal", "counter", "wait"])
+        kinds = ["read", "reset", "signal", "counter", "wait", "wait_from", "wait_counter", "reset_counter"]
+        a, kind = self.name(), self.rnd.choice(kinds)
         zero = f"{a}z = arith.constant 0 : i64"
         texts = {
             "read": [f"{a} = comms.read_signal %s[{at}] : !comms.signal<16>"],
@@ -743,8 +787,14 @@ class Program:
             "signal": [f"comms.signal inc %s[{at}] at {peer} of %team : !comms.signal<16>"],
             "counter": [f"{a} = comms.read_counter %c[{at}] : !comms.counter<16>"],
             "wait": [zero, f"{a} = comms.wait_signal %s[{at}] ge {a}z : !comms.signal<16>"],
+            "wait_from": [
+                zero,
+                f"{a} = comms.wait_signal_from %s[{at}] ge {a}z from {peer} of %team : !comms.signal<16>",
+            ],
+            "wait_counter": [zero, f"{a} = comms.wait_counter %c[{at}] ge {a}z : !comms.counter<16>"],
+            "reset_counter": [f"comms.reset_counter %c[{at}] : !comms.counter<16>"],
         }
-        if kind == "signal":
+        if kind in ("signal", "wait_from"):
             return texts[kind], lambda v: [(v[at], 1, SIZE), (v[peer], 1, self.ranks)]
         return texts[kind], lambda v: [(v[at], 1, SIZE)]
 
@@ -779,6 +829,27 @@ class Program:
         if not valid:
             return text, lambda v: [(v[at], 4, SIZE)]
         return text, lambda v: [(0, v[count], 4), (v[at], v[count], SIZE)]
+
+    def of_product(self, at: str, count: str, peer: str) -> Checked:
+        """A product of parts of two matrices."""
+        a = self.name()
+        row, column = at, self.rnd.choice([peer, "%k0", "%k3"])
+        depth, rows = self.rnd.choice([(count, "%k2"), ("%k2", count), (count, "")])
+        text = [f"{a}{end} = comms.scratch : memref<16x16xbf16>" for end in "lr"]
+        text += [
+            f"{a} = comms.scratch : memref<16x16xf32>",
+            f"comms.contract {a}l[{row}, %k0], {a}r[%k0, {column}] to {a}[{row}, {column}] tile [4, 4] depth {depth}"
+            f"{' rows ' + rows if rows else ''} : memref<16x16xbf16>, memref<16x16xbf16>, memref<16x16xf32>",
+        ]
+
+        def limits(v: Values) -> list[tuple[int, int, int]]:
+            high, deep = v[rows] if rows else 4, v[depth]
+            places = [(0, high, 4), (v[row], high, 16), (v[column], 4, 16), (0, deep, 16)]
+            if 0 in (high, deep) and not all(first >= 0 and first + size <= most for first, size, most in places):
+                raise TooLongError  # Of nothing, a place may be anywhere.
+            return places
+
+        return text, limits
 
     # --- The verdict
 
@@ -899,19 +970,33 @@ def supervise(seed: int, programs: int, deadline: float, keep: pathlib.Path) -> 
     return counts
 
 
+def share(seed: int, programs: int, jobs: int) -> list[tuple[int, int]]:
+    """First seed and number of programs of each job."""
+    cuts = [seed + programs * job // jobs for job in range(jobs + 1)]
+    return [(first, end - first) for first, end in itertools.pairwise(cuts)]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--programs", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=1e9)
+    parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--keep", type=pathlib.Path, default=pathlib.Path(tempfile.gettempdir()) / "commsir-bounds")
     parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     deadline = time.time() + options.seconds
     if options.work:
         return work(options.seed, options.programs, deadline, options.keep)
-    counts = supervise(options.seed, options.programs, deadline, options.keep)
+    begun, counts = time.time(), collections.Counter[str]()
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        parts = share(options.seed, options.programs, options.jobs)
+        for part in pool.map(lambda one: supervise(one[0], one[1], deadline, options.keep), parts):
+            counts.update(part)
+    total = sum(number for name, number in counts.items() if name != "wrong")
+    hours = (time.time() - begun) * options.jobs / 3600
     print(", ".join(f"{name}: {number}" for name, number in sorted(counts.items())))
+    print(f"{total} programs from seed {options.seed}, {counts['wrong']} wrong, {hours:.2f} job hours")
     # Fewer would be a test of nothing.
     sys.exit(1 if counts["wrong"] or counts["good"] < 5 or counts["bounds"] < 5 else 0)
 

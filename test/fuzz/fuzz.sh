@@ -28,13 +28,18 @@ case $name in
   fuzz-parser) runs=60000 ;;
   fuzz-lowering) runs=3000 ;;
   fuzz-run) runs=1500 ;;
+  fuzz-tables) runs=50000 ;;
+  fuzz-capi) runs=20000 ;;
   *) runs=150000 ;;
 esac
+# A table of a few points has 5 KB.
+length=4096
+[ "$name" = fuzz-tables ] && length=8192
 if [ "$seconds" = 0 ]; then budget=(-seed=1 -runs=$runs -max_total_time=60)
 else budget=(-max_total_time="$seconds"); fi
 
 "$binary" "$work/corpus" "$work/kept" "${dictionary[@]}" "${budget[@]}" -timeout=60 -rss_limit_mb=4096 \
-  -max_len=4096 -artifact_prefix="$work/finding-" -verbosity=0 -print_final_stats=1 >"$work/log" 2>&1
+  -max_len="$length" -artifact_prefix="$work/finding-" -verbosity=0 -print_final_stats=1 >"$work/log" 2>&1
 status=$?
 if [ $status -ne 0 ]; then
   tail -60 "$work/log"

@@ -357,11 +357,19 @@ static void narrowToTeam(Value team, Interval &interval) {
 }
 
 /// What the range analysis does not know: sizes of teams.
-static void narrowByTeam(Value value, Interval &interval) {
+void Prover::narrowByTeam(Value value, Interval &interval) {
   if (auto rank = value.getDefiningOp<RankOp>())
     return narrowToTeam(rank.getTeam(), interval);
-  if (auto rank = value.getDefiningOp<TranslateRankOp>())
-    return narrowToTeam(rank.getTo(), interval);
+  if (auto rank = value.getDefiningOp<TranslateRankOp>()) {
+    // Each rank of a team is one of the world. Another number can become any.
+    Interval given = getInterval(rank.getRank());
+    std::optional<int64_t> from = getConstantTeamSize(rank.getFrom());
+    auto to = rank.getTo().getDefiningOp<TeamOp>();
+    if (to && to.getKind() == TeamKind::World && from && given.smallest >= 0 &&
+        given.largest < *from)
+      narrowToTeam(rank.getTo(), interval);
+    return;
+  }
   if (auto argument = dyn_cast<BlockArgument>(value))
     if (auto peers =
             dyn_cast_or_null<ForPeersOp>(argument.getOwner()->getParentOp()))

@@ -92,6 +92,7 @@ private:
   Interval getRange(Value value);
   /// By all that is known.
   Interval getInterval(Value value);
+  void narrowByTeam(Value value, Interval &interval);
   /// Whether nothing in the expression of `value` leaves 64 bits.
   bool isComputedExactly(Value value, int depth);
   /// A number that divides each value of the loop's counter.

@@ -204,3 +204,30 @@ def test_steps_neither_go_back_nor_wrap_around(step: int) -> None:
     assert not x.any()
     commsir.simulate(STEP, ranks=1, arrays={"x": [x]}, scalars={"n": 2})
     assert x.tolist() == [0, 1, 0, 1]
+
+
+@pytest.mark.parametrize("way", ["lsa to world", "world to lsa"])
+@pytest.mark.parametrize(
+    "use", ["memref.store %s, %y[%r] : memref<16xf32>", "comms.poison_fill %y[%r] count %c4 : memref<16xf32>"]
+)
+def test_a_number_that_is_no_rank_is_not_taken_for_one(way: str, use: str) -> None:
+    source, dest = way.split(" to ")
+    text = f"""
+    comms.kernel @k(%x: memref<1xi64>, %y: memref<16xf32>) attributes {{ranks = 2, blocks = 1}} {{
+      %c0 = arith.constant 0 : index
+      %c4 = arith.constant 4 : index
+      %s = arith.constant 1.0 : f32
+      %world = comms.team world
+      %lsa = comms.team lsa
+      %v = memref.load %x[%c0] : memref<1xi64>
+      %i = arith.index_cast %v : i64 to index
+      %r = comms.translate_rank %i from %{source} to %{dest}
+      {use}
+      comms.return
+    }}"""
+    for number in (1 << 40, -(1 << 20), 100000, -1):
+        arrays = {"x": [np.full(1, number, np.int64)] * 2, "y": [np.zeros(16, np.float32) for _ in range(2)]}
+        with pytest.raises(commsir.BoundsError):
+            commsir.simulate(text, ranks=2, arrays=arrays)
+    arrays = {"x": [np.full(1, 1, np.int64)] * 2, "y": [np.zeros(16, np.float32) for _ in range(2)]}
+    commsir.simulate(text, ranks=2, arrays=arrays)
