@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 build=${1:-build}
 status=0
 git ls-files '*.h' '*.cpp' | xargs clang-format-22 --dry-run -Werror || status=1
-git ls-files ':!:*.json' ':!:*.npy' ':!:*.png' ':!:LICENSE' ':!:test/corpus' ':!:cmake/*.txt' |
+git ls-files ':!:*.json' ':!:*.npy' ':!:*.png' ':!:LICENSE' ':!:test/corpus' ':!:test/fuzz/corpus' ':!:cmake/*.txt' |
   xargs .venv/bin/codespell || status=1
 git ls-files '*.h' '*.cpp' '*.cu' '*.td' '*.def' '*.mlir' '*.py' '*.sh' '*.cmake' '*CMakeLists.txt' ':!test/corpus' \
   ':!cmake/spell-identifiers.py' | xargs .venv/bin/python cmake/spell-identifiers.py || status=1

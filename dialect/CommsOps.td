@@ -186,8 +186,8 @@ def Comms_TranslateRankOp : Comms_IndexOp<"translate_rank"> {
   let summary = "A rank of one team as a rank of another.";
   let description = [{
     The world rank w = first + rank * stride of `from`, as a number (w - first)
-    / stride of `to`. Undefined when `rank` is no rank of `from`, or w no member
-    of `to`.
+    / stride of `to`. Any number when `rank` is no rank of `from`, or w no member
+    of `to`: an access by it is checked as by any other number.
   }];
   let arguments = (ins Index:$rank, Comms_Team:$from, Comms_Team:$to);
   let assemblyFormat = "$rank `from` $from `to` $to attr-dict";

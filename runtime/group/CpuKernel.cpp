@@ -314,8 +314,8 @@ llvm::Error CpuKernel::fail(const cpu::RunError &report) {
 // What the scheduler asks for
 //===----------------------------------------------------------------------===//
 
-/// Tries between two looks whether a peer is there. Each gives up the processor,
-/// for milliseconds where many others want it.
+/// Tries between two looks whether a peer is there. Each gives up the
+/// processor, for milliseconds where many others want it.
 static constexpr unsigned kLook = 256;
 
 /// For loops that wait for what a peer does at once: yields, and looks now and

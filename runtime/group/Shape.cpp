@@ -398,16 +398,17 @@ KernelRequest Shape::writeSized(int64_t most, int64_t step) const {
 }
 
 int64_t Shape::mostSized() const {
+  using mlir::comms::Direction, mlir::comms::Movement;
   bool isOpen = algorithm.empty() && protocol.empty();
-  if (!onGpu || ranks < 2 || !isOpen || !members.empty())
+  const mlir::comms::CollectiveKind *kind = mlir::comms::findCollectiveKind(op);
+  if (!onGpu || ranks < 2 || !isOpen || !members.empty() || !kind ||
+      kind->rowsVary || kind->direction == Direction::OneToOne)
     return 0;
-  if (op == "all_reduce" || op == "reduce")
-    return kMostSizedReduce / int64_t(elementBytes);
-  if (op == "broadcast")
-    return kMostSizedBroadcast / int64_t(elementBytes);
-  if (op == "all_gather" || op == "reduce_scatter" || op == "all_to_all")
-    return kMostSizedCopy / ranks / int64_t(elementBytes);
-  return 0;
+  auto width = int64_t(elementBytes);
+  if (kind->movement == Movement::Same)
+    return (kind->reduces ? kMostSizedReduce : kMostSizedBroadcast) / width;
+  bool isOfAll = kind->direction == Direction::AllToAll;
+  return isOfAll ? kMostSizedCopy / ranks / width : 0;
 }
 
 KernelRequest Shape::write(int64_t elements, bool direct) const {

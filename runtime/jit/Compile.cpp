@@ -404,7 +404,16 @@ static Expected<size_t> readFrameBytes(MemoryBufferRef object) {
   return total;
 }
 
-/// Functions of the C library that code generation may call by itself. A kernel
+/// Of the compiler's own library: divisions of the 128 bits in which loops are
+/// counted whose ends are not known.
+extern "C" {
+__int128 __divti3(__int128, __int128);
+__int128 __modti3(__int128, __int128);
+unsigned __int128 __udivti3(unsigned __int128, unsigned __int128);
+unsigned __int128 __umodti3(unsigned __int128, unsigned __int128);
+}
+
+/// Functions of libraries that code generation may call by itself. A kernel
 /// calls nothing by name, so nothing else is known to its code: not even what
 /// the process has.
 static constexpr std::pair<StringLiteral, void *(*)()> kLibraryFunctions[] = {
@@ -425,6 +434,12 @@ static constexpr std::pair<StringLiteral, void *(*)()> kLibraryFunctions[] = {
     COMMSIR_X(roundevenf, float (*)(float)),
     COMMSIR_X(trunc, double (*)(double)),
     COMMSIR_X(truncf, float (*)(float)),
+    COMMSIR_X(__divti3, __int128 (*)(__int128, __int128)),
+    COMMSIR_X(__modti3, __int128 (*)(__int128, __int128)),
+    COMMSIR_X(__udivti3,
+              unsigned __int128 (*)(unsigned __int128, unsigned __int128)),
+    COMMSIR_X(__umodti3,
+              unsigned __int128 (*)(unsigned __int128, unsigned __int128)),
 #undef COMMSIR_X
 };
 

@@ -47,7 +47,7 @@ REFUSAL = re.compile(
     r"out.of.bounds|leaves? the (packet )?(memory|source|window|dest|(left|right) operand|product)"
     r"|addresses rank|no rank of the team"
     r"|valid elements of a tile|there is no (signal|counter) cell|(reads|writes) elements \[|negative|below 0"
-    r"|uses cell|of a tile that has|has a step of|has bounds that are 2"
+    r"|uses cell|of a tile that has|has a step of|has bounds that are 2|it has to be at least 0"
 )
 
 Array = np.ndarray[Any, Any]
@@ -794,7 +794,8 @@ class Program:
             "wait_counter": [zero, f"{a} = comms.wait_counter %c[{at}] ge {a}z : !comms.counter<16>"],
             "reset_counter": [f"comms.reset_counter %c[{at}] : !comms.counter<16>"],
         }
-        if kind in ("signal", "wait_from"):
+        # The peer of `wait_from` is only named in reports.
+        if kind == "signal":
             return texts[kind], lambda v: [(v[at], 1, SIZE), (v[peer], 1, self.ranks)]
         return texts[kind], lambda v: [(v[at], 1, SIZE)]
 

@@ -255,7 +255,7 @@ TEST_F(CollectiveTest, KernelsShareChannels) {
         uint64_t bytes = 0;
         for (int turn = 0; turn < 2; ++turn)
           for (const char *op : {"all_reduce", "broadcast"})
-            for (int64_t count = 17; count < 200; count += 13) {
+            for (int64_t count = 17; count < 6000; count += 391) {
               Calls::expect(count);
               if (auto error =
                       calls.collectives->run(calls.make(op, count), nullptr))

@@ -46,8 +46,8 @@ def torch_sh(
 
 def test_parts_run_and_those_that_fail_are_named(tmp_path: pathlib.Path) -> None:
     status, said = torch_sh(tmp_path)
-    assert status == 1 and said.endswith("torch on GPUs: failed: quantised_backend\n"), said
-    assert "quantised_backend: failed, see " in said and "it broke" in said
+    assert status == 1 and said.endswith("torch on GPUs: failed: quantized_backend\n"), said
+    assert "quantized_backend: failed, see " in said and "it broke" in said
     assert said.count(": ok, ") == 7 and "--nproc-per-node 4 -m commsir.examples.torch.push_weights" in said, said
 
 
@@ -62,7 +62,7 @@ def test_parts_that_are_named(tmp_path: pathlib.Path) -> None:
 
 def test_ranks_that_share_a_gpu_run_what_needs_no_nccl(tmp_path: pathlib.Path) -> None:
     status, said = torch_sh(tmp_path, count="echo 1", COMMSIR_SHARE_GPU="1", CHECK_RANKS="4")
-    assert status == 1 and said.endswith("torch on GPUs: failed: quantised_backend\n"), said
+    assert status == 1 and said.endswith("torch on GPUs: failed: quantized_backend\n"), said
     assert said.count("torch, 4 ranks, GPUs: 1: ") == 4, said
     assert "own_collective" not in said and "losses" not in said and "suite" not in said, said
     status, said = torch_sh(tmp_path, count="echo 1")

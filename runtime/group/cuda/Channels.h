@@ -59,8 +59,8 @@ public:
   Piece take(size_t bytes);
   /// Takes back a piece of `bytes`, which no rank uses any more.
   void give(CUdeviceptr own, size_t bytes);
-  /// Ends windows of which nobody has a piece, except for the first. Collective,
-  /// once no rank's launches use what was given back.
+  /// Ends windows of which nobody has a piece, except for the first.
+  /// Collective, once no rank's launches use what was given back.
   void trim();
   /// The window that a piece lies in.
   const Window *windowOf(CUdeviceptr own) const;

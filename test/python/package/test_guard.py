@@ -5,6 +5,7 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Callable
+from typing import Any
 
 import commsir
 import numpy as np
@@ -226,7 +227,10 @@ def test_a_number_that_is_no_rank_is_not_taken_for_one(way: str, use: str) -> No
       comms.return
     }}"""
     for number in (1 << 40, -(1 << 20), 100000, -1):
-        arrays = {"x": [np.full(1, number, np.int64)] * 2, "y": [np.zeros(16, np.float32) for _ in range(2)]}
+        arrays: dict[str, list[Any]] = {
+            "x": [np.full(1, number, np.int64)] * 2,
+            "y": [np.zeros(16, np.float32) for _ in range(2)],
+        }
         with pytest.raises(commsir.BoundsError):
             commsir.simulate(text, ranks=2, arrays=arrays)
     arrays = {"x": [np.full(1, 1, np.int64)] * 2, "y": [np.zeros(16, np.float32) for _ in range(2)]}

@@ -116,7 +116,9 @@ def a_prepared_call_goes_past_the_dispatcher(size: int) -> None:
     assert 4 * by_name <= 5 * taken, (by_name, taken)  # The name of the process group is a text of torch's.
     seen = []
 
-    class Watch(torch.utils._python_dispatch.TorchDispatchMode):
+    mode: Any = torch.utils._python_dispatch.TorchDispatchMode
+
+    class Watch(mode):  # type: ignore[misc]
         def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             seen.append(str(function))
             return function(*args, **(kwargs or {}))

@@ -67,12 +67,17 @@ def runs(rank: int, size: int, name: str, how: str, rows: int, columns: int) -> 
         compiled = _compiled(function, leaves=True)
         for _ in range(5):
             _compare(function(x, r, w), compiled(x, r, w), 2e-5)
-    return _said()
+    said: list[Any] = _said()
+    return said
 
 
 def shapes_differ(rank: int, size: int, collective: str, agreed: bool) -> str:
     """Rank 1 comes with other rows, from the first call on or once all ranks have agreed on a kernel; what is said."""
-    function = {"all_reduce": lambda x: _norm(_sum(x) * 2), "all_gather": lambda x: _norm(_gathered(x) * 2)}[collective]
+    functions: dict[str, Any] = {
+        "all_reduce": lambda x: _norm(_sum(x) * 2),
+        "all_gather": lambda x: _norm(_gathered(x) * 2),
+    }
+    function = functions[collective]
     x = _tensor(rank, 8, 16, dtype=torch.float32)
     compiled = _compiled(function, leaves=True)
     torch._dynamo.mark_dynamic(x, 0)

@@ -1,6 +1,6 @@
 """Proves every way of every collective on several numbers of ranks, over channels and lowered to memory.
 
-Usage: shipped.py [--comms-opt PROGRAM] [--ranks N,N,...] [--blocks B] [--limit SECONDS]
+Usage: every_way.py [--comms-opt PROGRAM] [--ranks N,N,...] [--blocks B] [--limit SECONDS]
 
 Each collective is expanded by each algorithm and protocol that it can be carried out with. All that come
 of one way are proven together, on all ranks and blocks, within the limit: so is each of them.
