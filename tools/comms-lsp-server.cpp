@@ -23,6 +23,12 @@ extern const size_t opsSize;
 
 using namespace commsir::driver;
 
+/// --help, --version and their like.
+static bool isQuestion(llvm::StringRef argument) {
+  argument = argument.ltrim('-');
+  return argument.starts_with("help") || argument.starts_with("version");
+}
+
 int main(int argc, char **argv) {
   llvm::SmallVector<char *> arguments(argv, argv + argc);
   for (llvm::StringRef argument : llvm::drop_begin(arguments))
@@ -40,6 +46,13 @@ int main(int argc, char **argv) {
   mlir::comms::hideLLVMOptions();
   mlir::DialectRegistry registry;
   mlir::comms::registerAllDialects(registry);
+  auto serve = [&] {
+    return mlir::MlirLspServerMain(static_cast<int>(arguments.size()),
+                                   arguments.data(), registry);
+  };
+  // Then the options are printed, and the process ends there.
+  if (llvm::any_of(llvm::drop_begin(arguments), isQuestion))
+    return mlir::failed(serve());
   EditorOutput output;
   llvm::StringRef docs(reinterpret_cast<const char *>(commsir::embedded::ops),
                        commsir::embedded::opsSize);
@@ -59,8 +72,7 @@ int main(int argc, char **argv) {
     checker->stop();
     return 1;
   }
-  auto status = mlir::MlirLspServerMain(static_cast<int>(arguments.size()),
-                                        arguments.data(), registry);
+  auto status = serve();
   checker->stop();
   output.finish();
   return mlir::failed(status);

@@ -47,7 +47,9 @@ Machine::bounds(Thread &thread, const Action &action, const RangePlan &range) {
                                : get(thread, range.count);
   if (count && *count < 0 && range.count < 0)
     count = std::nullopt;
-  if (!offset || !count || !thread.unsure.empty())
+  auto rows = range.rowCount < 0 ? std::optional<int64_t>(1)
+                                 : get(thread, range.rowCount);
+  if (!offset || !count || !rows || !thread.unsure.empty())
     return possibleBounds(thread, range);
   if (range.count >= 0 && range.fixedCount > 0 &&
       (*count < 0 || *count > range.fixedCount)) {
@@ -63,7 +65,7 @@ Machine::bounds(Thread &thread, const Action &action, const RangePlan &range) {
   bool overflow = __builtin_add_overflow(*offset, *count, &end);
   bool outside = range.memory.limit >= 0 && end > range.memory.limit;
   // Nothing is touched, wherever that is.
-  if (*count == 0 && !overflow)
+  if (*rows == 0 || (*count == 0 && !overflow))
     return Bounds{0, 0};
   if (overflow || *offset < 0 || *count < 0 || outside) {
     if (auto diag = reportRange(action)) {
@@ -537,8 +539,9 @@ void Machine::touchRows(Thread &thread, int32_t index, const RangePlan &range,
     int64_t most = rows >= 0                        ? rows
                    : limit >= 0 && range.stride > 0 ? limit / range.stride + 1
                                                     : 1;
-    rows = std::clamp<int64_t>(get(thread, range.rowCount).value_or(most), 0,
-                               most);
+    std::optional<int64_t> known = get(thread, range.rowCount);
+    rows = std::clamp<int64_t>(known.value_or(most), 0, most);
+    row.isGuess |= !known; // It may be none.
   }
   // Where not everything is known, the first row may be anywhere.
   if (limit >= 0 && (row.anywhere || row.isGuess) && rows > 1) {

@@ -789,12 +789,12 @@ class Program:
             "wait": [zero, f"{a} = comms.wait_signal %s[{at}] ge {a}z : !comms.signal<16>"],
             "wait_from": [
                 zero,
-                f"{a} = comms.wait_signal_from %s[{at}] ge {a}z from {peer} of %team : !comms.signal<16>",
+                f"{a} = comms.wait_signal_from %s[{at}] ge {a}z from %k0 of %team : !comms.signal<16>",
             ],
             "wait_counter": [zero, f"{a} = comms.wait_counter %c[{at}] ge {a}z : !comms.counter<16>"],
             "reset_counter": [f"comms.reset_counter %c[{at}] : !comms.counter<16>"],
         }
-        # The peer of `wait_from` is only named in reports.
+        # The peer of `wait_from` is only named in reports, and refused where it is a constant and no rank.
         if kind == "signal":
             return texts[kind], lambda v: [(v[at], 1, SIZE), (v[peer], 1, self.ranks)]
         return texts[kind], lambda v: [(v[at], 1, SIZE)]

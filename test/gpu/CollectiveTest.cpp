@@ -61,7 +61,8 @@ public:
   CollectiveCall make(const char *op, int64_t count) {
     CollectiveCall call;
     call.op = op;
-    call.reduction = call.op == "all_reduce" ? "sum" : "";
+    call.reduction =
+        call.op == "all_reduce" || call.op == "reduce" ? "sum" : "";
     call.elementType = "i32";
     call.input = {in, count};
     call.output = {out, count};
@@ -254,8 +255,8 @@ TEST_F(CollectiveTest, KernelsShareChannels) {
       [](Calls &calls) -> std::string {
         uint64_t bytes = 0;
         for (int turn = 0; turn < 2; ++turn)
-          for (const char *op : {"all_reduce", "broadcast"})
-            for (int64_t count = 17; count < 6000; count += 391) {
+          for (const char *op : {"all_reduce", "broadcast", "reduce"})
+            for (int64_t count = 17; count < 200; count += 13) {
               Calls::expect(count);
               if (auto error =
                       calls.collectives->run(calls.make(op, count), nullptr))

@@ -166,7 +166,7 @@ TEST_F(ProofOfCode, WarningsOfTheCheckerComeOut) {
   EXPECT_EQ(built, 1u);
 }
 
-/// 64 MiB on few blocks, and what is said where less is followed.
+/// 64 MiB on few blocks, and what is said where that is too much.
 TEST_F(ProofOfCode, LargeCollectivesAreProvenWhole) {
   const char large[] = R"(
 comms.kernel @sum(%x: memref<33554432xbf16>, %y: memref<33554432xbf16>) attributes {ranks = 4 : i64} {
@@ -177,9 +177,10 @@ comms.kernel @sum(%x: memref<33554432xbf16>, %y: memref<33554432xbf16>) attribut
   options.blocks = 28;
   options.threads = 1024;
   EXPECT_EQ(compile(large), "compiled");
-  options.checkEvents = int64_t(1) << 21;
+  // Of fewer ranks blocks are not folded, and take longer.
+  options.checkEvents = int64_t(1) << 17;
   std::string said = inOrder(large);
-  EXPECT_NE(said.find("followed 2 of 4 ranks"), std::string::npos) << said;
+  EXPECT_NE(said.find("did not check this kernel"), std::string::npos) << said;
 }
 
 /// What comes after the checker fails: the refusal is told, and that alone.

@@ -112,3 +112,23 @@ comms.kernel @early(%a: memref<16x8xbf16>, %b: memref<8x16xbf16>, %w: !comms.win
   comms.tile_store %v, %y[%c0] : tensor<16xf32>, memref<16xf32>
   comms.return
 }
+
+// -----
+
+// How many rows there are is data: below the matrices there may be none, and in
+// the second product there are none.
+
+comms.kernel @rows_by_data(%in: memref<1xindex>) attributes {ranks = 2 : i64, blocks = 1 : i64} {
+  %c0 = arith.constant 0 : index
+  %c2 = arith.constant 2 : index
+  %c16 = arith.constant 16 : index
+  %rows = memref.load %in[%c0] : memref<1xindex>
+  %a = comms.scratch : memref<16x16xbf16>
+  %b = comms.scratch : memref<16x16xbf16>
+  %c = comms.scratch : memref<16x16xf32>
+  comms.contract %a[%c16, %c0], %b[%c0, %c0] to %c[%c16, %c0] tile [4, 4] depth %c2 rows %rows
+    : memref<16x16xbf16>, memref<16x16xbf16>, memref<16x16xf32>
+  comms.contract %a[%c16, %c0], %b[%c0, %c0] to %c[%c16, %c0] tile [4, 4] depth %c2 rows %c0
+    : memref<16x16xbf16>, memref<16x16xbf16>, memref<16x16xf32>
+  comms.return
+}
