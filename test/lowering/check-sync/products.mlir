@@ -118,11 +118,12 @@ comms.kernel @early(%a: memref<16x8xbf16>, %b: memref<8x16xbf16>, %w: !comms.win
 // How many rows there are is data: below the matrices there may be none, and in
 // the second product there are none.
 
-comms.kernel @rows_by_data(%in: memref<1xindex>) attributes {ranks = 2 : i64, blocks = 1 : i64} {
+comms.kernel @rows_by_data(%in: memref<1xi64>) attributes {ranks = 2 : i64, blocks = 1 : i64} {
   %c0 = arith.constant 0 : index
   %c2 = arith.constant 2 : index
   %c16 = arith.constant 16 : index
-  %rows = memref.load %in[%c0] : memref<1xindex>
+  %given = memref.load %in[%c0] : memref<1xi64>
+  %rows = arith.index_cast %given : i64 to index
   %a = comms.scratch : memref<16x16xbf16>
   %b = comms.scratch : memref<16x16xbf16>
   %c = comms.scratch : memref<16x16xf32>
