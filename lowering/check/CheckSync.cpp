@@ -146,7 +146,7 @@ Apart followApart(const Program &program, WorldShape shape) {
         apart.meeting = footprints.nameMeeting();
       return apart;
     }
-    // What waits for ever does so whatever other classes do; other errors may
+    // A class that deadlocks does so whatever the others do; other errors may
     // be none, where these add to the order.
     bool isSure = lanes.count == shape.blocks || one.outcome == Outcome::Stuck;
     if (!isClean && !isSure)

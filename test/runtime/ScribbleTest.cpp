@@ -213,7 +213,7 @@ void complainUnlessNamed(Member &member, llvm::StringRef text) {
        {"fewer teams", "arrives twice", "have to make the same calls",
         "make the call again", "tensors of one type", "do the ranks run on"})
     if (text.contains(advice))
-      member.complain("the user is told to mend what a peer did: " + text);
+      member.complain("the user is told to fix what a peer did: " + text);
 }
 
 void scribble(unsigned seed, const std::string &cache) {

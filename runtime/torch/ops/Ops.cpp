@@ -27,6 +27,8 @@
 #include <vector>
 
 using namespace commsir::torch_ops;
+using commsir::PreparedOutcome;
+using commsir::PreparedTensor;
 using torch::headeronly::ScalarType;
 using torch::stable::Tensor;
 
@@ -495,15 +497,21 @@ static int64_t columnsOf(const Tensor &tensor) {
   return tensor.dim() ? tensor.size(tensor.dim() - 1) : 1;
 }
 
-static commsir_operand operand(const Tensor &tensor) {
+static commsir_operand operand(const PreparedTensor &tensor) {
   commsir_operand made = {};
-  made.data = tensor.data_ptr();
-  made.elements = tensor.numel();
-  made.type = typeName(tensor.scalar_type());
+  made.data = tensor.data;
+  made.elements = tensor.elements;
+  made.type = typeName(ScalarType(tensor.type));
   // One dimension: a row that all rows share.
-  made.per_row = tensor.dim() > 1;
-  made.columns = columnsOf(tensor);
+  made.per_row = tensor.dimensions > 1;
+  made.columns = tensor.columns;
   return made;
+}
+
+static commsir_operand operand(const Tensor &tensor) {
+  return operand(PreparedTensor{
+      tensor.data_ptr(), tensor.numel(), columnsOf(tensor), tensor.dim(),
+      int64_t(tensor.element_size()), int8_t(tensor.scalar_type())});
 }
 
 /// A kernel reads an argument's row before it writes the same row of an output
@@ -725,19 +733,6 @@ fused(std::string op, Tensor input, std::vector<Tensor> args,
 //===----------------------------------------------------------------------===//
 // Prepared calls
 //===----------------------------------------------------------------------===//
-
-using commsir::PreparedOutcome;
-using commsir::PreparedTensor;
-
-static commsir_operand operand(const PreparedTensor &tensor) {
-  commsir_operand made = {};
-  made.data = tensor.data;
-  made.elements = tensor.elements;
-  made.type = typeName(ScalarType(tensor.type));
-  made.per_row = tensor.dimensions > 1;
-  made.columns = tensor.columns;
-  return made;
-}
 
 /// The group, where the call can be launched as it is.
 static Used *groupOf(const commsir::PreparedTexts &texts, int32_t device) {

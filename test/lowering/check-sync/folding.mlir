@@ -124,7 +124,7 @@ comms.kernel @rem_good(%x: memref<262144xf32>, %w: !comms.window<262144xf32>,
 
 // -----
 
-// One block forgets a signal, and waits for ever whatever the others do.
+// One block forgets a signal, and deadlocks whatever the others do.
 comms.kernel @skip7(%x: memref<262144xf32>, %w: !comms.window<262144xf32>,
     %y: memref<262144xf32>, %s: !comms.signal<1024>) attributes {ranks = 64, blocks = 128} {
   %c0 = arith.constant 0 : index
