@@ -99,9 +99,6 @@ FailureOr<ContractShape> nvvm::shapeContract(ContractOp op, int64_t threads,
   while (true) {
     bool fits = shareOut(warps, shape);
     int64_t stage = fits ? shape.getLhsBytes() + shape.getRhsBytes() : 0;
-    // Beside the stages there are eight bytes for each.
-    if (fits)
-      stage += 8;
     if (fits && least * stage <= memory) {
       shape.stages = std::min<int64_t>(kMostStages, memory / stage);
       return shape;
@@ -143,6 +140,7 @@ struct Int {
   Int operator^(const Int &other) const {
     return apply<arith::XOrIOp>(other.value);
   }
+  Int operator+(Value other) const { return apply<arith::AddIOp>(other); }
   Int operator+(int64_t other) const { return *this + constant(other); }
   Int operator-(int64_t other) const { return *this - constant(other); }
   Int operator*(int64_t other) const {
@@ -197,6 +195,131 @@ static Type getRecord(ImplicitLocOpBuilder &b, Type type, int64_t count) {
                                           SmallVector<Type>(count, type));
 }
 
+static Value emitNumber(ImplicitLocOpBuilder &b, int64_t value) {
+  return arith::ConstantOp::create(
+      b, b.getI32IntegerAttr(static_cast<int32_t>(value)));
+}
+
+/// This thread has come to a barrier in shared memory.
+static void emitArrive(ImplicitLocOpBuilder &b, Value barrier) {
+  emitText(b, "mbarrier.arrive.shared::cta.b64 _, [$0];", "r", {barrier});
+}
+
+/// A phase of a barrier in shared memory has ended.
+static void emitAwait(ImplicitLocOpBuilder &b, Value barrier, Int parity) {
+  emitText(b,
+           "{ .reg .pred p; again: "
+           "mbarrier.try_wait.parity.shared::cta.b64 p, [$0], $1; "
+           "@!p bra again; }",
+           "r,r", {barrier, parity.value});
+}
+
+namespace {
+/// What is to be copied for a product: numbers are i32, and addresses of maps.
+/// Rows and columns are those of the first tile.
+struct Job {
+  Value product, steps, lhsRow, lhsColumn, rhsRow, rhsColumn, lhsMap, rhsMap;
+
+  static constexpr int64_t kBytes = 48;
+};
+
+/// Shared memory between the threads that multiply and those that copy: the
+/// stages; of each a barrier that counts the bytes that have come, and one for
+/// the warps that have read them; a job with a barrier; whether all is over.
+class Stages {
+public:
+  Stages(const ContractShape &shape, Value memory)
+      : shape(shape), memory(memory) {}
+
+  Value getStage(ImplicitLocOpBuilder &b, Int step) const {
+    Int place = (step % shape.stages) * shape.getStageBytes();
+    return arith::AddIOp::create(b, memory, place.value);
+  }
+  Value getFull(ImplicitLocOpBuilder &b, Int step) const {
+    return at(b, (step % shape.stages) * 8, 0);
+  }
+  Value getEmpty(ImplicitLocOpBuilder &b, Int step) const {
+    return at(b, (step % shape.stages) * 8, 8 * shape.stages);
+  }
+  Value getPosted(ImplicitLocOpBuilder &b) const {
+    return at(b, {b, emitNumber(b, 0)}, 16 * shape.stages);
+  }
+  Value getOver(ImplicitLocOpBuilder &b) const {
+    return at(b, {b, emitNumber(b, 0)}, 16 * shape.stages + 8);
+  }
+  /// How often a step's stage was used before.
+  Int getTurn(ImplicitLocOpBuilder &, Int step) const {
+    return step / shape.stages;
+  }
+  int64_t getRest() const { return 16 * shape.stages + 16 + Job::kBytes; }
+
+  void post(ImplicitLocOpBuilder &b, const Job &job) const;
+  Job read(ImplicitLocOpBuilder &b) const;
+  Value awaitJob(ImplicitLocOpBuilder &b, Value parity) const;
+
+private:
+  Value at(ImplicitLocOpBuilder &b, Int place, int64_t offset) const {
+    Int whole = place + (shape.stages * shape.getStageBytes() + offset);
+    return arith::AddIOp::create(b, memory, whole.value);
+  }
+  Value getJob(ImplicitLocOpBuilder &b) const {
+    return at(b, {b, emitNumber(b, 0)}, 16 * shape.stages + 16);
+  }
+
+  const ContractShape &shape;
+  Value memory;
+};
+} // namespace
+
+int64_t ContractShape::getBytes() const {
+  return stages * getStageBytes() + (byMaps ? Stages(*this, {}).getRest() : 0);
+}
+
+/// Who copies has read the last job: all that it brought has come.
+void Stages::post(ImplicitLocOpBuilder &b, const Job &job) const {
+  Value place = getJob(b);
+  emitText(b, "st.shared.v4.b32 [$0], {$1, $2, $3, $4};", "r,r,r,r,r",
+           {place, job.product, job.steps, job.lhsRow, job.lhsColumn});
+  emitText(b, "st.shared.v2.b32 [$0 + 16], {$1, $2};", "r,r,r",
+           {place, job.rhsRow, job.rhsColumn});
+  emitText(b, "st.shared.v2.b64 [$0 + 32], {$1, $2};", "r,l,l",
+           {place, job.lhsMap, job.rhsMap});
+  emitArrive(b, getPosted(b));
+}
+
+Job Stages::read(ImplicitLocOpBuilder &b) const {
+  Value place = getJob(b);
+  auto load = [&](StringRef text, StringRef constraints, Type type,
+                  int64_t count) {
+    return split(
+        b, emitText(b, text, constraints, {place}, getRecord(b, type, count)),
+        count);
+  };
+  Type i32 = b.getI32Type();
+  SmallVector<Value> first = load("ld.shared.v4.b32 {$0, $1, $2, $3}, [$4];",
+                                  "=r,=r,=r,=r,r", i32, 4),
+                     second = load("ld.shared.v2.b32 {$0, $1}, [$2 + 16];",
+                                   "=r,=r,r", i32, 2),
+                     maps = load("ld.shared.v2.b64 {$0, $1}, [$2 + 32];",
+                                 "=l,=l,r", b.getI64Type(), 2);
+  return {first[0],  first[1],  first[2], first[3],
+          second[0], second[1], maps[0],  maps[1]};
+}
+
+/// Whether there is another job: i1.
+Value Stages::awaitJob(ImplicitLocOpBuilder &b, Value parity) const {
+  Value more =
+      emitText(b,
+               "{ .reg .pred p, q; .reg .b32 over; again: "
+               "mbarrier.try_wait.parity.shared::cta.b64 p, [$1], $2; "
+               "@p bra done; "
+               "ld.volatile.shared.b32 over, [$3]; setp.eq.s32 q, over, 0; "
+               "@q bra again; done: selp.b32 $0, 1, 0, p; }",
+               "=r,r,r,r", {getPosted(b), parity, getOver(b)}, b.getI32Type());
+  return arith::CmpIOp::create(b, arith::CmpIPredicate::ne, more,
+                               emitNumber(b, 0));
+}
+
 namespace {
 /// An operand in memory, seen from the first element of its part.
 struct Operand {
@@ -232,6 +355,10 @@ public:
     Int number(b, thread);
     lane = (number % 32).value;
     Int warp = number / (shape.byGroups ? 128 : 32);
+    // What is the same in all lanes can be in registers of the warp.
+    if (shape.byGroups)
+      warp = {b, emitText(b, "shfl.sync.idx.b32 $0, $1, 0, 31, -1;", "=r,r",
+                          {warp.value}, i32)};
     warpRow = (warp % shape.warpRows).value;
     warpColumn = (warp / shape.warpRows).value;
   }
@@ -261,13 +388,8 @@ private:
   void emitPart(ImplicitLocOpBuilder &b, Int firstRow, Int firstColumn);
   Operand getOperand(ImplicitLocOpBuilder &b, bool isLhs, Int first, Int count);
   void copyStage(ImplicitLocOpBuilder &b, Int step, Int steps);
-  void copyTiles(ImplicitLocOpBuilder &b, Int step);
-  void copyTilesOf(ImplicitLocOpBuilder &b, bool isLhs, Int step, Value stage,
-                   Value arrival);
-  Value getArrival(ImplicitLocOpBuilder &b, Int step);
-  void beginArrivals(ImplicitLocOpBuilder &b);
-  void awaitTiles(ImplicitLocOpBuilder &b, Int step);
-  Value isFirstThread(ImplicitLocOpBuilder &b);
+  void leaveStage(ImplicitLocOpBuilder &b, Int step);
+  void announce(ImplicitLocOpBuilder &b, Int steps);
   Sums multiplyByMaps(ImplicitLocOpBuilder &b, Int steps, Sums sums);
   Sums multiplyByCopies(ImplicitLocOpBuilder &b, Int steps, Int rows,
                         Int columns);
@@ -283,9 +405,13 @@ private:
   SmallVector<Value> loadBlock(ImplicitLocOpBuilder &b, const Operand &operand,
                                Value stage, Value warp, int64_t blocks,
                                int64_t block, int64_t term, bool isLhs);
-  Value describe(ImplicitLocOpBuilder &b, const Operand &operand, Value stage,
-                 Int across, int64_t term);
-  void multiplyByGroups(ImplicitLocOpBuilder &b, Value stage, Sums &sums);
+  struct Descriptors {
+    SmallVector<Value> lhs;
+    Value rhs;
+  };
+  Descriptors describe(ImplicitLocOpBuilder &b, Value stage);
+  void multiplyByGroups(ImplicitLocOpBuilder &b, const Descriptors &descriptors,
+                        Sums &sums);
   void waitForGroups(ImplicitLocOpBuilder &b, Sums &sums);
   void forSums(ImplicitLocOpBuilder &b,
                llvm::function_ref<void(ImplicitLocOpBuilder &, int64_t at,
@@ -354,9 +480,7 @@ Operand Emitter::getOperand(ImplicitLocOpBuilder &b, bool isLhs, Int first,
 }
 
 Value Emitter::getStage(ImplicitLocOpBuilder &b, Int step) {
-  Int place =
-      (step % shape.stages) * (shape.getLhsBytes() + shape.getRhsBytes());
-  return arith::AddIOp::create(b, parts.memory, place.value);
+  return Stages(shape, parts.memory).getStage(b, step);
 }
 
 /// Whether all elements of a stage exist.
@@ -497,115 +621,175 @@ void Emitter::copyPiece(ImplicitLocOpBuilder &b, const Operand &operand,
 // Tiles by maps
 //===----------------------------------------------------------------------===//
 
-Value Emitter::isFirstThread(ImplicitLocOpBuilder &b) {
-  return arith::CmpIOp::create(b, arith::CmpIPredicate::eq, thread,
-                               number(b, 0));
-}
-
-/// Where the bytes of a stage are counted.
-Value Emitter::getArrival(ImplicitLocOpBuilder &b, Int step) {
-  int64_t stages = shape.stages * (shape.getLhsBytes() + shape.getRhsBytes());
-  Int place = (step % shape.stages) * 8 + stages;
-  return arith::AddIOp::create(b, parts.memory, place.value);
-}
-
-/// Nothing has come yet.
-void Emitter::beginArrivals(ImplicitLocOpBuilder &b) {
-  when(b, isFirstThread(b), [&](ImplicitLocOpBuilder &in) {
-    Int zero(in, number(in, 0));
-    for (int64_t stage = 0; stage < shape.stages; ++stage)
-      emitText(in, "mbarrier.init.shared::cta.b64 [$0], 1;", "r",
-               {getArrival(in, zero.constant(stage))});
-    emitText(in, "fence.mbarrier_init.release.cluster;", "", {});
-    for (Value map : {parts.lhs.map, parts.rhs.map})
-      emitText(in, "fence.proxy.tensormap::generic.acquire.gpu [$0], 128;", "l",
-               {map});
-    nvvm::emit(in, Ptx::FenceAsync, {});
+/// This warp has read a stage: who copies may copy there.
+void Emitter::leaveStage(ImplicitLocOpBuilder &b, Int step) {
+  Value isFirst =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::eq, lane, number(b, 0));
+  when(b, isFirst, [&](ImplicitLocOpBuilder &in) {
+    Stages stages(shape, parts.memory);
+    emitArrive(in, stages.getEmpty(in, Int(in, step.value)));
   });
 }
 
-void Emitter::copyTilesOf(ImplicitLocOpBuilder &b, bool isLhs, Int step,
-                          Value stage, Value arrival) {
-  const ContractMemory &memory = isLhs ? parts.lhs : parts.rhs;
-  const Operand &operand = isLhs ? lhs : rhs;
-  Int first(b, isLhs ? firstRow : firstColumn), term = step * kDepth;
-  Int row(b, memory.row), column(b, memory.column);
-  row = row + (operand.alongDepth ? first : term);
-  column = column + (operand.alongDepth ? term : first);
-  int64_t panel = operand.getRows() * kRowBytes;
-  for (int64_t at = 0; at < operand.getColumns(); at += 64) {
-    Value dest = arith::AddIOp::create(b, stage,
-                                       number(b, operand.at + at / 64 * panel));
-    emitText(b,
-             "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::"
-             "complete_tx::bytes [$0], [$1, {$2, $3}], [$4];",
-             "r,l,r,r,r",
-             {dest, memory.map, (column + at).value, row.value, arrival});
-  }
+/// One thread says which tiles are to be copied.
+void Emitter::announce(ImplicitLocOpBuilder &b, Int steps) {
+  Value isFirst =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::eq, thread, number(b, 0));
+  when(b, isFirst, [&](ImplicitLocOpBuilder &in) {
+    Job job;
+    job.product = number(in, parts.number);
+    job.steps = steps.value;
+    auto place = [&](const ContractMemory &memory, const Operand &operand,
+                     Value first, Value &row, Value &column) {
+      Int more(in, first);
+      row = memory.row;
+      column = memory.column;
+      Value &across = operand.alongDepth ? row : column;
+      across = (more + across).value;
+    };
+    place(parts.lhs, lhs, firstRow, job.lhsRow, job.lhsColumn);
+    place(parts.rhs, rhs, firstColumn, job.rhsRow, job.rhsColumn);
+    job.lhsMap = parts.lhs.map;
+    job.rhsMap = parts.rhs.map;
+    Stages(shape, parts.memory).post(in, job);
+  });
 }
 
-/// Starts the copies of a stage, on one thread.
-void Emitter::copyTiles(ImplicitLocOpBuilder &b, Int step) {
-  Value arrival = getArrival(b, step), stage = getStage(b, step);
-  int64_t bytes = shape.getLhsBytes() + shape.getRhsBytes();
-  emitText(b, "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;", "r,r",
-           {arrival, number(b, bytes)});
-  for (bool isLhs : {true, false})
-    copyTilesOf(b, isLhs, step, stage, arrival);
-}
-
-/// All bytes of a stage have come. Each time it is used, the parity changes.
-void Emitter::awaitTiles(ImplicitLocOpBuilder &b, Int step) {
-  Int parity = (step / shape.stages) % 2;
-  emitText(b,
-           "{ .reg .pred p; again: "
-           "mbarrier.try_wait.parity.shared::cta.b64 p, [$0], $1; "
-           "@!p bra again; }",
-           "r,r", {getArrival(b, step), parity.value});
-}
-
-/// A stage is copied once all have ended the products of the one that was
-/// there.
+/// Multiplies stages as another thread fills them.
 Emitter::Sums Emitter::multiplyByMaps(ImplicitLocOpBuilder &b, Int steps,
                                       Sums sums) {
-  beginArrivals(b);
-  NVVM::Barrier0Op::create(b);
-  when(b, isFirstThread(b), [&](ImplicitLocOpBuilder &in) {
-    for (int64_t stage = 0; stage < shape.stages; ++stage) {
-      Int step(in, number(in, stage));
-      when(in, step.isBelow(steps), [&](ImplicitLocOpBuilder &inner) {
-        copyTiles(inner, Int(inner, step.value));
-      });
-    }
-  });
+  Stages stages(shape, parts.memory);
+  Int before(b, LLVM::LoadOp::create(b, i32, parts.counter));
   auto loop =
       scf::ForOp::create(b, number(b, 0), steps.value, number(b, 1), sums);
   ImplicitLocOpBuilder in(b);
   in.setInsertionPointToStart(loop.getBody());
   Int step(in, loop.getInductionVar());
-  awaitTiles(in, step);
+  Int place = step + before.value;
+  Descriptors descriptors = describe(in, getStage(in, place));
+  emitAwait(in, stages.getFull(in, place), stages.getTurn(in, place) % 2);
   Sums carried(loop.getRegionIterArgs());
-  multiplyByGroups(in, getStage(in, step), carried);
+  multiplyByGroups(in, descriptors, carried);
   emitText(in, "wgmma.wait_group.sync.aligned 1;", "", {});
-  NVVM::Barrier0Op::create(in);
-  Int next = step + (shape.stages - 1);
-  Value refills = arith::AndIOp::create(in, step.constant(0).isBelow(step),
-                                        next.isBelow(Int(in, steps.value)));
-  refills = arith::AndIOp::create(in, refills, isFirstThread(in));
-  when(in, refills, [&](ImplicitLocOpBuilder &inner) {
-    copyTiles(inner, Int(inner, next.value));
+  when(in, step.constant(0).isBelow(step), [&](ImplicitLocOpBuilder &inner) {
+    leaveStage(inner, Int(inner, place.value) - 1);
   });
   scf::YieldOp::create(in, carried);
   Sums total(loop.getResults());
   waitForGroups(b, total);
-  NVVM::Barrier0Op::create(b);
-  when(b, isFirstThread(b), [&](ImplicitLocOpBuilder &in) {
-    Int zero(in, number(in, 0));
-    for (int64_t stage = 0; stage < shape.stages; ++stage)
-      emitText(in, "mbarrier.inval.shared::cta.b64 [$0];", "r",
-               {getArrival(in, zero.constant(stage))});
+  Int after = before + steps;
+  when(b, steps.constant(0).isBelow(steps), [&](ImplicitLocOpBuilder &inner) {
+    leaveStage(inner, Int(inner, after.value) - 1);
   });
+  LLVM::StoreOp::create(b, after.value, parts.counter);
   return total;
+}
+
+void nvvm::emitCopyBarriers(const ContractShape &shape, Value memory,
+                            int64_t threads, ImplicitLocOpBuilder &b) {
+  Stages stages(shape, memory);
+  auto init = [&](Value barrier, int64_t count) {
+    emitText(b, "mbarrier.init.shared::cta.b64 [$0], $1;", "r,r",
+             {barrier, emitNumber(b, count)});
+  };
+  for (int64_t stage = 0; stage < shape.stages; ++stage) {
+    Int step(b, emitNumber(b, stage));
+    init(stages.getFull(b, step), 1);
+    init(stages.getEmpty(b, step), threads / 32);
+  }
+  init(stages.getPosted(b), 1);
+  emitText(b, "st.shared.b32 [$0], 0;", "r", {stages.getOver(b)});
+  emitText(b, "fence.mbarrier_init.release.cluster;", "", {});
+}
+
+void nvvm::emitEndOfCopies(const ContractShape &shape, Value memory,
+                           ImplicitLocOpBuilder &b) {
+  emitText(b, "st.volatile.shared.b32 [$0], 1;", "r",
+           {Stages(shape, memory).getOver(b)});
+}
+
+/// Starts the copies of an operand's part of a stage: panels of 64 columns.
+static void copyTiles(const ContractShape &shape, bool isLhs, const Job &job,
+                      Int step, Value stage, Value full,
+                      ImplicitLocOpBuilder &b) {
+  bool alongDepth = isLhs ? !shape.transposeLhs : shape.transposeRhs;
+  Int row(b, isLhs ? job.lhsRow : job.rhsRow),
+      column(b, isLhs ? job.lhsColumn : job.rhsColumn);
+  Int &along = alongDepth ? column : row;
+  along = along + step * kDepth;
+  int64_t begin = isLhs ? 0 : shape.getLhsBytes(),
+          bytes = isLhs ? shape.getLhsBytes() : shape.getRhsBytes(),
+          panel = shape.getMapRows(isLhs) * kRowBytes;
+  for (int64_t at = 0; at * panel < bytes; ++at) {
+    Int place(b, stage);
+    emitText(b,
+             "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::"
+             "complete_tx::bytes [$0], [$1, {$2, $3}], [$4];",
+             "r,l,r,r,r",
+             {(place + (begin + at * panel)).value,
+              isLhs ? job.lhsMap : job.rhsMap, (column + at * 64).value,
+              row.value, full});
+  }
+}
+
+/// Copies the stages of a product, the first of which is number `before` of
+/// all.
+static void copyStages(const ContractShape &shape, Value memory, const Job &job,
+                       Value before, ImplicitLocOpBuilder &b) {
+  Stages stages(shape, memory);
+  auto loop =
+      scf::ForOp::create(b, emitNumber(b, 0), job.steps, emitNumber(b, 1));
+  ImplicitLocOpBuilder in(b);
+  in.setInsertionPointToStart(loop.getBody());
+  Int step(in, loop.getInductionVar());
+  Int place = step + before;
+  // Before its first use a stage is empty.
+  emitAwait(in, stages.getEmpty(in, place),
+            (stages.getTurn(in, place) + 1) % 2);
+  Value full = stages.getFull(in, place), stage = stages.getStage(in, place);
+  emitText(in, "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;", "r,r",
+           {full, emitNumber(in, shape.getLhsBytes() + shape.getRhsBytes())});
+  for (bool isLhs : {true, false})
+    copyTiles(shape, isLhs, job, step, stage, full, in);
+}
+
+void nvvm::emitCopies(ArrayRef<ContractShape> shapes, Value memory,
+                      ImplicitLocOpBuilder &b) {
+  auto only =
+      scf::IfOp::create(b, NVVM::ElectSyncOp::create(b, b.getI1Type(), Value()),
+                        /*withElseRegion=*/false);
+  ImplicitLocOpBuilder one(b.getLoc(), only.thenYield());
+  Stages stages(shapes.front(), memory);
+  Type i32 = b.getI32Type();
+  Value zero = emitNumber(one, 0);
+  auto jobs = scf::WhileOp::create(
+      one, TypeRange{i32, i32}, ValueRange{zero, zero},
+      [&](OpBuilder &builder, Location loc, ValueRange values) {
+        ImplicitLocOpBuilder in(loc, builder);
+        Value parity = (Int(in, values[0]) % 2).value;
+        scf::ConditionOp::create(in, stages.awaitJob(in, parity), values);
+      },
+      [&](OpBuilder &builder, Location loc, ValueRange values) {
+        ImplicitLocOpBuilder in(loc, builder);
+        Job job = stages.read(in);
+        // What other threads wrote, and the maps.
+        nvvm::emit(in, Ptx::FenceAsync, {});
+        for (Value map : {job.lhsMap, job.rhsMap})
+          emitText(in, "fence.proxy.tensormap::generic.acquire.gpu [$0], 128;",
+                   "l", {map});
+        for (auto [number, shape] : llvm::enumerate(shapes)) {
+          Value isThis =
+              arith::CmpIOp::create(in, arith::CmpIPredicate::eq, job.product,
+                                    emitNumber(in, int64_t(number)));
+          auto branch = scf::IfOp::create(in, isThis, false);
+          ImplicitLocOpBuilder inner(loc, branch.thenYield());
+          copyStages(shape, memory, job, values[1], inner);
+        }
+        scf::YieldOp::create(
+            in, ValueRange{(Int(in, values[0]) + 1).value,
+                           (Int(in, values[1]) + job.steps).value});
+      });
+  (void)jobs;
 }
 
 void nvvm::emitMap(Value map, Value place, Value base, int64_t rows,
@@ -732,24 +916,42 @@ void Emitter::multiplyStage(ImplicitLocOpBuilder &b, Value stage, Sums &sums) {
 // The same by groups of four warps
 //===----------------------------------------------------------------------===//
 
-/// What wgmma knows of an operand in shared memory from one row (or column) and
-/// term on: its place, the distance of two panels and of two patterns of eight
-/// rows, all in units of 16 bytes, and the pattern.
-Value Emitter::describe(ImplicitLocOpBuilder &b, const Operand &operand,
-                        Value stage, Int across, int64_t term) {
-  int64_t bytes = operand.alongDepth ? term * 2 : term * kRowBytes;
+/// What wgmma knows of an operand in shared memory from one row (or column) on:
+/// its place, the distance of two panels and of two patterns of eight rows, all
+/// in units of 16 bytes, and the pattern. All places are below 2^14 units, so
+/// that a term's descriptor is a sum.
+static Value describeOperand(ImplicitLocOpBuilder &b, const Operand &operand,
+                             Value stage, Int across) {
   Int place = operand.alongDepth ? across * kRowBytes
                                  : (across / 64) * (kDepth * kRowBytes);
-  Int address(
-      b, arith::AddIOp::create(b, stage, (place + (operand.at + bytes)).value));
-  Value units =
-      arith::ExtUIOp::create(b, i64, (address / 16 % (1 << 14)).value);
+  Int address(b, arith::AddIOp::create(b, stage, (place + operand.at).value));
+  Int units = (address / 16) % (1 << 14);
+  // The same in all lanes: in a register of the warp.
+  units.value = emitText(b, "redux.sync.or.b32 $0, $1, -1;", "=r,r",
+                         {units.value}, b.getI32Type());
+  Value wide = arith::ExtUIOp::create(b, b.getI64Type(), units.value);
   uint64_t panel = operand.alongDepth ? 1 : kDepth * kRowBytes / 16;
   uint64_t rest =
       uint64_t(1) << 62 | uint64_t(8 * kRowBytes / 16) << 32 | panel << 16;
   Value constant =
       arith::ConstantOp::create(b, b.getI64IntegerAttr(int64_t(rest)));
-  return arith::OrIOp::create(b, units, constant);
+  return arith::OrIOp::create(b, wide, constant);
+}
+
+/// Units from a stage's first term to a later one.
+static int64_t getUnitsBefore(const Operand &operand, int64_t term) {
+  return (operand.alongDepth ? term * 2 : term * kRowBytes) / 16;
+}
+
+/// What wgmma knows of all blocks of rows of this group, and of its columns.
+Emitter::Descriptors Emitter::describe(ImplicitLocOpBuilder &b, Value stage) {
+  Descriptors descriptors;
+  for (int64_t m = 0; m < shape.rowBlocks; ++m)
+    descriptors.lhs.push_back(describeOperand(
+        b, lhs, stage, Int(b, warpRow) * shape.getWarpRows() + 64 * m));
+  descriptors.rhs = describeOperand(
+      b, rhs, stage, Int(b, warpColumn) * shape.getWarpColumns());
+  return descriptors;
 }
 
 /// The first operands of an assembly, separated by commas.
@@ -775,20 +977,24 @@ static std::string tieOperands(int64_t count, StringRef others) {
 
 /// Starts the products of a stage. They end later: until then nothing may
 /// touch the sums.
-void Emitter::multiplyByGroups(ImplicitLocOpBuilder &b, Value stage,
-                               Sums &sums) {
+void Emitter::multiplyByGroups(ImplicitLocOpBuilder &b,
+                               const Descriptors &descriptors, Sums &sums) {
   int64_t count = shape.columnBlocks * 8;
   StringRef type = lhs.element.isBF16() ? "bf16" : "f16";
   emitText(b, "wgmma.fence.sync.aligned;", "", {});
   for (int64_t m = 0; m < shape.rowBlocks; ++m) {
     std::string text = "{ .reg .pred p; setp.ne.b32 p, 1, 0; ", constraints;
     SmallVector<Value> operands;
+    Value left = descriptors.lhs[m], right = descriptors.rhs;
+    auto later = [&](const Operand &operand, Value first, int64_t term) {
+      Value units = arith::ConstantOp::create(
+          b, b.getI64IntegerAttr(getUnitsBefore(operand, term)));
+      return b.createOrFold<arith::AddIOp>(first, units);
+    };
     for (int64_t term = 0; term < kDepth; term += 16) {
-      Int row = Int(b, warpRow) * shape.getWarpRows() + 64 * m,
-          column = Int(b, warpColumn) * shape.getWarpColumns();
       int64_t at = count + operands.size();
-      operands.push_back(describe(b, lhs, stage, row, term));
-      operands.push_back(describe(b, rhs, stage, column, term));
+      operands.push_back(later(lhs, left, term));
+      operands.push_back(later(rhs, right, term));
       text += ("wgmma.mma_async.sync.aligned.m64n" +
                Twine(shape.getWarpColumns()) + "k16.f32." + type + "." + type +
                " {" + listOperands(count) + "}, $" + Twine(at) + ", $" +
@@ -1019,7 +1225,7 @@ Emitter::Sums Emitter::multiplyByCopies(ImplicitLocOpBuilder &b, Int steps,
     Int step(in, loop.getInductionVar());
     Sums carried(loop.getRegionIterArgs());
     if (shape.byGroups)
-      multiplyByGroups(in, getStage(in, step), carried);
+      multiplyByGroups(in, describe(in, getStage(in, step)), carried);
     copyStage(in, step + ahead, Int(in, steps.value));
     if (shape.byGroups)
       emitText(in, "wgmma.wait_group.sync.aligned 1;", "", {});
@@ -1046,10 +1252,15 @@ void Emitter::emitPart(ImplicitLocOpBuilder &b, Int fromRow, Int fromColumn) {
   lhs = getOperand(b, true, fromRow, rows);
   rhs = getOperand(b, false, fromColumn, columns);
   Int steps = (Int(b, parts.depth) + (kDepth - 1)) / kDepth;
-  // What was in the stages has been read, also by who copies now.
-  if (shape.byGroups)
+  // What was in the stages has been read, also by who copies now; operands may
+  // have been written.
+  if (shape.byGroups && !parts.constantOperands)
     nvvm::emit(b, Ptx::FenceAsync, {});
+  if (shape.byMaps && parts.constantOperands)
+    announce(b, steps);
   NVVM::Barrier0Op::create(b);
+  if (shape.byMaps && !parts.constantOperands)
+    announce(b, steps);
   Sums total = shape.byMaps ? multiplyByMaps(b, steps, begin(b, rows, columns))
                             : multiplyByCopies(b, steps, rows, columns);
   store(b, total, Int(b, rows.value), Int(b, columns.value));

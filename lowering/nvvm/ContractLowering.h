@@ -34,8 +34,10 @@ struct ContractShape {
   /// Stages of shared memory, and how operands lie in them.
   int64_t stages = 2;
   bool transposeLhs = false, transposeRhs = false;
-  /// One thread copies the operands of a stage as tiles, by maps.
+  /// A thread that does nothing else copies the operands of a stage as tiles,
+  /// by maps. The kernel's products by maps share their stages.
   bool byMaps = false;
+  int64_t stageBytes = 0;
 
   int64_t getBlockRows() const { return byGroups ? 64 : 16; }
   /// Rows and columns that the warps hold, what does not exist included.
@@ -44,14 +46,17 @@ struct ContractShape {
   /// Bytes of an operand in a stage.
   int64_t getLhsBytes() const;
   int64_t getRhsBytes() const;
-  /// With what counts the bytes that have come.
-  int64_t getBytes() const {
-    return stages * (getLhsBytes() + getRhsBytes() + 8);
+  int64_t getStageBytes() const {
+    return byMaps ? stageBytes : getLhsBytes() + getRhsBytes();
   }
+  int64_t getBytes() const;
   /// Rows of a tile that is copied: those of an operand whose columns are the
   /// terms, else the terms of a stage.
   int64_t getMapRows(bool isLhs) const;
 };
+
+/// Threads of a CTA that only copy.
+constexpr int64_t kCopyThreads = 32;
 
 /// The shape for a CTA of `threads` with `memory` bytes of shared memory, on a
 /// chip of compute capability `sm`, times ten. Emits an error where the least
@@ -81,8 +86,14 @@ struct ContractParts {
   Value rows, columns, depth;
   int64_t tileRows = 0, tileColumns = 0;
   bool accumulate = false;
+  /// Nothing in the kernel writes the operands.
+  bool constantOperands = false;
   /// The address of the stages in shared memory.
   Value memory;
+  /// By maps: the product's number among the kernel's, and where the number of
+  /// stages is that have been multiplied so far (i32).
+  int64_t number = 0;
+  Value counter;
 };
 
 /// Makes the map of a matrix of elements of 16 bits, in tiles of 64 columns and
@@ -96,6 +107,20 @@ void emitMap(Value map, Value place, Value base, int64_t rows, int64_t columns,
 void emitPlainContract(const ContractParts &parts, bool transposeLhs,
                        bool transposeRhs, int64_t threads,
                        ImplicitLocOpBuilder &b);
+
+/// What the first thread does before all others begin: no stage is filled.
+void emitCopyBarriers(const ContractShape &shape, Value memory, int64_t threads,
+                      ImplicitLocOpBuilder &b);
+
+/// The life of the threads that copy: they take the products that other threads
+/// announce, and end when these end. `shapes` are those of the kernel's
+/// products by maps, in their order.
+void emitCopies(ArrayRef<ContractShape> shapes, Value memory,
+                ImplicitLocOpBuilder &b);
+
+/// The thread that comes here ends the threads that copy.
+void emitEndOfCopies(const ContractShape &shape, Value memory,
+                     ImplicitLocOpBuilder &b);
 
 /// Emits a product of elements of 8 or 16 bits.
 void emitContract(const ContractParts &parts, const ContractShape &shape,

@@ -26,8 +26,14 @@ using mlir::comms::target::getElementBytes;
 
 /// Shared memory for what is not known yet: what leaders tell, rows.
 static constexpr int64_t kReserve = 4 << 10;
+/// Shared memory by which threads that copy are told what.
+static constexpr int64_t kCopyReserve = 256;
 /// A stage begins where a pattern of eight rows of 128 bytes does.
 static constexpr int64_t kStageAlignment = 1 << 10;
+/// Stages below which one thread's copies are no help.
+static constexpr int64_t kLeastMapStages = 2;
+/// The barrier of all threads but those that copy.
+static constexpr int64_t kOthersBarrier = 1;
 
 /// Bytes of shared memory of a CTA.
 static int64_t getMostShared(unsigned sm) {
@@ -59,7 +65,6 @@ LogicalResult KernelLowering::layOutContracts(ImplicitLocOpBuilder &b) {
                                   getElementBytes(type.getElementType()),
                               128);
   });
-  int64_t most = 0;
   for (ContractOp op : ops) {
     if (cast<MemRefType>(op.getLhs().getType()).getElementType().isF32())
       continue;
@@ -68,8 +73,11 @@ LogicalResult KernelLowering::layOutContracts(ImplicitLocOpBuilder &b) {
     if (failed(shape))
       return failure();
     contracts[op] = *shape;
-    most = std::max(most, shape->getBytes());
   }
+  shareStages(ops, left);
+  int64_t most = 0;
+  for (auto &[op, shape] : contracts)
+    most = std::max(most, shape.getBytes());
   contractMemory = llvm::alignTo(sharedBytes, kStageAlignment);
   if (most > 0) {
     sharedBytes = contractMemory + most;
@@ -77,6 +85,38 @@ LogicalResult KernelLowering::layOutContracts(ImplicitLocOpBuilder &b) {
     sharedMemory.setAlignment(kStageAlignment);
   }
   return success();
+}
+
+/// Where threads that only copy can serve all products of the kernel, these
+/// share their stages in `left` bytes.
+void KernelLowering::shareStages(ArrayRef<ContractOp> ops, int64_t left) {
+  // The library's barriers count all threads of a CTA.
+  if (kernel->hasAttr(kNcclAttr) || target.threads + kCopyThreads > 1024)
+    return;
+  int64_t most = 0, stages = INT64_MAX;
+  for (ContractOp op : ops) {
+    auto found = contracts.find(op);
+    if (found == contracts.end())
+      continue;
+    if (!canUseMaps(op, found->second))
+      return;
+    most = std::max(most,
+                    found->second.getLhsBytes() + found->second.getRhsBytes());
+    stages = std::min(stages, found->second.stages);
+  }
+  for (ContractOp op : ops) {
+    auto found = contracts.find(op);
+    if (found == contracts.end())
+      continue;
+    ContractShape &shape = found->second;
+    shape.byMaps = true;
+    shape.stageBytes = most;
+    shape.stages = stages;
+    while (shape.stages * most + kCopyReserve > left)
+      --shape.stages;
+    mapped.push_back(shape);
+    numbers[op] = int64_t(mapped.size()) - 1;
+  }
 }
 
 ContractMemory KernelLowering::findMatrix(Value memory, Value row, Value column,
@@ -101,21 +141,117 @@ ContractMemory KernelLowering::findMatrix(Value memory, Value row, Value column,
 
 /// Whether one thread can copy the operands as tiles: stages are whole, and
 /// rows begin where maps want them.
-bool KernelLowering::canUseMaps(ContractOp op, const ContractShape &shape,
-                                const ContractParts &parts) {
+bool KernelLowering::canUseMaps(ContractOp op, const ContractShape &shape) {
   constexpr int64_t kStageDepth = 64, kMostTileRows = 256;
-  auto isMapped = [](Value memory, const ContractMemory &matrix) {
-    int64_t bytes = matrix.element.getIntOrFloatBitWidth() / 8;
-    return bytes == 2 && matrix.stride * bytes % 16 == 0 &&
-           matrix.stride < (int64_t(1) << 31) &&
-           getMatrixRows(memory.getType()) < (int64_t(1) << 31);
+  auto isMapped = [&](Value memory, bool isLhs) {
+    auto type = cast<MemRefType>(memory.getType());
+    int64_t bytes = getElementBytes(type.getElementType()),
+            stride = getMatrixColumns(type);
+    return bytes == 2 && stride * bytes % 16 == 0 &&
+           stride < (int64_t(1) << 31) &&
+           getMatrixRows(type) < (int64_t(1) << 31) &&
+           !isSharedMemory(memory) && getAlignment(memory) >= 16 &&
+           shape.getMapRows(isLhs) <= kMostTileRows;
   };
-  return shape.byGroups && getDivisor(op.getDepth()) % kStageDepth == 0 &&
-         !isSharedMemory(op.getLhs()) && !isSharedMemory(op.getRhs()) &&
-         isMapped(op.getLhs(), parts.lhs) && isMapped(op.getRhs(), parts.rhs) &&
-         getAlignment(op.getLhs()) >= 16 && getAlignment(op.getRhs()) >= 16 &&
-         shape.getMapRows(true) <= kMostTileRows &&
-         shape.getMapRows(false) <= kMostTileRows;
+  return shape.byGroups && shape.stages >= kLeastMapStages &&
+         getDivisor(op.getDepth()) % kStageDepth == 0 &&
+         isMapped(op.getLhs(), true) && isMapped(op.getRhs(), false);
+}
+
+/// Gives the threads that copy their life, beside that of the others.
+void KernelLowering::addCopyThreads() {
+  if (mapped.empty())
+    return;
+  Location loc = function.getLoc();
+  // Of their own: the kernel's constants are defined in its body.
+  auto number = [](ImplicitLocOpBuilder &b, int64_t value) -> Value {
+    return arith::ConstantOp::create(
+        b, b.getI32IntegerAttr(static_cast<int32_t>(value)));
+  };
+  function.walk([&](NVVM::Barrier0Op op) {
+    ImplicitLocOpBuilder at(op.getLoc(), op);
+    Value id = number(at, kOthersBarrier), count = number(at, target.threads);
+    NVVM::BarrierOp::create(at, Type(), id, count, NVVM::BarrierReductionAttr(),
+                            Value());
+    op.erase();
+  });
+  function.walk([&](LLVM::ReturnOp op) {
+    ImplicitLocOpBuilder at(op.getLoc(), op);
+    emitEndOfCopies(mapped.front(), getContractMemory(at), at);
+  });
+  Block *body = &function.getBody().front();
+  Block *entry = rewriter.createBlock(body);
+  for (BlockArgument argument : body->getArguments())
+    argument.replaceAllUsesWith(
+        entry->addArgument(argument.getType(), argument.getLoc()));
+  params = entry->getArgument(0);
+  body->eraseArguments(0, body->getNumArguments());
+  ImplicitLocOpBuilder b(loc, rewriter);
+  b.setInsertionPointToStart(entry);
+  Value thread = NVVM::ThreadIdXOp::create(b, b.getI32Type());
+  Value memory = getContractMemory(b);
+  auto first = scf::IfOp::create(
+      b,
+      arith::CmpIOp::create(b, arith::CmpIPredicate::eq, thread, number(b, 0)),
+      /*withElseRegion=*/false);
+  ImplicitLocOpBuilder one(loc, first.thenYield());
+  emitCopyBarriers(mapped.front(), memory, target.threads, one);
+  NVVM::Barrier0Op::create(b);
+  Block *copies = rewriter.createBlock(&function.getBody());
+  b.setInsertionPointToEnd(entry);
+  Value isOther = arith::CmpIOp::create(b, arith::CmpIPredicate::slt, thread,
+                                        number(b, target.threads));
+  LLVM::CondBrOp::create(b, isOther, body, copies);
+  b.setInsertionPointToStart(copies);
+  if (target.sm >= 90)
+    emit(b, Ptx::WaitForPrevious, {});
+  emitCopies(mapped, memory, b);
+  LLVM::ReturnOp::create(b, ValueRange{});
+  launchedThreads = target.threads + kCopyThreads;
+  function->setAttr(NVVM::NVVMDialect::getReqntidAttrName(),
+                    rewriter.getDenseI32ArrayAttr({int32_t(launchedThreads)}));
+}
+
+Value KernelLowering::getContractMemory(ImplicitLocOpBuilder &b) {
+  return LLVM::PtrToIntOp::create(b, b.getI32Type(),
+                                  sharedAddress(contractMemory, b));
+}
+
+/// Where the number of stages is that have been multiplied so far.
+Value KernelLowering::getStageCounter() {
+  if (stageCounter)
+    return stageCounter;
+  OpBuilder::InsertionGuard guard(rewriter);
+  rewriter.setInsertionPointToStart(&function.getBody().front());
+  ImplicitLocOpBuilder b(function.getLoc(), rewriter);
+  // Before the constants that the body shares.
+  Value one = arith::ConstantOp::create(b, b.getI32IntegerAttr(1)),
+        zero = arith::ConstantOp::create(b, b.getI32IntegerAttr(0));
+  stageCounter = LLVM::AllocaOp::create(b, generic, b.getI32Type(), one);
+  LLVM::StoreOp::create(b, zero, stageCounter);
+  return stageCounter;
+}
+
+/// Finds the products whose operands nothing in the kernel writes.
+void KernelLowering::findConstantContracts() {
+  SmallVector<Access> accesses;
+  kernel.walk([&](Operation *op) { getAccesses(op, accesses); });
+  llvm::DenseSet<Value> written;
+  for (const Access &access : accesses)
+    if (access.isWrite()) {
+      MemoryRoot root = access.getRoot();
+      if (root.kind == MemoryRoot::Unknown)
+        return;
+      written.insert(root.value);
+    }
+  auto isConstant = [&](Value memory) {
+    MemoryRoot root = getMemoryRoot(memory);
+    return root.kind == MemoryRoot::Argument && !written.contains(root.value);
+  };
+  kernel.walk([&](ContractOp op) {
+    if (isConstant(op.getLhs()) && isConstant(op.getRhs()))
+      constantContracts.insert(op);
+  });
 }
 
 /// The map of a memory, made where the memory is known.
@@ -186,14 +322,13 @@ LogicalResult KernelLowering::lowerContract(ContractOp op,
   parts.columns = count(op.getColumns(), parts.tileColumns);
   parts.depth = toI32(op.getDepth(), b);
   parts.accumulate = op.getAccumulate();
+  parts.constantOperands = constantContracts.contains(op);
   if (parts.lhs.element.isF32()) {
     emitPlainContract(parts, op.getTransposeLhs(), op.getTransposeRhs(),
                       target.threads, b);
   } else {
-    parts.memory = LLVM::PtrToIntOp::create(b, b.getI32Type(),
-                                            sharedAddress(contractMemory, b));
+    parts.memory = getContractMemory(b);
     ContractShape shape = contracts.lookup(op);
-    shape.byMaps = canUseMaps(op, shape, parts);
     auto place = [&](ContractMemory &matrix, Value memory, Value row,
                      Value column, bool isLhs) {
       matrix.map = findMap(memory, shape.getMapRows(isLhs), b);
@@ -201,6 +336,8 @@ LogicalResult KernelLowering::lowerContract(ContractOp op,
       matrix.column = toI32(column, b);
     };
     if (shape.byMaps) {
+      parts.number = numbers.lookup(op);
+      parts.counter = getStageCounter();
       place(parts.lhs, op.getLhs(), op.getLhsRow(), op.getLhsColumn(), true);
       place(parts.rhs, op.getRhs(), op.getRhsRow(), op.getRhsColumn(), false);
     }

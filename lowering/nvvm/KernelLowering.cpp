@@ -70,6 +70,7 @@ LogicalResult KernelLowering::checkShape() {
   // As comms-distribute-tiles has spread the tiles.
   if (auto number = kernel->getAttrOfType<IntegerAttr>("comms.threads"))
     target.threads = number.getInt();
+  launchedThreads = target.threads;
   if (auto number = kernel->getAttrOfType<IntegerAttr>("comms.cluster"))
     target.cluster = number.getInt();
   if (ranks < 1 || ranks > 1024 || lsaSize < 1 || lsaSize > ranks)
@@ -338,6 +339,7 @@ LogicalResult KernelLowering::makeFunction() {
       LLVM::LLVMVoidType::get(kernel.getContext()), {generic});
   function = LLVM::LLVMFuncOp::create(rewriter, loc, kernel.getSymName(), type);
   describeFunction();
+  findConstantContracts();
   // The kernel keeps its name for messages until it is erased.
   function.getBody().takeBody(kernel.getBody());
   Block &entry = function.getBody().front();
@@ -516,7 +518,7 @@ void KernelLowering::describe() {
     return rewriter.getNamedAttr(name, rewriter.getI64IntegerAttr(value));
   };
   SmallVector<NamedAttribute> launch = {
-      number("blocks", target.blocks), number("threads", target.threads),
+      number("blocks", target.blocks), number("threads", launchedThreads),
       number("cluster", target.cluster),
       number("dynamic_shared", sharedBytes > kStaticShared ? sharedBytes : 0)};
   if (target.sm >= 90) // It begins by waiting for the launch before it.
@@ -561,6 +563,7 @@ LogicalResult KernelLowering::run() {
   if (failed(layOutParameters()) || failed(makeFunction()) ||
       failed(lowerBody(entrance, shared)) || failed(makeShared()))
     return failure();
+  addCopyThreads();
   describe();
   if (failed(eraseNames()))
     return failure();

@@ -233,8 +233,12 @@ private:
   ContractMemory findMatrix(Value memory, Value row, Value column,
                             ImplicitLocOpBuilder &b);
   bool isSharedMemory(Value memory) const;
-  bool canUseMaps(ContractOp op, const ContractShape &shape,
-                  const ContractParts &parts);
+  void findConstantContracts();
+  void shareStages(ArrayRef<ContractOp> ops, int64_t left);
+  bool canUseMaps(ContractOp op, const ContractShape &shape);
+  void addCopyThreads();
+  Value getContractMemory(ImplicitLocOpBuilder &b);
+  Value getStageCounter();
   Value findMap(Value memory, int64_t tileRows, ImplicitLocOpBuilder &b);
 
   // Packets: PacketLowering.cpp.
@@ -309,6 +313,13 @@ private:
   llvm::DenseSet<Value> scratch;
   /// The shapes of matrix products, and where their operands' memory begins.
   llvm::DenseMap<Operation *, ContractShape> contracts;
+  llvm::DenseSet<Operation *> constantContracts;
+  /// Products by maps, and their numbers among these.
+  SmallVector<ContractShape> mapped;
+  llvm::DenseMap<Operation *, int64_t> numbers;
+  Value stageCounter;
+  /// Threads of a CTA, those that only copy too.
+  int64_t launchedThreads = 0;
   int64_t contractMemory = -1;
   /// Maps of matrices, by memory and rows of their tiles.
   llvm::DenseMap<std::pair<Value, int64_t>, Value> maps;

@@ -15,6 +15,8 @@
 // WARPS-NOT: sm_90a
 // GROUPS: .target sm_90a
 // CHECK-LABEL: .entry product(
+// A warp beside the 256 threads copies, and is in no barrier of theirs.
+// GROUPS: .reqntid 288
 // WARPS: cp.async.cg.shared.global
 // WARPS: cp.async.commit_group
 // GROUPS: tensormap.replace.tile.global_address
@@ -23,9 +25,11 @@
 // WARPS: mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32
 // GROUPS-DAG: wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16
 // GROUPS-DAG: wgmma.wait_group.sync.aligned 1
-// SPILLS-NOT: C75
+// GROUPS-DAG: bar.sync 1, 256;
+// GROUPS: elect.sync
+// SPILLS-NOT: C751{{[0-8]}}
 // SPILLS: 0 bytes spill stores, 0 bytes spill loads
-// SPILLS-NOT: C75
+// SPILLS-NOT: C751{{[0-8]}}
 comms.kernel @product(%a: memref<512x512xbf16>, %b: memref<512x512xbf16>, %c: memref<512x512xbf16>) {
   %c0 = arith.constant 0 : index
   %c2 = arith.constant 2 : index
