@@ -147,6 +147,12 @@ const std::set<std::string> needContext = {
 
 const bool isQuick = std::getenv("COMMSIR_FAKE_QUICK") != nullptr;
 
+/// Blocks of any kernel that a multiprocessor holds.
+const int residentBlocks = [] {
+  std::string text = environment("COMMSIR_FAKE_RESIDENT");
+  return text.empty() ? 2 : std::stoi(text);
+}();
+
 /// Takes memory for the first one alone: callers count what they take.
 void note(const char *function) {
   std::lock_guard lock(mutex);
@@ -625,7 +631,7 @@ END FAKE(FuncGetAttribute, int *value, CUfunction_attribute,
          CUfunction) *value = 40;
 END FAKE(FuncSetAttribute, CUfunction, CUfunction_attribute, int) END
     FAKE(OccupancyMaxActiveBlocksPerMultiprocessor, int *blocks, CUfunction,
-         int, size_t) *blocks = 2;
+         int, size_t) *blocks = residentBlocks;
 END FAKE(OccupancyMaxActiveClusters, int *clusters, CUfunction,
          const CUlaunchConfig *) *clusters = 100;
 END FAKE(LaunchKernelEx, const CUlaunchConfig *config, CUfunction function,
