@@ -32,7 +32,8 @@
 // whose context it does. With COMMSIR_FAKE_ONE all GPUs are one,
 // with COMMSIR_FAKE_ALONE none reaches another's memory. COMMSIR_FAKE_VERSION
 // is the driver's version (13000). COMMSIR_FAKE_MEMORY is the most bytes that
-// an allocation for windows may have. With COMMSIR_FAKE_GUARD, memory that is
+// an allocation for windows may have, COMMSIR_FAKE_RESIDENT the blocks that a
+// multiprocessor holds (2). With COMMSIR_FAKE_GUARD, memory that is
 // freed under a kernel which runs forever ends the process; the driver would
 // wait. fakeCalls tells how often a function was
 // called, and `exchange` begun; fakeCounts tells it of all. With
