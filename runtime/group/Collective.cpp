@@ -33,6 +33,9 @@ using Kind = GroupError::Kind;
 
 /// Calls of one size after which it gets a kernel of its own.
 static constexpr unsigned kUsesOfOwn = 4;
+/// GPU: the same of a size that goes in pieces before: these take no copies of
+/// the whole, but a few launches more.
+static constexpr unsigned kUsesOfLarge = 1;
 /// CPU: bytes of a size that have been copied before it gets one. To copy them
 /// takes about what it takes to compile a kernel (some 45 ms).
 static constexpr int64_t kBytesOfOwn = int64_t(128) << 20;
@@ -243,10 +246,13 @@ struct Collectives::Impl {
   llvm::Expected<bool> runDirectly(const Shape &shape);
   llvm::Error runPiece(PlainPlan &plan, int64_t first, int64_t count,
                        uint64_t capture, void *stream);
-  bool takesExtent(const Shape &shape, int64_t first, int64_t count) const;
-  llvm::Error runSized(PlainPlan &plan, int64_t first, int64_t count,
-                       void *stream);
-  static int64_t pieceOf(const Shape &shape, int64_t left);
+  llvm::Expected<KernelCache::Kept *>
+  findSized(const Shape &shape, int64_t first, int64_t count, void *stream);
+  int64_t sizedCapacityOf(const Shape &shape, int64_t most);
+  tune::Config sizedWayOf(const Shape &shape, int64_t elements,
+                          int64_t &multiprocessors) const;
+  bool takesPieces(const Shape &shape, uint64_t capture);
+  int64_t roundUp(const Shape &shape, int64_t count, uint64_t capture);
   llvm::Error runParts(const Shape &shape, int64_t first, int64_t elements);
   llvm::Error copyParts(llvm::ArrayRef<Array> list, const Shape &shape,
                         int64_t first, int64_t count, size_t pitch,
@@ -306,6 +312,9 @@ struct Collectives::Impl {
   llvm::StringMap<FusedPlan> fused;
   /// Rows of the pieces of fused calls that are too large in one.
   llvm::StringMap<int64_t> fusedPieces;
+  /// GPU: capacities of the kernels of any size of an operation and type,
+  /// ascending.
+  llvm::StringMap<llvm::SmallVector<int64_t, 8>> capacities;
   /// Counts what changes which kernel a call gets.
   uint64_t age = 0;
   /// A call has failed: ranks may have to meet again first.
@@ -354,6 +363,7 @@ llvm::Error Collectives::Impl::followTables() {
   if (current == tables)
     return llvm::Error::success();
   tables = current;
+  capacities.clear();
   ++age;
   for (auto &[members, shelf] : shelves)
     while (!shelf.kernels.empty())
@@ -485,30 +495,76 @@ static bool writesOverInput(const Shape &shape) {
          isBefore(shape.output, shape.input + part * shape.inputParts);
 }
 
-/// GPU: whether a kernel for any number of elements takes these, where they
-/// lie: so that a size that was never seen costs no compilation.
-bool Collectives::Impl::takesExtent(const Shape &shape, int64_t first,
-                                    int64_t count) const {
-  bool isWhole = count == shape.elements ||
-                 (shape.inputParts == 1 && shape.outputParts == 1);
-  size_t offset = first * shape.elementBytes;
-  auto fits = [&](const char *array) { return isAligned(array + offset); };
-  return count <= shape.mostSized() && isWhole && shape.inputList.empty() &&
-         shape.outputList.empty() && fits(shape.input) && fits(shape.output) &&
-         !writesOverInput(shape);
-}
-
 /// Numbers that the extents of a kernel are multiples of, so that it can leave
 /// out what only ends of arrays need.
 static constexpr int64_t kSteps[] = {8192, 1024, 512, 256, 128, 64, 1};
 
-/// Sizes between two powers of two share a kernel.
-llvm::Error Collectives::Impl::runSized(PlainPlan &plan, int64_t first,
-                                        int64_t count, void *stream) {
-  const Shape &shape = plan.shape;
+/// Elements of the smallest kernel of any size.
+static constexpr int64_t kLeastSized = 1024;
+
+/// How many times as much a kernel of any size holds as what it is launched
+/// for, at most, where one for less would not go another way.
+static constexpr int64_t kMostSpare = 8;
+
+/// How a kernel of any size, of which a part has so many elements, goes.
+tune::Config Collectives::Impl::sizedWayOf(const Shape &shape, int64_t elements,
+                                           int64_t &multiprocessors) const {
+  tune::Question question;
+  question.op = shape.op;
+  question.reduction = shape.reduction;
+  question.elementType = shape.elementType;
+  int64_t parts = std::min(shape.inputParts, shape.outputParts);
+  question.bytes = elements * parts * int64_t(shape.elementBytes);
+  tune::Question open = question;
+  tune::Config way = group.wayOf(open);
+  multiprocessors = open.multiprocessors;
+  if (way.algorithm == "one_shot" || way.algorithm == "two_shot")
+    return way;
+  // Of the algorithms that take an extent.
+  question.algorithm =
+      shape.inputParts == 1 && shape.outputParts == 1 ? "two_shot" : "one_shot";
+  return group.wayOf(question);
+}
+
+/// Elements of the kernel of any size that takes up to `most`, a power of two.
+/// Neighboring powers of two that go one way share it, as long as its blocks
+/// have a multiprocessor each: those that have nothing to do delay nobody.
+int64_t Collectives::Impl::sizedCapacityOf(const Shape &shape, int64_t most) {
+  std::string key = llvm::formatv("{0} {1} {2}", shape.op, shape.reduction,
+                                  shape.elementType);
+  auto &all = capacities[key];
+  if (all.empty()) {
+    int64_t multiprocessors = 0;
+    auto top = int64_t(llvm::PowerOf2Ceil(shape.mostSized()));
+    tune::Config kept;
+    for (int64_t next = top; next >= kLeastSized || all.empty(); next /= 2) {
+      tune::Config way = sizedWayOf(shape, next, multiprocessors);
+      bool isOneWay =
+          way.algorithm == kept.algorithm && way.protocol == kept.protocol &&
+          way.threads == kept.threads && way.cluster == kept.cluster;
+      bool isSpare = kept.blocks == way.blocks ||
+                     kept.blocks * kept.cluster <= multiprocessors;
+      if (!all.empty() && isOneWay && isSpare &&
+          2 * all.front() <= kMostSpare * next)
+        continue;
+      all.insert(all.begin(), next);
+      kept = way;
+    }
+  }
+  auto fits = llvm::lower_bound(all, most);
+  return fits == all.end() ? most : *fits;
+}
+
+/// GPU: the kernel of any size for `count` elements from `first` on, so that a
+/// size that was never seen costs no compilation.
+llvm::Expected<KernelCache::Kept *>
+Collectives::Impl::findSized(const Shape &shape, int64_t first, int64_t count,
+                             void *stream) {
   // The end of a call in pieces may have any length: few kernels take them all.
-  int64_t least = first ? std::min(shape.mostSized() / 4, shape.chunk) : 1024;
-  auto most = int64_t(llvm::PowerOf2Ceil(std::max(count, least)));
+  int64_t least =
+      first ? std::min(shape.mostSized() / 4, shape.chunk) : kLeastSized;
+  int64_t most = sizedCapacityOf(
+      shape, int64_t(llvm::PowerOf2Ceil(std::max(count, least))));
   KernelCache &shelf = shelfOf({});
   std::string head = llvm::formatv("sized {0} {1} ", shape.key(), most).str();
   auto keyOf = [&](int64_t step) { return head + std::to_string(step); };
@@ -518,45 +574,49 @@ llvm::Error Collectives::Impl::runSized(PlainPlan &plan, int64_t first,
   auto known = llvm::find_if(
       fits, [&](int64_t step) { return shelf.kernels.contains(keyOf(step)); });
   int64_t step = known == fits.end() ? *fits.begin() : *known;
-  auto kept = find(shelf, keyOf(step), {}, shape.text, stream,
-                   [&] { return shape.writeSized(most, step); });
-  if (!kept) {
-    llvm::Error error = kept.takeError();
-    isTooLarge = isLimit(error);
-    return error;
-  }
-  if (count == shape.elements) {
-    plan.extent = count;
-    keep(plan, shelf, **kept);
-  }
-  size_t offset = first * shape.elementBytes;
-  return launch(shape, count, *(*kept)->kernel, shape.input + offset,
-                shape.output + offset, stream, count);
+  return find(shelf, keyOf(step), {}, shape.text, stream,
+              [&] { return shape.writeSized(most, step); });
 }
 
-/// GPU: elements of the next launch of a call of which `left` are left. Large
-/// calls go in pieces of few sizes, which keep links busy for so long that a
-/// launch more does not count, and an end that a kernel of any size takes.
-int64_t Collectives::Impl::pieceOf(const Shape &shape, int64_t left) {
-  int64_t most = shape.mostSized();
-  if (shape.op != "all_reduce" || !most || left <= most)
-    return left;
-  return left >= 16 * most ? 16 * most : left >= 4 * most ? 4 * most : most;
+/// GPU: whether a size beyond those that kernels of any size take goes in
+/// pieces, of few sizes, and not by a kernel of its own: until it is repeated.
+/// An all_reduce does always.
+bool Collectives::Impl::takesPieces(const Shape &shape, uint64_t capture) {
+  if (shape.pieceOf(shape.elements) == shape.elements)
+    return false;
+  if (shape.op == "all_reduce")
+    return true;
+  KernelCache &shelf = shelfOf({});
+  std::string key = shape.key() + " " + std::to_string(shape.elements);
+  // Copy engines had carried out the first calls.
+  if (shelf.kernels.contains(key) || CopiedCollective::fits(shape))
+    return false;
+  unsigned &uses = usesOf(shape, key);
+  if (uses >= kUsesOfLarge)
+    return !shelf.hasRoom(limits.kernels);
+  uses += !capture;
+  return true;
+}
+
+/// The elements that the kernel has which takes `count` of them.
+int64_t Collectives::Impl::roundUp(const Shape &shape, int64_t count,
+                                   uint64_t capture) {
+  // GPU: what is not for any size is a piece, or a size of its own.
+  if (shape.mostSized() || (!group.onGpu() && count == shape.chunk))
+    return count;
+  return shouldSpecialize(shape, count, capture) ? count : sizeClass(count);
 }
 
 /// Elements [first, first + count) of every part. Where the kernel is for more,
 /// parts do not lie one after the other, or the output is the input, arrays go
-/// through scratch memory.
+/// through scratch memory. Which kernel it is does not depend on where they
+/// lie, which differs by rank.
 llvm::Error Collectives::Impl::runPiece(PlainPlan &plan, int64_t first,
                                         int64_t count, uint64_t capture,
                                         void *stream) {
   const Shape &shape = plan.shape;
-  if (takesExtent(shape, first, count))
-    return runSized(plan, first, count, stream);
-  int64_t elements = count;
-  if ((group.onGpu() || count < shape.chunk) &&
-      !shouldSpecialize(shape, count, capture))
-    elements = sizeClass(count);
+  bool isSized = count <= shape.mostSized();
+  int64_t elements = roundUp(shape, count, capture);
   if (shape.takesParts(elements))
     return runParts(shape, first, elements);
   size_t width = shape.elementBytes, bytes = count * width;
@@ -564,6 +624,7 @@ llvm::Error Collectives::Impl::runPiece(PlainPlan &plan, int64_t first,
   bool cuts = count != shape.elements;
   char *from = shape.input ? shape.input + first * width : nullptr;
   char *to = shape.output ? shape.output + first * width : nullptr;
+  bool drops = shape.dropsElsewhere && !shape.hasOutput;
   bool pack = !shape.inputList.empty() ||
               (from && (elements != count || (cuts && shape.inputParts > 1) ||
                         !isAligned(from) || writesOverInput(shape)));
@@ -572,8 +633,9 @@ llvm::Error Collectives::Impl::runPiece(PlainPlan &plan, int64_t first,
                         !isAligned(to)));
   KernelCache &shelf = shelfOf(shape.members);
   std::string key = shape.key() + " " + std::to_string(elements);
-  auto kept = find(shelf, key, shape.members, shape.text, stream,
-                   [&] { return shape.write(elements); });
+  auto kept = isSized ? findSized(shape, first, count, stream)
+                      : find(shelf, key, shape.members, shape.text, stream,
+                             [&] { return shape.write(elements); });
   if (!kept) {
     llvm::Error error = kept.takeError();
     isTooLarge = isLimit(error);
@@ -593,7 +655,7 @@ llvm::Error Collectives::Impl::runPiece(PlainPlan &plan, int64_t first,
       return error;
     from = *buffer;
   }
-  if (unpack) {
+  if (unpack || drops) {
     auto buffer = take(Scratch::Unpacked, padded * shape.outputParts, capture);
     if (!buffer)
       return buffer.takeError();
@@ -601,13 +663,13 @@ llvm::Error Collectives::Impl::runPiece(PlainPlan &plan, int64_t first,
   }
   staged |= pack || unpack;
   // In a capture a size is not counted.
-  if (elements == count && !cuts && !capture && shape.inputList.empty() &&
-      shape.outputList.empty()) {
-    plan.extent = 0;
+  if (elements == count && !cuts && (isSized || !capture) && !shape.isInParts &&
+      !drops) {
+    plan.extent = isSized ? count : 0;
     keep(plan, shelf, **kept);
   }
-  if (llvm::Error error =
-          launch(shape, elements, *(*kept)->kernel, from, result, stream))
+  if (llvm::Error error = launch(shape, elements, *(*kept)->kernel, from,
+                                 result, stream, isSized ? count : 0))
     return error;
   if (!unpack)
     return llvm::Error::success();
@@ -923,9 +985,11 @@ llvm::Error Collectives::Impl::runWhole(PlainPlan &plan, void *stream) {
         return meet(digest, place, stream);
       });
   }
+  bool isInPieces = takesPieces(shape, capture);
   for (int64_t first = 0; first < shape.elements;) {
+    int64_t left = shape.elements - first;
     int64_t count =
-        std::min(shape.chunk, pieceOf(shape, shape.elements - first));
+        std::min(shape.chunk, isInPieces ? shape.pieceOf(left) : left);
     isTooLarge = false;
     llvm::Error error = runPiece(plan, first, count, capture, stream);
     if (!error) {

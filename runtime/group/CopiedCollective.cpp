@@ -32,8 +32,7 @@ bool CopiedCollective::fits(const Shape &shape) {
   return shape.onGpu && shape.ranks > 1 && shape.algorithm.empty() &&
          shape.protocol.empty() &&
          (gathers(shape) || shape.op == "all_to_all") &&
-         shape.members.empty() && shape.inputList.empty() &&
-         shape.outputList.empty() && shape.input && shape.output;
+         shape.members.empty() && !shape.isInParts;
 }
 
 bool CopiedCollective::isAsQuick(const Shape &shape, int64_t rank) {

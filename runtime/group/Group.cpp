@@ -7,6 +7,7 @@
 
 #include "runtime/group/Group.h"
 
+#include "runtime/choose/Choose.h"
 #include "runtime/support/GroupError.h"
 
 #include <algorithm>
@@ -32,6 +33,8 @@ llvm::Expected<void *> Group::allocateOwn(size_t bytes) {
   std::memset(memory, 0, bytes);
   return memory;
 }
+
+tune::Config Group::wayOf(tune::Question &) const { return {}; }
 
 void Group::releaseOwn(void *memory) { ::operator delete(memory, kAlignment); }
 

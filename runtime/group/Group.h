@@ -37,6 +37,11 @@
 #include <string>
 #include <vector>
 
+namespace commsir::tune {
+struct Config;
+struct Question;
+} // namespace commsir::tune
+
 namespace commsir::group {
 
 /// A store in a folder that all ranks see. Made when it is not there.
@@ -246,6 +251,11 @@ public:
   /// as the group.
   virtual llvm::Expected<GroupKernel *>
   prepare(const KernelRequest &request) = 0;
+
+  /// GPU: how a collective of flat arrays is carried out when nobody says;
+  /// fills in what `question` leaves open of the machine. The same on all
+  /// ranks.
+  virtual tune::Config wayOf(tune::Question &question) const;
 
   /// Whether kernels for a part of the ranks can be prepared: pairs.
   virtual bool takesMembers() const { return false; }

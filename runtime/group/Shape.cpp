@@ -14,6 +14,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/ADT/bit.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
@@ -303,6 +304,27 @@ static void describe(const CollectiveCall &call, const Group &group,
     shape.text += " with root " + std::to_string(shape.root);
 }
 
+/// GPU: what a call shares with others. Copies move words of 4 bytes, whatever
+/// they are of, where parts are made of them. A reduction to one rank goes to
+/// all, who are no later for it: there is one kernel for all roots.
+static void widen(Shape &shape) {
+  bool isOpen = shape.algorithm.empty() && shape.protocol.empty();
+  if (!isOpen || shape.ranks < 2 || shape.op == "send_recv")
+    return;
+  if (shape.op == "reduce") {
+    shape.typeName += " for root " + std::to_string(shape.root);
+    shape.op = "all_reduce";
+    shape.root = 0;
+    shape.dropsElsewhere = true;
+  }
+  if (!shape.reduction.empty() || shape.isInParts)
+    return;
+  int64_t bytes = shape.elements * int64_t(shape.elementBytes);
+  shape.elementBytes = bytes % 4 == 0 ? 4 : bytes % 2 == 0 ? 2 : 1;
+  shape.elements = bytes / int64_t(shape.elementBytes);
+  shape.elementType = "i" + std::to_string(8 * shape.elementBytes);
+}
+
 llvm::Expected<Shape> commsir::group::resolveShape(const CollectiveCall &call,
                                                    const Group &group) {
   if (auto why = whyNoKernel(call, group))
@@ -335,7 +357,10 @@ llvm::Expected<Shape> commsir::group::resolveShape(const CollectiveCall &call,
     shape.root = call.root;
   if (llvm::Error error = measure(call, kind, group.options().rank, shape))
     return std::move(error);
+  shape.isInParts = call.partElements != 0;
   describe(call, group, shape);
+  if (shape.onGpu)
+    widen(shape);
   shape.chunk = shape.elements;
   if (!group.onGpu())
     chooseForCpu(shape);
@@ -381,6 +406,11 @@ static constexpr int64_t kRoundBytes = int64_t(32) << 20;
 static constexpr int64_t kMostSizedReduce = int64_t(4) << 20,
                          kMostSizedCopy = int64_t(1) << 20,
                          kMostSizedBroadcast = int64_t(256) << 10;
+/// GPU: bytes of the largest piece of a larger message. Links are busy with it
+/// for so long that a launch more does not count. What is copied for it, or
+/// dropped, takes as much memory.
+static constexpr int64_t kLargestPiece = int64_t(64) << 20,
+                         kLargestCopiedPiece = int64_t(16) << 20;
 /// Bytes of channels, all buffers counted, of such a kernel: three buffers of
 /// an all_reduce of 8 MiB in two shots. With more, rows are cut.
 static constexpr uint64_t kSizedChannelBytes = uint64_t(50) << 20;
@@ -407,8 +437,21 @@ int64_t Shape::mostSized() const {
   auto width = int64_t(elementBytes);
   if (kind->movement == Movement::Same)
     return (kind->reduces ? kMostSizedReduce : kMostSizedBroadcast) / width;
-  bool isOfAll = kind->direction == Direction::AllToAll;
-  return isOfAll ? kMostSizedCopy / ranks / width : 0;
+  return kMostSizedCopy / ranks / width;
+}
+
+int64_t Shape::pieceOf(int64_t left) const {
+  int64_t most = mostSized();
+  if (!most || left <= most)
+    return left;
+  int64_t parts = std::max(inputParts, outputParts);
+  bool isCopied = parts > 1 || dropsElsewhere;
+  int64_t largest = (isCopied ? kLargestCopiedPiece : kLargestPiece) / parts /
+                    int64_t(elementBytes);
+  auto piece = int64_t(llvm::bit_floor(uint64_t(most)));
+  while (4 * piece <= std::min(left, largest))
+    piece *= 4;
+  return piece;
 }
 
 KernelRequest Shape::write(int64_t elements, bool direct) const {

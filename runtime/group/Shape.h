@@ -37,6 +37,10 @@ struct Shape {
   std::string algorithm, protocol;
   /// Algorithm and protocol are this library's choice.
   bool isChosen = false;
+  /// Arrays may be parts that lie apart, on this rank or on another.
+  bool isInParts = false;
+  /// GPU: a reduction to one rank, made as one to all: it shares their kernels.
+  bool dropsElsewhere = false;
   /// For the other ranks: the same on all of them.
   std::string text;
   int64_t ranks = 0;
@@ -53,6 +57,9 @@ struct Shape {
   /// GPU: elements of a part up to which such kernels carry the call out as
   /// quickly as one for that size alone; 0: they do not at all.
   int64_t mostSized() const;
+  /// GPU: elements of a part that the next launch takes, of a call of which
+  /// `left` are left and that goes in pieces. The same on all ranks.
+  int64_t pieceOf(int64_t left) const;
   /// Whether so many elements of each part are moved by a kernel that takes the
   /// parts where they lie.
   bool takesParts(int64_t elements) const;

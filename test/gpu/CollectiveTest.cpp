@@ -532,3 +532,93 @@ TEST_F(CollectiveTest, TwoRanksSendAndReceive) {
       },
       3);
 }
+
+/// Memory for calls of any size; what lies in it is not looked at.
+static void *takeMuch(Calls &calls, int64_t elements) {
+  return llvm::cantFail(calls.group->allocateOwn(elements * 4));
+}
+
+/// The kernels that calls of many sizes make, from one element to 6 MiB a part.
+static std::string countKernels(Calls &calls, const char *op, bool cuts,
+                                bool joins, uint64_t most) {
+  constexpr int64_t kMost = 1600000;
+  char *in = static_cast<char *>(takeMuch(calls, 2 * kMost));
+  char *out = static_cast<char *>(takeMuch(calls, 2 * kMost));
+  uint64_t before = calls.kernels();
+  for (int64_t count = 1; count < kMost; count += count / 3 + 1) {
+    CollectiveCall call = calls.make(op, count);
+    call.reduction =
+        cuts && !joins && call.op != "scatter" ? "sum" : call.reduction;
+    call.input = {in, count * (cuts ? 2 : 1)};
+    call.output = {out, count * (joins ? 2 : 1)};
+    call.root = 1;
+    if (auto error = calls.collectives->run(call, nullptr))
+      return llvm::toString(std::move(error));
+  }
+  uint64_t made = calls.kernels() - before;
+  return made <= most ? ""
+                      : std::string(op) + ": " + std::to_string(made) +
+                            " kernels for sizes that were seen once\n";
+}
+
+TEST_F(CollectiveTest, SizesSeenOnceShareKernels) {
+  setenv("COMMSIR_FAKE_RESIDENT", "12", 1);
+  Calls::expectBytes("0");
+  run(
+      {},
+      [](Calls &calls) {
+        std::string wrong;
+        for (auto [op, cuts, joins] : {std::tuple("all_reduce", false, false),
+                                       {"reduce", false, false},
+                                       {"broadcast", false, false},
+                                       {"all_gather", false, true},
+                                       {"reduce_scatter", true, false},
+                                       {"all_to_all", true, true},
+                                       {"gather", false, true},
+                                       {"scatter", true, false}})
+          wrong += countKernels(calls, op, cuts, joins, /*most=*/16);
+        return wrong;
+      },
+      2);
+  unsetenv("COMMSIR_FAKE_RESIDENT");
+}
+
+/// A tensor may begin anywhere on one rank and at a multiple of 256 bytes on
+/// the other: both are in one kernel.
+TEST_F(CollectiveTest, ArraysThatLieInBetweenOnOneRankAreTaken) {
+  run(
+      {},
+      [](Calls &calls) -> std::string {
+        calls.in += calls.group->options().rank;
+        return calls.reduce(64, 64);
+      },
+      2);
+}
+
+/// The others have no output, and their input stays as it is.
+TEST_F(CollectiveTest, ReductionsToOneRankLeaveOthersAlone) {
+  run(
+      {},
+      [](Calls &calls) -> std::string {
+        int64_t rank = calls.group->options().rank;
+        for (int64_t root : {0, 1, 0}) {
+          Calls::expect(64);
+          calls.fill(64);
+          CollectiveCall call = calls.make("reduce", 64);
+          call.root = root;
+          if (rank != root)
+            call.output = {};
+          if (auto error = calls.collectives->run(call, nullptr))
+            return llvm::toString(std::move(error));
+          if (rank == root)
+            if (auto wrong = calls.check(64); !wrong.empty())
+              return wrong;
+          if (rank != root && calls.out[0] != -1)
+            return "a rank that is not the root got a result";
+          if (calls.in[63] - calls.in[0] != 63)
+            return "the input is another";
+        }
+        return "";
+      },
+      2);
+}

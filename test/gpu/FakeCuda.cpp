@@ -32,7 +32,8 @@
 // whose context it does. With COMMSIR_FAKE_ONE all GPUs are one,
 // with COMMSIR_FAKE_ALONE none reaches another's memory. COMMSIR_FAKE_VERSION
 // is the driver's version (13000). COMMSIR_FAKE_MEMORY is the most bytes that
-// an allocation for windows may have. With COMMSIR_FAKE_GUARD, memory that is
+// an allocation for windows may have, COMMSIR_FAKE_RESIDENT the blocks that a
+// multiprocessor holds (2). With COMMSIR_FAKE_GUARD, memory that is
 // freed under a kernel which runs forever ends the process; the driver would
 // wait. fakeCalls tells how often a function was
 // called, and `exchange` begun; fakeCounts tells it of all. With
@@ -146,6 +147,12 @@ const std::set<std::string> needContext = {
     "MemsetD16Async",  "MemsetD32Async"};
 
 const bool isQuick = std::getenv("COMMSIR_FAKE_QUICK") != nullptr;
+
+/// Blocks of any kernel that a multiprocessor holds.
+const int residentBlocks = [] {
+  std::string text = environment("COMMSIR_FAKE_RESIDENT");
+  return text.empty() ? 2 : std::stoi(text);
+}();
 
 /// Takes memory for the first one alone: callers count what they take.
 void note(const char *function) {
@@ -625,7 +632,7 @@ END FAKE(FuncGetAttribute, int *value, CUfunction_attribute,
          CUfunction) *value = 40;
 END FAKE(FuncSetAttribute, CUfunction, CUfunction_attribute, int) END
     FAKE(OccupancyMaxActiveBlocksPerMultiprocessor, int *blocks, CUfunction,
-         int, size_t) *blocks = 2;
+         int, size_t) *blocks = residentBlocks;
 END FAKE(OccupancyMaxActiveClusters, int *clusters, CUfunction,
          const CUlaunchConfig *) *clusters = 100;
 END FAKE(LaunchKernelEx, const CUlaunchConfig *config, CUfunction function,

@@ -18,6 +18,8 @@
 #include "lowering/collectives/Algorithm.h"
 #include "lowering/collectives/CollectiveBuilder.h"
 
+#include "llvm/Support/MathExtras.h"
+
 using namespace mlir;
 using namespace mlir::comms;
 
@@ -65,11 +67,35 @@ struct Round {
     return b.less(tile, b.constant(b.problem().tiles));
   }
 
+  /// Slot of what is exchanged at a step of this round. A rank receives all but
+  /// one of a round's tiles, so that slots of steps are fewer than of tiles,
+  /// where the number of blocks is known.
+  Value slot(Value step, Value tile) {
+    if (!areSlotsOfSteps(b))
+      return tile;
+    Value index = b.add(b.mul(number, b.constant(b.ranks() - 1)), step);
+    return b.add(b.block(), b.mul(index, b.blocks()));
+  }
+  static int64_t countSlots(CollectiveBuilder &b) {
+    return areSlotsOfSteps(b) ? countSlotsOfSteps(b) : b.problem().tiles;
+  }
+
   static Value count(CollectiveBuilder &b) {
     // Not negative: block() < blocks().
     Value end = b.add(b.constant(b.problem().tiles), b.blocks());
     Value own = b.div(b.sub(end, b.add(b.block(), b.constant(1))), b.blocks());
     return b.divCeil(own, b.numRanks());
+  }
+
+private:
+  static int64_t countSlotsOfSteps(CollectiveBuilder &b) {
+    int64_t blocks = *b.constantBlocks();
+    int64_t rounds = llvm::divideCeil(b.problem().tiles, blocks * b.ranks());
+    return rounds * (b.ranks() - 1) * blocks;
+  }
+  static bool areSlotsOfSteps(CollectiveBuilder &b) {
+    return b.constantBlocks() && b.ranks() > 1 &&
+           countSlotsOfSteps(b) < b.problem().tiles;
   }
 };
 } // namespace
@@ -85,15 +111,16 @@ static Tiles reduceRound(Ring &ring, Round &round, const Channels &channels) {
       [&] { return b.zeroAccumulators(); });
   return ring.turn(sum, [&](Value step, ValueRange sum) {
     Value sent = round.tile(ring.before(step));
-    b.ifThen(round.exists(sent),
-             [&] { b.send(channels, b.round(sum), sent, ring.next, sent); });
+    b.ifThen(round.exists(sent), [&] {
+      b.send(channels, b.round(sum), round.slot(step, sent), ring.next, sent);
+    });
     b.endRound(channels);
     Value got = round.tile(ring.before(b.add(step, b.constant(1))));
     return b.ifElse(
         round.exists(got),
         [&] {
-          Tiles partial =
-              b.extend(b.receive(channels, got, ring.previous, got));
+          Tiles partial = b.extend(
+              b.receive(channels, round.slot(step, got), ring.previous, got));
           return b.combine(partial, own(got));
         },
         [&] { return Tiles(sum); });
@@ -111,14 +138,16 @@ static void gatherRound(Ring &ring, Round &round, const Channels &channels,
   ring.turn(finished, [&](Value step, ValueRange carried) {
     Value sent = round.tile(
         b.mod(b.add(ring.before(step), b.constant(1)), b.numRanks()));
-    b.ifThen(round.exists(sent),
-             [&] { b.send(channels, carried, sent, ring.next, sent); });
+    b.ifThen(round.exists(sent), [&] {
+      b.send(channels, carried, round.slot(step, sent), ring.next, sent);
+    });
     b.endRound(channels);
     Value got = round.tile(ring.before(step));
     return b.ifElse(
         round.exists(got),
         [&] {
-          Tiles tiles = b.receive(channels, got, ring.previous, got);
+          Tiles tiles =
+              b.receive(channels, round.slot(step, got), ring.previous, got);
           b.consume(b.extend(tiles), {}, got);
           return tiles;
         },
@@ -127,11 +156,11 @@ static void gatherRound(Ring &ring, Round &round, const Channels &channels,
 }
 
 static void expandAllReduce(CollectiveBuilder &b) {
-  int64_t tiles = b.problem().tiles;
+  int64_t slots = Round::countSlots(b);
   Channels partial =
-      b.channels(ChannelPattern::Single, tiles, Payload::Partial);
+      b.channels(ChannelPattern::Single, slots, Payload::Partial);
   Channels finished =
-      b.channels(ChannelPattern::Single, tiles, Payload::Partial);
+      b.channels(ChannelPattern::Single, slots, Payload::Partial);
   Ring ring(b);
   b.loop(Round::count(b), [&](Value number) {
     Round round{b, number};

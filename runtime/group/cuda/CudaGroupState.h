@@ -165,6 +165,7 @@ public:
                    size_t bytes, int64_t rows, void *stream) override;
   uint64_t captureOf(void *stream) const override;
   size_t alignment() const override { return abi::kAlignment; }
+  tune::Config wayOf(tune::Question &question) const override;
   llvm::Error finish(void *stream) override;
   llvm::Error checkPeer(int64_t peer) override;
   llvm::Error move(void *to, const void *from, size_t bytes,

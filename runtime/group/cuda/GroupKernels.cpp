@@ -70,6 +70,12 @@ llvm::Error CudaGroup::prepareOwn(const KernelRequest &request,
   return checkConcurrent(made);
 }
 
+tune::Config CudaGroup::wayOf(tune::Question &question) const {
+  question.ranks = settings.ranks;
+  describeMachine(*device, limits, question);
+  return tune::choose(question).way;
+}
+
 /// How much of each multiprocessor a launch takes, at most, where it has those
 /// that NCCL leaves.
 double CudaGroup::shareOf(const CudaGroupKernel &kernel) const {

@@ -135,6 +135,15 @@ static std::string variantOf(const KernelRequest &request, const Device &device,
       .str();
 }
 
+void commsir::cuda::describeMachine(const Device &device,
+                                    const RequestLimits &limits,
+                                    tune::Question &question) {
+  question.chip = device.getChip();
+  question.device = getName(device);
+  question.multiprocessors = countOf(device, limits);
+  question.ctas = limits.ctas;
+}
+
 /// Fills in what the request leaves open, from tables or the cost model.
 static void chooseOpen(mlir::ModuleOp module, const KernelRequest &request,
                        const Device &device, const RequestLimits &limits,
@@ -148,11 +157,8 @@ static void chooseOpen(mlir::ModuleOp module, const KernelRequest &request,
     return; // The compiler says so.
   tune::Question wish;
   wish.ranks = options.ranks;
-  wish.chip = options.chip;
-  wish.device = getName(device);
-  wish.multiprocessors = countOf(device, limits);
   wish.memory = limits.memory;
-  wish.ctas = limits.ctas;
+  describeMachine(device, limits, wish);
   wish.algorithm = request.algorithm;
   wish.protocol = request.protocol;
   wish.blocks = request.blocks;

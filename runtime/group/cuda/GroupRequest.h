@@ -8,6 +8,7 @@
 #ifndef COMMSIR_RUNTIME_GROUP_CUDA_GROUPREQUEST_H
 #define COMMSIR_RUNTIME_GROUP_CUDA_GROUPREQUEST_H
 
+#include "runtime/choose/Choose.h"
 #include "runtime/cuda/Cuda.h"
 #include "runtime/group/Group.h"
 #include "runtime/jit/cuda/CudaKernel.h"
@@ -31,6 +32,10 @@ struct RequestLimits {
   /// That every rank has; 0: those of the device.
   int64_t multiprocessors = 0;
 };
+
+/// Tells a choice of the machine: what all ranks have in common.
+void describeMachine(const Device &device, const RequestLimits &limits,
+                     tune::Question &question);
 
 /// A request's source in machine code.
 llvm::Expected<std::unique_ptr<jit::CudaKernel>>
