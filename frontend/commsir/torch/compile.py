@@ -663,7 +663,7 @@ def _take(
             fused, gain = _Fused(beside.names), beside.gain
         else:
             fused = _fuse(graph, collective, everything, stands)
-            because += fused.because
+            because += fused.because if fused.names or not why_not else ()
             gain = None if value is None else model.region_gain(value, entry.joined - 1, bool(fused.names))
             gain = None if gain is None else gain + fused.gain
         done = True

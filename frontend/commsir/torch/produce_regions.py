@@ -6,6 +6,7 @@ makes. What somebody else reads too is made once, outside, and the region begins
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -75,6 +76,8 @@ def _movable(graph: Graph, end: Node) -> dict[Node, None]:
 
 
 def _is_taken(node: Node) -> bool:
+    if node.target is operator.getitem:
+        return is_arithmetic(node.all_input_nodes[0]) and node.all_input_nodes[0].target is not operator.getitem
     return (is_arithmetic(node) or moves_nothing(node)) and node.target is not _WAIT
 
 

@@ -64,7 +64,7 @@ class Fusion:
         return bool(self.fused or self.produced) or self.joined > 1
 
     def __str__(self) -> str:
-        did = f"fused with {_into(self)}" if self.fused or self.produced else "not fused"
+        did = ("fused with " if self.fused else "") + _into(self) if self.fused or self.produced else "not fused"
         if self.joined > 1:
             did = f"one in place of {self.joined}, {did}"
         where = f"{self.collective} of {_sizes(self.shape)} over {self.group}"

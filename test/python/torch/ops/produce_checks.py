@@ -104,31 +104,56 @@ def of_heads(x: Any, t: Any) -> Any:
     return torch.nn.functional.rms_norm(h.view(-1, 4, WIDTH // 4), (WIDTH // 4,))
 
 
-#: Operations before the collective, and words of what is said.
-PRODUCED: dict[str, tuple[Callable[..., Any], str, str]] = {
-    "cast_before_gather": (cast_before_gather, "convert_element_type", ""),
-    "cast_around_gather": (cast_around_gather, "convert_element_type", ""),
-    "scale_before_scatter": (scale_before_scatter, "div", ""),
-    "fp8_of_tensor": (fp8_of_tensor, "clamp", ""),
-    "fp8_of_rows": (fp8_of_rows, "clamp", ""),
-    "int8_exchanged": (int8_exchanged, "amax", ""),
-    "norm_before_gather": (norm_before_gather, "rsqrt", ""),
-    "layer_norm_before_gather": (layer_norm_before_gather, "rsqrt", ""),
-    "gelu_before_reduce": (gelu_before_reduce, "erf", ""),
-    "masked_before_reduce": (masked_before_reduce, "where", ""),
-    "read_elsewhere": (read_elsewhere, "convert_element_type", ""),
-    "after_a_matmul": (after_a_matmul, "convert_element_type", ""),
-    "of_three_dimensions": (of_three_dimensions, "mul", ""),
-    "of_heads": (of_heads, "relu", ""),
+def softmax_before_gather(x: Any, t: Any) -> Any:
+    return _gather(torch.softmax(x, -1))
+
+
+def masked_by_rank(x: Any, t: Any) -> Any:
+    """A rank sends its own rows."""
+    mine = torch.arange(x.shape[0], device=x.device) % dist.get_world_size() == dist.get_rank()
+    return _reduce(torch.where(mine[:, None], x, 0.0)) * t["row"]
+
+
+def of_one_dimension(x: Any, t: Any) -> Any:
+    return _reduce(t["row"] * 3 + x[0]) - 1
+
+
+def written_after(x: Any, t: Any) -> Any:
+    """What the cast has read is written before the collective begins."""
+    y = x.clone()
+    low = y * 2
+    y.add_(1)
+    return _reduce(low) + y
+
+
+def of_a_kernel(x: Any, t: Any) -> Any:
+    """What is sent is made of another collective's result."""
+    largest = _reduce(x.abs().amax().reshape(1))
+    return _gather((x / largest).to(torch.bfloat16)).float() * largest
+
+
+#: And a word of what goes into the kernel.
+PRODUCED: dict[str, tuple[Callable[..., Any], str]] = {
+    "cast_before_gather": (cast_before_gather, "convert_element_type"),
+    "cast_around_gather": (cast_around_gather, "convert_element_type"),
+    "scale_before_scatter": (scale_before_scatter, "div"),
+    "fp8_of_tensor": (fp8_of_tensor, "clamp"),
+    "fp8_of_rows": (fp8_of_rows, "clamp"),
+    "int8_exchanged": (int8_exchanged, "amax"),
+    "norm_before_gather": (norm_before_gather, "rsqrt"),
+    "layer_norm_before_gather": (layer_norm_before_gather, "rsqrt"),
+    "gelu_before_reduce": (gelu_before_reduce, "erf"),
+    "masked_before_reduce": (masked_before_reduce, "where"),
+    "read_elsewhere": (read_elsewhere, "convert_element_type"),
+    "after_a_matmul": (after_a_matmul, "convert_element_type"),
+    "of_three_dimensions": (of_three_dimensions, "mul"),
+    "of_heads": (of_heads, "relu"),
+    "softmax_before_gather": (softmax_before_gather, "exp"),
+    "masked_by_rank": (masked_by_rank, "where"),
+    "of_one_dimension": (of_one_dimension, "add"),
+    "written_after": (written_after, "mul"),
+    "of_a_kernel": (of_a_kernel, "div"),
 }
-
-
-def written_between(x: Any, t: Any) -> Any:
-    """What the cast reads is written before the collective begins."""
-    low = x.to(torch.bfloat16)
-    first = _reduce(t["whole"])
-    x.copy_(first)
-    return _gather(low)
 
 
 def needed_twice(x: Any, t: Any) -> Any:
@@ -137,14 +162,27 @@ def needed_twice(x: Any, t: Any) -> Any:
     return _gather(h), h
 
 
-def of_other_rows(x: Any, t: Any) -> Any:
-    """Sums of columns."""
-    return _reduce(x.sum(0, keepdim=True).expand(2, WIDTH) * 1.0)
+def of_columns(x: Any, t: Any) -> Any:
+    """A sum of columns."""
+    return _reduce((x * 2).sum(0)) + t["row"]
+
+
+def of_no_row(x: Any, t: Any) -> Any:
+    """Numbers that are repeated."""
+    return _reduce(x[:, :1] * t["row"]) + 1
+
+
+def sent_as_it_is(x: Any, t: Any) -> Any:
+    """The result of another collective, through a matmul, and nothing else."""
+    return _reduce(_reduce(x) @ t["square"]) + 1
 
 
 #: What stays outside, and why.
 KEPT: dict[str, tuple[Callable[..., Any], str]] = {
     "needed_twice": (needed_twice, "produce: relu is needed by output as well"),
+    "of_columns": (of_columns, "produce: sum_1 reduces other dimensions than the last"),
+    "of_no_row": (of_no_row, "produce: nothing that mul is made of has its rows"),
+    "sent_as_it_is": (sent_as_it_is, ""),
 }
 
 

@@ -10,7 +10,8 @@ from harness import World
 @pytest.mark.parametrize("name", list(produce_checks.PRODUCED))
 def test_goes_into_the_kernel(pair: World, name: str) -> None:
     operation = produce_checks.PRODUCED[name][1]
-    for ((produced, _, _, text),) in pair.run(produce_checks.produces, "commsir", name=name):
+    for said in pair.run(produce_checks.produces, "commsir", name=name):
+        produced, _, _, text = said[-1]
         assert any(operation in one for one in produced), text
         assert "produce: " in text
 
@@ -25,4 +26,4 @@ def test_takes_rows_of_any_number(pair: World, name: str) -> None:
 def test_says_why_not(pair: World, name: str) -> None:
     for said in pair.run(produce_checks.produces, "commsir", name=name):
         produced, _, because, text = said[-1]
-        assert not produced and produce_checks.KEPT[name][1] in because, text
+        assert not produced and because == tuple(filter(None, [produce_checks.KEPT[name][1]])), text
