@@ -136,22 +136,33 @@ static bool agree(int64_t lhs, int64_t rhs) {
   return lhs == rhs || ShapedType::isDynamic(lhs) || ShapedType::isDynamic(rhs);
 }
 
-static LogicalResult verifySameRows(CollectiveOpInterface op) {
-  ArrayRows first = *getArrayRows(op.getInputs().front().getType());
-  for (Value input : op.getInputs().drop_front()) {
-    ArrayRows rows = *getArrayRows(input.getType());
-    if (!agree(rows.rows, first.rows) || !agree(rows.length, first.length))
-      return op->emitOpError()
-             << "C4: inputs " << op.getInputs().front().getType() << " and "
-             << input.getType() << " differ in their rows";
-  }
-  return success();
-}
-
 static bool isOfRankOne(Type array) {
   auto window = dyn_cast<WindowType>(array);
   return (window ? window.getShape().size()
                  : cast<MemRefType>(array).getRank()) == 1;
+}
+
+/// Whether `produce` reads an input beside the first: a row of any length for
+/// each row of the first, or, of rank 1, one that all rows share.
+static bool isReadBeside(Type input, Type first) {
+  return agree(getArrayRows(input)->rows, getArrayRows(first)->rows) ||
+         (isOfRankOne(input) && !isOfRankOne(first));
+}
+
+static LogicalResult verifySameRows(CollectiveOpInterface op) {
+  Type first = op.getInputs().front().getType();
+  int64_t length = getArrayRows(first)->length;
+  bool produces = !op.getProduce().empty();
+  for (Value input : op.getInputs().drop_front()) {
+    ArrayRows rows = *getArrayRows(input.getType());
+    if (produces ? isReadBeside(input.getType(), first)
+                 : agree(rows.rows, getArrayRows(first)->rows) &&
+                       agree(rows.length, length))
+      continue;
+    return op->emitOpError() << "C4: inputs " << first << " and "
+                             << input.getType() << " differ in their rows";
+  }
+  return success();
 }
 
 /// Parts, one a rank, are whole rows; of an array of rank 1, whole elements.
@@ -494,7 +505,7 @@ static LogicalResult verifyPieces(CollectiveOpInterface op,
                                   const CollectiveRows &rows) {
   int64_t length = rows.inputs[0].length;
   if (!cutsInputs(op) || rows.ranks == 1 ||
-      llvm::none_of(op.getInputs().getTypes(), isOfRankOne))
+      !isOfRankOne(op.getInputs().front().getType()))
     return success();
   bool sameLength = llvm::all_of(rows.wires, [&](RankedTensorType wire) {
     return agree(wire.getDimSize(0), length);

@@ -176,9 +176,7 @@ SmallVector<Tile> Reference::produce(CollectiveOpInterface op, const Plan &plan,
                                      int64_t rank, int64_t part, int64_t row) {
   SmallVector<Tile> rows;
   for (const Array &input : plan.inputs)
-    rows.push_back(
-        contents.part(input.argument, rank)
-            .read(values, part * input.part + row * input.row, input.row));
+    rows.push_back(rowOf(input, rank, part, row));
   return op.getProduce().empty() ? rows : evaluate(op.getProduce(), rows);
 }
 

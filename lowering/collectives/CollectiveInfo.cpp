@@ -436,10 +436,14 @@ LogicalResult Reader::readShapes() {
       failed(readAll(problem.outputs, outputRows)) ||
       failed(readAll(problem.args, argRows)))
     return failure();
-  for (const Rows &rows : inputRows)
-    if (rows.rows != inputRows[0].rows || rows.length != inputRows[0].length)
-      return op->emitOpError("has inputs of different shapes");
   const Rows &first = inputRows[0];
+  for (const Rows &rows : inputRows) {
+    bool isShared = rows.rank == 1 && first.rank > 1;
+    if (problem.produce
+            ? rows.rows != first.rows && !isShared
+            : rows.rows != first.rows || rows.length != first.length)
+      return op->emitOpError("has inputs of different shapes");
+  }
   int64_t parts = problem.inputParts();
   int64_t divided = first.rank <= 1 ? first.length : first.rows;
   if (divided % parts)
@@ -489,6 +493,9 @@ bool Reader::isFlat() {
   int64_t length = inputRows[0].length;
   for (const WireTile &wire : problem.wires)
     if (wire.length != length)
+      return false;
+  for (const Rows &rows : inputRows)
+    if (rows.rows != inputRows[0].rows || rows.length != length)
       return false;
   int64_t result = problem.partElements * problem.outputParts();
   auto isWhole = [&](const Rows &rows) { return rows.elements() == result; };
@@ -544,8 +551,8 @@ LogicalResult Reader::setRows() {
   problem.tiles = first.rows / problem.inputParts();
   int64_t resultRows = problem.tiles * problem.outputParts();
   for (auto [array, rows] : llvm::zip_equal(problem.inputs, inputRows))
-    if (failed(
-            setRowArray(array, rows, rows.length, rows.rows, false, "input")))
+    if (failed(setRowArray(array, rows, rows.length, first.rows,
+                           problem.produce != nullptr, "input")))
       return failure();
   // Lengths of outputs and arguments are those of the region that meets them.
   SmallVector<int64_t> outputLengths, argLengths;

@@ -550,7 +550,8 @@ operandsOf(const commsir_operand *operands, size_t count) {
 commsir_status commsir_group_fused(commsir_group *group,
                                    const commsir_fused *call, void *stream) {
   return inTurn(group, "a fused collective", [&](OpenGroup &open) {
-    if (!call || (call->argument_count && !call->arguments) ||
+    if (!call || (call->source_count && !call->sources) ||
+        (call->argument_count && !call->arguments) ||
         (call->output_count && !call->outputs))
       return isNull("an argument of commsir_group_fused");
     group::FusedCall made;
@@ -564,8 +565,10 @@ commsir_status commsir_group_fused(commsir_group *group,
     if (__builtin_mul_overflow(call->rows, call->columns, &elements))
       elements = -1;
     made.input = {const_cast<void *>(call->input), elements};
+    made.sources = operandsOf(call->sources, call->source_count);
     made.arguments = operandsOf(call->arguments, call->argument_count);
     made.outputs = operandsOf(call->outputs, call->output_count);
+    made.produce = llvm::StringRef(call->produce ? call->produce : "");
     made.consume = llvm::StringRef(call->consume ? call->consume : "");
     return report(open.collectives.run(made, stream));
   });

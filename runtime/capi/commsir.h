@@ -388,6 +388,11 @@ typedef struct {
   size_t output_count;
   /* MLIR text of the region: "(%sum: tensor<64xf32>, …) { … comms.yield … }" */
   const char *consume;
+  /* The same for what travels, of a row of `input` and one of each source:
+   * "(%x: tensor<64xf32>, …) { … }". Null or empty: `input` travels. */
+  const char *produce;
+  const commsir_operand *sources;
+  size_t source_count;
 } commsir_fused;
 COMMSIR_API commsir_status commsir_group_fused(commsir_group *,
                                                const commsir_fused *,

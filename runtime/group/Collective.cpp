@@ -204,8 +204,8 @@ static Key keyOf(const CollectiveCall &call) {
 static Key keyOf(const FusedCall &call) {
   Key key;
   key << call.op << call.reduction << call.elementType << call.rows
-      << call.columns << call.input.elements << call.consume;
-  for (const auto *operands : {&call.arguments, &call.outputs}) {
+      << call.columns << call.input.elements << call.produce << call.consume;
+  for (const auto *operands : {&call.sources, &call.arguments, &call.outputs}) {
     key << static_cast<int64_t>(operands->size());
     for (const FusedCall::Operand &one : *operands)
       key << one.array.elements << one.elementType
@@ -1251,7 +1251,7 @@ static FusedCall withRows(const FusedCall &call, int64_t rows) {
   FusedCall other = call;
   other.rows = rows;
   other.input.elements = rows * call.columns;
-  for (auto *operands : {&other.arguments, &other.outputs})
+  for (auto *operands : {&other.sources, &other.arguments, &other.outputs})
     for (FusedCall::Operand &one : *operands)
       if (one.perRow)
         one.array.elements = rows * one.columns;
@@ -1286,7 +1286,7 @@ llvm::Expected<FusedPlan *> Collectives::Impl::planOf(const FusedCall &call,
     return note(kept.takeError());
   keep(plan, shelf, **kept);
   plan.widths.push_back(*elementBytesOf(call.elementType));
-  for (const auto *operands : {&call.arguments, &call.outputs})
+  for (const auto *operands : {&call.sources, &call.arguments, &call.outputs})
     for (const FusedCall::Operand &one : *operands)
       plan.widths.push_back(*elementBytesOf(one.elementType));
   if (fused.size() >= kPlans)
@@ -1317,8 +1317,8 @@ int64_t Collectives::Impl::cutRows(const FusedCall &call) const {
         return !one.perRow || fits(one.columns, one.elementType);
       });
     };
-    return fits(call.columns, call.elementType) && fitsAll(call.arguments) &&
-           fitsAll(call.outputs);
+    return fits(call.columns, call.elementType) && fitsAll(call.sources) &&
+           fitsAll(call.arguments) && fitsAll(call.outputs);
   };
   int64_t step = 1;
   while (!isAlignedAt(step)) // Ends at `alignment`.
@@ -1343,7 +1343,7 @@ llvm::Error Collectives::Impl::runRows(Collectives &collectives,
       array.elements = part.rows * columns;
     };
     cut(part.input, part.columns, part.elementType);
-    for (auto *operands : {&part.arguments, &part.outputs})
+    for (auto *operands : {&part.sources, &part.arguments, &part.outputs})
       for (FusedCall::Operand &one : *operands)
         if (one.perRow)
           cut(one.array, one.columns, one.elementType);
@@ -1385,7 +1385,7 @@ llvm::Error Collectives::run(const FusedCall &call, void *stream) {
     arguments.push_back({array.data, size_t(array.elements) * width});
   };
   add(call.input);
-  for (const auto *operands : {&call.arguments, &call.outputs})
+  for (const auto *operands : {&call.sources, &call.arguments, &call.outputs})
     for (const FusedCall::Operand &one : *operands)
       add(one.array);
   impl->group.announce((*plan)->digest, (*plan)->text);

@@ -70,6 +70,8 @@ struct CollectiveTexts {
 /// rows, `arguments` the operands of the region beside it, `outputs` what it
 /// yields. `consume` is MLIR text: the region's arguments and body, as between
 /// `consume` and the closing brace, over tiles of `columns` elements.
+/// `produce`, likewise, makes what travels, of a row of `input` and one of each
+/// of `sources`; empty: `input` travels.
 struct FusedCall {
   std::string op, reduction, elementType;
   int64_t rows = 0, columns = 0;
@@ -81,9 +83,9 @@ struct FusedCall {
     bool perRow = true;
     int64_t columns = 0;
   };
-  llvm::SmallVector<Operand, 4> arguments, outputs;
+  llvm::SmallVector<Operand, 4> sources, arguments, outputs;
   /// The caller's, during the call.
-  llvm::StringRef consume;
+  llvm::StringRef produce, consume;
 };
 
 /// Where the arrays of the calls were.

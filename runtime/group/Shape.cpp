@@ -626,6 +626,15 @@ KernelRequest Shape::writeParts(int64_t elements) const {
   return request;
 }
 
+/// A region of a fused call. Its text is as between the keyword and the closing
+/// brace, or with it.
+static std::string regionOf(llvm::StringRef keyword, llvm::StringRef text) {
+  if (text.empty())
+    return "";
+  std::string region = ("  " + keyword + " " + text + "\n").str();
+  return text.rtrim().ends_with("}") ? region : region + "  }\n";
+}
+
 llvm::Expected<KernelRequest> commsir::group::writeFused(const FusedCall &call,
                                                          const Group &group,
                                                          int64_t capacity) {
@@ -645,11 +654,12 @@ llvm::Expected<KernelRequest> commsir::group::writeFused(const FusedCall &call,
     return __builtin_mul_overflow(call.rows, columns, &most) ||
            __builtin_mul_overflow(most, 16 * ranks, &most);
   };
-  if (isTooLarge(call.columns) ||
-      llvm::any_of(call.arguments,
-                   [&](const auto &one) { return isTooLarge(one.columns); }) ||
-      llvm::any_of(call.outputs,
-                   [&](const auto &one) { return isTooLarge(one.columns); }))
+  auto hasTooLarge = [&](llvm::ArrayRef<FusedCall::Operand> operands) {
+    return llvm::any_of(
+        operands, [&](const auto &one) { return isTooLarge(one.columns); });
+  };
+  if (isTooLarge(call.columns) || hasTooLarge(call.sources) ||
+      hasTooLarge(call.arguments) || hasTooLarge(call.outputs))
     return refuse(llvm::Twine(call.rows) +
                   " such rows are larger than any memory");
   if (call.input.elements != call.rows * call.columns)
@@ -669,30 +679,36 @@ llvm::Expected<KernelRequest> commsir::group::writeFused(const FusedCall &call,
     resultRows *= ranks;
 
   std::string bad;
-  std::string parameters, names[2], types[2];
+  enum { Source, Argument, Output };
+  static constexpr const char *whats[] = {"source", "argument", "output"};
+  std::string parameters, names[3], types[3];
   auto list = [&](llvm::ArrayRef<FusedCall::Operand> operands, int which,
                   char letter) {
+    int64_t ownRows = which == Source ? call.rows : resultRows;
     for (auto [i, one] : llvm::enumerate(operands)) {
-      int64_t rows = one.perRow ? resultRows : 1;
+      int64_t rows = one.perRow ? ownRows : 1;
       if (!elementBytesOf(one.elementType))
         bad = "type '" + one.elementType + "' is not one that arrays hold";
       if (one.columns < 1 || one.array.elements != rows * one.columns)
         bad = llvm::formatv("{0} {1} has {2} elements, not {3} rows of {4}",
-                            which ? "output" : "argument", i,
-                            one.array.elements, rows, one.columns);
+                            whats[which], i, one.array.elements, rows,
+                            one.columns);
       int64_t shown = capacity ? capacity : rows;
       std::string type = llvm::formatv("memref<{0}{1}x{2}>",
                                        one.perRow ? std::to_string(shown) + "x"
                                                   : std::string(),
                                        one.columns, one.elementType);
-      std::string name = llvm::formatv("%{0}{1}", letter, i);
+      std::string name = llvm::formatv("%_{0}{1}", letter, i);
       parameters += ", " + name + ": " + type;
       names[which] += (i ? ", " : "") + name;
       types[which] += (i ? ", " : "") + type;
     }
   };
-  list(call.arguments, 0, 'a');
-  list(call.outputs, 1, 'y');
+  list(call.sources, Source, 'p');
+  list(call.arguments, Argument, 'a');
+  list(call.outputs, Output, 'y');
+  if (!call.sources.empty() && call.produce.empty())
+    bad = "sources are read by 'produce', which is empty";
   if (!elementBytesOf(call.elementType))
     bad = "type '" + call.elementType + "' is not one that arrays hold";
   if (!bad.empty())
@@ -700,29 +716,33 @@ llvm::Expected<KernelRequest> commsir::group::writeFused(const FusedCall &call,
   std::string input =
       llvm::formatv("memref<{0}x{1}x{2}>", capacity ? capacity : call.rows,
                     call.columns, call.elementType);
-  std::string consume =
-      call.consume.empty() ? "" : "  consume " + call.consume.str() + "\n";
-  // The region is as between `consume` and the closing brace, or with it.
-  if (!consume.empty() && !call.consume.rtrim().ends_with("}"))
-    consume += "  }\n";
+  std::string regions =
+      regionOf("produce", call.produce) + regionOf("consume", call.consume);
+  auto join = [](const std::string &first, const std::string &rest) {
+    return rest.empty() ? first : first + ", " + rest;
+  };
   std::string extra =
-      names[0].empty() ? "" : " args(" + names[0] + " : " + types[0] + ")";
+      names[Argument].empty()
+          ? ""
+          : " args(" + names[Argument] + " : " + types[Argument] + ")";
   // One row may be the part of one rank; of several it would be cut.
   std::string known = ranks == 1 ? " attributes {ranks = 1 : i64}" : "";
   if (capacity)
     known = llvm::formatv(" attributes {{comms.run_time_extent = {0} : i64}",
                           call.columns);
+  // Names of the regions' own, such as %x, are not among the kernel's.
   KernelRequest request;
   request.name = call.op;
   request.shared = group.onGpu();
   request.channelBytes = capacity ? kSizedChannelBytes : 0;
   request.source =
-      llvm::formatv("comms.kernel @{0}(%x: {1}{2}){8} {{\n"
-                    "  %team = comms.team world\n"
-                    "  comms.{0} {3}%team ins(%x : {1}) outs({4} : {5}){6}\n"
+      llvm::formatv("comms.kernel @{0}(%_x: {1}{2}){8} {{\n"
+                    "  %_team = comms.team world\n"
+                    "  comms.{0} {3}%_team ins({9} : {10}) outs({4} : {5}){6}\n"
                     "{7}  comms.return\n}\n",
                     call.op, input, parameters,
                     call.reduction.empty() ? "" : call.reduction + " ",
-                    names[1], types[1], extra, consume, known);
+                    names[Output], types[Output], extra, regions, known,
+                    join("%_x", names[Source]), join(input, types[Source]));
   return request;
 }

@@ -21,9 +21,12 @@
 namespace commsir {
 
 /// The texts of a call, as torch.ops.commsir.fused_collective takes them.
+/// `produce` reads the first `sources` arguments.
 struct PreparedTexts {
   const char *op, *reduction, *consume, *group, *site;
   bool symmetric;
+  const char *produce;
+  size_t sources;
 };
 
 /// A contiguous tensor. `columns` are the elements of its last dimension,

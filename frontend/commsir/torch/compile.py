@@ -1,9 +1,10 @@
-"""torch.compile: a collective and the arithmetic after it become one kernel.
+"""torch.compile: a collective and the arithmetic around it become one kernel.
 
     torch.compile(model, options=commsir.torch.compile_options())
 
 An Inductor pass looks for collectives of torch.distributed (functional ones, which compiled code has), takes the
-arithmetic that follows as far as a region can hold it, residual additions and norms among it, and puts
+arithmetic that follows as far as a region can hold it, residual additions and norms among it, and what is done before
+to what is sent, such as casts, and puts
 `torch.ops.commsir.fused_collective` in their place. `report()` says what was fused, what was not, and why.
 """
 
@@ -38,6 +39,7 @@ from commsir.torch.fusion_timing import Call, measure
 from commsir.torch.joined_collectives import Joined
 from commsir.torch.matmul import graph as matmuls
 from commsir.torch.matmul import model
+from commsir.torch.produce_regions import Produced, produce
 from commsir.torch.regions import Argument, Region, Unsupported, is_arithmetic, moves_nothing, row_sizes, same_sizes
 from commsir.torch.reporting import Fusion, Report, clear_fusions, fusions, report
 
@@ -386,6 +388,7 @@ def _replace(
     before: _Before,
     everything: list[Any],
     stands: Joined | None,
+    produced: Produced | None,
 ) -> Call | None:
     """Returns the kernel's call, to be measured."""
     results = _results(region, inside)
@@ -394,15 +397,17 @@ def _replace(
     widths = [region.tiles[node].width for node in results]
     start, members = collective.node, dict.fromkeys(inside)
     parts = list(stands.parts) if stands else None
-    shown = (collective.op, collective.reduce_op, consume, kinds, widths, len(parts or ()))
+    sent = produced.text if produced else ""
+    shown = (collective.op, collective.reduce_op, consume, kinds, widths, len(parts or ()), sent)
     site = site_of(collective, everything, *shown)
     before.move([given.node for given in region.arguments])
     with graph.inserting_before(start):
         call = (collective.reduce_op, consume, ",".join(kinds), widths, False, collective.group)
-        given = [_given(graph, one) for one in region.arguments]
+        rows, *sources = _sent(graph, start, region, produced)
+        given = [*sources, *(_given(graph, one) for one in region.arguments)]
         fused = graph.call_function(
             torch.ops.commsir.fused_collective.default,
-            (collective.op, _rows_of(graph, start, region), given, *call, site, parts),
+            (collective.op, rows, given, *call, site, parts, sent, len(sources)),
         )
         set_value(fused)
         written = {_stored(region, node): number for number, node in enumerate(results)}
@@ -412,7 +417,7 @@ def _replace(
                 made[node] = _part(graph, fused, written[_stored(region, node)], node)
     for node, part in made.items():
         node.replace_all_uses_with(part, delete_user_cb=lambda user: user not in members)
-    for node in reversed(inside):
+    for node in [*reversed(inside), *reversed(produced.inside if produced else ())]:
         graph.erase_node(node)
     return Call.of(fused.args)
 
@@ -426,11 +431,12 @@ def _replace_alike(graph: Graph, collective: Collective, everything: list[Any], 
     consume = region.text([(collective.node, kind)] * len(nodes))
     site = site_of(collective, everything, collective.op, collective.reduce_op, consume)
     source, call = nodes[0].args[0], (collective.reduce_op, consume, ",".join([kind] * len(nodes)))
+    place = (collective.group, ops.repeated(site, len(nodes)))
     widths = [region.columns] * len(nodes)
     with graph.inserting_before(nodes[0]):
         fused = graph.call_function(
             torch.ops.commsir.fused_collective.default,
-            (collective.op, source, [], *call, widths, False, collective.group, ops.repeated(site, len(nodes))),
+            (collective.op, source, [], *call, widths, False, *place, None, "", 0),
         )
         set_value(fused)
         results = [_part(graph, fused, number, node) for number, node in enumerate(nodes)]
@@ -455,6 +461,17 @@ def _rows_of(graph: Graph, start: Node, region: Region) -> Node:
     if source.meta["val"].shape[-1] == region.columns:
         return source
     return _reshaped(graph, source, [-1, region.columns])
+
+
+def _sent(graph: Graph, start: Node, region: Region, produced: Produced | None) -> list[Node]:
+    """The kernel's input, and what is read beside it to make what is sent."""
+    if produced is None:
+        return [_rows_of(graph, start, region)]
+    first, *rest = (_given(graph, one) for one in produced.arguments)
+    source = produced.inside[-1]
+    if not same_sizes(first.meta["val"].shape, source.meta["val"].shape) or first.meta["val"].dim() < 2:
+        first = _reshaped(graph, first, [-1, region.columns])
+    return [first, *rest]
 
 
 def _given(graph: Graph, argument: Argument) -> Node:
@@ -543,22 +560,37 @@ def _alone(collective: Collective, grown: _Grown) -> _Grown:
     return _Grown(region, inside, grown.because)
 
 
-def _fuse(graph: Graph, collective: Collective, everything: list[Any], stands: Joined | None) -> tuple[Any, ...]:
-    """What it is fused with, why not with more, and the kernel's call; `stands`: for what it stands beside itself."""
+@dataclass(frozen=True)
+class _Fused:
+    """What a collective is fused with, why not with more, and the kernel's call."""
+
+    names: tuple[str, ...] = ()
+    produced: tuple[str, ...] = ()
+    because: tuple[str, ...] = ()
+    call: Call | None = None
+    #: What the arithmetic before it gains, in µs.
+    gain: float = 0.0
+
+
+def _fuse(graph: Graph, collective: Collective, everything: list[Any], stands: Joined | None) -> _Fused:
+    """Puts the kernel in its place; `stands`: for what it stands beside itself."""
     collective.begin()
     if stands and stands.others:
         _replace_alike(graph, collective, everything, stands.others)
-        return (), ["it gives the results of several: what follows each of them stays"], None
+        return _Fused(because=("it gives the results of several: what follows each of them stays",))
     _free_sizes(graph, collective)
     before = _Before(graph, collective.node)
     made = _largest(graph, collective, before)
     if not made.weight():
-        if not stands:
-            raise Unsupported("; ".join(dict.fromkeys(made.because)) or "no arithmetic follows")
         made = _alone(collective, made)
+    produced, why = (None, "") if stands else produce(graph, collective, made.region.columns)
+    because = [*made.because, *([why] if why else [])]
+    if not made.weight() and not stands and produced is None:
+        raise Unsupported("; ".join(dict.fromkeys(because)) or "no arithmetic follows")
     names = tuple(str(one.target).removesuffix(".default") for one in made.inside[1:] if one.target is not _WAIT)
-    call = _replace(graph, collective, made.region, made.inside, before, everything, stands)
-    return names, made.because, call
+    sent = produced.names if produced else ()
+    call = _replace(graph, collective, made.region, made.inside, before, everything, stands, produced)
+    return _Fused(names, sent, tuple(because), call, (produced.gain or 0.0) if produced else 0.0)
 
 
 def _leave(graph: Graph, collective: Collective) -> None:
@@ -621,25 +653,26 @@ def _take(
     """Fuses one collective, if it can, and notes what became of it."""
     entry = replace(_entry(collective, name), joined=stands.count if stands else 1)
     value = collective.value
-    fused: tuple[str, ...] = ()
-    because = [why_not] if why_not else []
-    gain, call = None, None
+    fused, because = _Fused(), [why_not] if why_not else []
+    gain = None
     beside = matmuls.fuse(graph, collective, everything, _Before(graph, collective.node), stands)
     if beside:
         because.append(beside.because)
     try:
         if beside and beside.names:
-            fused, gain = beside.names, beside.gain
+            fused, gain = _Fused(beside.names), beside.gain
         else:
-            fused, why_no_more, call = _fuse(graph, collective, everything, stands)
-            because += why_no_more
-            gain = None if value is None else model.region_gain(value, entry.joined - 1, bool(fused))
+            fused = _fuse(graph, collective, everything, stands)
+            because += fused.because if fused.names or not why_not else ()
+            gain = None if value is None else model.region_gain(value, entry.joined - 1, bool(fused.names))
+            gain = None if gain is None else gain + fused.gain
         done = True
     except Unsupported as why:
         because += [] if why_not else [str(why)]
         _leave(graph, collective)
         done = False
-    entry = replace(entry, fused=fused, because=tuple(dict.fromkeys(because)), predicted=gain, call=call)
+    reasons = tuple(dict.fromkeys(because))
+    entry = replace(entry, fused=fused.names, produced=fused.produced, because=reasons, predicted=gain, call=fused.call)
     reporting.note(entry)
     _log.info("%s", entry)
     return done

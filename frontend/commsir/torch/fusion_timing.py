@@ -38,17 +38,21 @@ class Call:
     group: str
     #: The inputs of the collectives that it stands for.
     parts: tuple[Like, ...]
+    #: What makes what is sent, and how many of the arguments it reads.
+    produce: str = ""
+    sources: int = 0
 
     @classmethod
     def of(cls, given: tuple[Any, ...]) -> Call | None:
         """Of the arguments of fused_collective in a graph; None: a size is not known when it is compiled."""
-        op, source, args, reduce_op, consume, types, columns, _, group, _, parts = given
+        op, source, args, reduce_op, consume, types, columns, _, group, _, parts, produce, sources = given
         likes = [_like(node) for node in (source, *args, *(parts or ()))]
         known = [one for one in likes if one is not None]
         if len(known) < len(likes):
             return None
         own, more = known[1 : 1 + len(args)], known[1 + len(args) :]
-        return cls(op, known[0], tuple(own), reduce_op, consume, types, tuple(columns), group, tuple(more))
+        texts = (reduce_op, consume, types, tuple(columns), group)
+        return cls(op, known[0], tuple(own), *texts, tuple(more), produce, sources)
 
     @property
     def digest(self) -> str:
@@ -67,18 +71,23 @@ def _made(like: Like) -> torch.Tensor:
 
 
 def _ways(call: Call) -> tuple[Callable[[], Any], Callable[[], Any]]:
-    """The kernel, and the process group's collectives with the arithmetic in a kernel of this rank behind them."""
+    """The kernel, and the process group's collectives with the arithmetic around them in kernels of this rank."""
     x, args = _made(call.input), [_made(one) for one in call.args]
     parts = [_made(one) for one in call.parts] or [x]
-    given = (args, call.reduce_op, call.consume, call.types, list(call.columns), False)
+    given = (call.reduce_op, call.consume, call.types, list(call.columns), False)
     alone = ops._on_one_rank(call.reduce_op)
 
     def apart() -> Any:
-        arrived = [ops._collective(call.op, one, call.reduce_op, call.group) for one in parts]
-        total = ops._sum_of(call.op, arrived, x, call.group)
-        return _OPS.commsir.fused_collective(alone, total, *given, ops._ALONE)
+        sent = ops._produced(x, args[: call.sources], call.produce) if call.produce else parts
+        arrived = [ops._collective(call.op, one, call.reduce_op, call.group) for one in sent]
+        if call.produce:
+            total, beside = arrived[0], [*arrived[1:], *args[call.sources :]]
+        else:
+            total, beside = ops._sum_of(call.op, arrived, x, call.group), args
+        return _OPS.commsir.fused_collective(alone, total, beside, *given, ops._ALONE)
 
-    return lambda: _OPS.commsir.fused_collective(call.op, x, *given, call.group), apart
+    call_of = _OPS.commsir.fused_collective
+    return lambda: call_of(call.op, x, args, *given, call.group, "", None, call.produce, call.sources), apart
 
 
 def _seconds(run: Callable[[], Any], on_gpu: bool, calls: int) -> float:

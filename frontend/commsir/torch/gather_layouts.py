@@ -163,6 +163,8 @@ def _why_left(gathered: _Gathered) -> str:
     reader = _first_reader(gathered.node)
     if reader is None:
         return "nothing follows: the program returns what is gathered"
+    if _takes(reader, gathered, {gathered.node: gathered.node}):
+        return f"{reader.target} could be done with the pieces, but what is gathered is read elsewhere, too"
     return f"{reader.target} needs what all ranks have sent, along dimension {gathered.dim}"
 
 

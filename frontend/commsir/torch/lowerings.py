@@ -53,15 +53,17 @@ def lower() -> None:
         group: Any,
         site: str = "",
         parts: Any = None,
+        produce: str = "",
+        sources: int = 0,
     ) -> Any:
-        if symmetric(x, group):
+        # Peers read what `produce` makes, not its input.
+        if not produce and symmetric(x, group):
             comm_lowering.realize_as_comm_buffer(x, ir.CommBufferType.SYMM_MEM, group)
             in_place = True
         graph: Any = virtualized.V.graph
         there = len(graph.operations)
-        made = _prepared_kernel().create(
-            op, name, x, args, reduce_op, consume, out_types, out_columns, in_place, group, site, parts
-        )
+        call = (reduce_op, consume, out_types, out_columns, in_place, group, site, parts, produce, sources)
+        made = _prepared_kernel().create(op, name, x, args, *call)
         if graph.current_node.target is op:  # else its effect, of a call in the program, is seen to
             _keep_order(graph, graph.operations[there:])
         return pytree.tree_map(ir.TensorBox.create, made)
@@ -100,13 +102,13 @@ def _prepared_kernel() -> Any:
 
 
 #: Of torch.ops.commsir.fused_collective.
-_ARGUMENTS = 11
+_ARGUMENTS = 13
 
 
 def _split(arguments: list[str]) -> tuple[list[str], str]:
     """Tensors, and the rest as `commsir.torch.ops.prepared` takes it."""
-    op, x, args, *rest, parts = arguments
-    return [x, args, *([] if parts == "None" else [parts])], ", ".join([op, *rest])
+    op, x, args, *rest, parts, produce, sources = arguments
+    return [x, args, *([] if parts == "None" else [parts])], ", ".join([op, *rest, produce, sources])
 
 
 def _prepare_in(wrapper: Any, texts: str) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import _thread
 import contextlib
 import ctypes
+import re
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -329,6 +330,8 @@ def _fake_fused_collective(
     group_name: str,
     site: str = "",
     parts: list[torch.Tensor] | None = None,
+    produce: str = "",
+    sources: int = 0,
 ) -> list[torch.Tensor]:
     ranks = _size(group_name.encode())
     for arg in args:
@@ -584,6 +587,23 @@ def _each_of(op: str, parts: list[torch.Tensor], reduce_op: str, group_name: str
     return made
 
 
+_YIELD = re.compile(r"comms\.yield\s[^:]*:(.*)")
+_TILE = re.compile(r"tensor<(\d+)x(\w+)>")
+
+
+def _yielded(region: str) -> tuple[str, list[int]]:
+    """Types and widths of the tiles that a region's text yields, as `fused_collective` takes those of its outputs."""
+    tiles = _TILE.findall(_YIELD.findall(region)[-1])
+    return ",".join(kind for _, kind in tiles), [int(width) for width, _ in tiles]
+
+
+def _produced(input: torch.Tensor, sources: list[torch.Tensor], produce: str) -> list[torch.Tensor]:  # noqa: A002
+    """What travels, made on this rank alone: one tensor for each tile that `produce` yields."""
+    types, widths = _yielded(produce)
+    made = _OPS.commsir.fused_collective("all_gather", input, sources, "", produce, types, widths, False, _ALONE)
+    return cast("list[torch.Tensor]", made)
+
+
 def _sum_of(op: str, arrived: list[torch.Tensor], input: torch.Tensor, group_name: str) -> torch.Tensor:  # noqa: A002
     """The sum of several collectives' results, in the shape that the result of `input` has."""
     if len(arrived) == 1:
@@ -614,14 +634,17 @@ def _apart(
     group_name: str,
     site: str,
     parts: list[torch.Tensor] | None = None,
+    produce: str = "",
+    sources: int = 0,
 ) -> list[torch.Tensor]:
-    """The collective of the process group, and then the arithmetic on this rank; or all as one kernel, from this call
-    on, if that is what all ranks want."""
+    """The collective of the process group, with the arithmetic before and after it on this rank; or all as one kernel,
+    from this call on, if that is what all ranks want."""
     device = -1 if input.device.type == "cpu" else int(input.device.index)
     agreement = _agreement(group_name, device)
+    sent = _produced(input, args[:sources], produce) if produce else [input]
 
     def collective() -> list[torch.Tensor]:
-        return _each_of(op, parts or [input] * _times(site), reduce_op, group_name)
+        return _each_of(op, parts or sent * _times(site), reduce_op, group_name)
 
     def ended() -> list[torch.Tensor]:
         arrived = collective()
@@ -643,6 +666,8 @@ def _apart(
             out_types,
             out_columns,
             in_place,
+            produce,
+            sources,
             shapes,
             _native.version(),
         )
@@ -651,15 +676,16 @@ def _apart(
             group_of(group_name, device)
             if _library.commsir_torch_agree(group_name.encode(), device, site.encode()):
                 raise RuntimeError(f"commsir: no group for process group {group_name} any more")
-            made = _OPS.commsir.fused_collective(
-                op, input, args, reduce_op, consume, out_types, out_columns, symmetric, group_name, site, parts
-            )
-            return cast("list[torch.Tensor]", made)
+            call = (reduce_op, consume, out_types, out_columns, symmetric, group_name, site, parts, produce, sources)
+            return cast("list[torch.Tensor]", _OPS.commsir.fused_collective(op, input, args, *call))
     if _times(site) > 1:
         # Results of collectives that are the same here, and need not be the same elsewhere.
         return [one.reshape([-1, *input.shape[1:]] if input.dim() > 1 else [1, -1]) for one in arrived]
     alone = _on_one_rank(reduce_op)
-    total = _sum_of(op, arrived, input, group_name)
+    if produce:
+        total, args = arrived[0], [*arrived[1:], *args[sources:]]
+    else:
+        total = _sum_of(op, arrived, input, group_name)
     made = _OPS.commsir.fused_collective(alone, total, args, reduce_op, consume, out_types, out_columns, False, _ALONE)
     return cast("list[torch.Tensor]", made)
 
@@ -755,29 +781,39 @@ def fused_collective(
     reduce_op: str = "sum",
     symmetric: bool = False,
     group: Any = None,
+    produce: str = "",
+    sources: int = 0,
 ) -> list[torch.Tensor]:
-    """A collective with arithmetic on what arrives, in one kernel.
+    """A collective with arithmetic on what arrives, and on what is sent, in one kernel.
 
     `input` is rows of its last dimension. `args` are read by the arithmetic: a tensor of one dimension is one row for
     all rows, others have a row for each row of the result. `consume` is MLIR text, "(%sum: tensor<64xf32>, %r:
     tensor<64xbf16>) { … comms.yield … }"; it yields one tile for each of `outputs`, (dtype, columns). `symmetric` says
     that `input` lies in torch's symmetric memory and stays there as long as the process lives.
+
+    `produce`, likewise, makes what is sent: it gets a row of `input` and of each of the first `sources` of `args`,
+    which `consume` does not get. Empty: `input` is sent.
     """
     if torch.compiler.is_compiling():
         types, columns = _texts_of(outputs)
-        made = _OPS.commsir.fused_collective(
-            op, input, args, reduce_op, consume, types, columns, symmetric, _named(group)
-        )
-        return list(made)
-    key = (op, consume, tuple(outputs), reduce_op, symmetric, _named(group))
-    call = _prepared_calls.get(key)
-    if call is None:
+        call = (reduce_op, consume, types, columns, symmetric, _named(group), "", None, produce, sources)
+        return list(_OPS.commsir.fused_collective(op, input, args, *call))
+    key = (op, consume, tuple(outputs), reduce_op, symmetric, _named(group), produce, sources)
+    prepared_call = _prepared_calls.get(key)
+    if prepared_call is None:
         if len(_prepared_calls) >= _MOST_PREPARED:
             _prepared_calls.clear()
-        call = _prepared_calls[key] = prepare(
-            op, consume, outputs, reduce_op=reduce_op, symmetric=symmetric, group=group
+        prepared_call = _prepared_calls[key] = prepare(
+            op,
+            consume,
+            outputs,
+            reduce_op=reduce_op,
+            symmetric=symmetric,
+            group=group,
+            produce=produce,
+            sources=sources,
         )
-    return call(input, args)
+    return prepared_call(input, args)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -803,14 +839,15 @@ def prepared(
     symmetric: bool,
     group_name: str,
     site: str = "",
+    produce: str = "",
+    sources: int = 0,
 ) -> PreparedCall:
     """torch.ops.commsir.fused_collective without its tensors, as code that Inductor generates calls it."""
 
+    texts = (reduce_op, consume, out_types, out_columns, symmetric, group_name, site)
+
     def call_op(input: Any, args: Any = (), parts: Any = None) -> list[torch.Tensor]:  # noqa: A002
-        made = _OPS.commsir.fused_collective(
-            op, input, list(args), reduce_op, consume, out_types, out_columns, symmetric, group_name, site, parts
-        )
-        return list(made)
+        return list(_OPS.commsir.fused_collective(op, input, list(args), *texts, parts, produce, sources))
 
     if not _is_direct:
         return call_op
@@ -820,7 +857,7 @@ def prepared(
         for function in (_library.commsir_torch_prepared_ranks, _library.commsir_torch_run_prepared)
     )
     made: PreparedCall = _extension.prepare(
-        op, reduce_op, consume, outputs, symmetric, group_name, site, ranks, run, call_op
+        op, reduce_op, consume, outputs, symmetric, group_name, site, produce, sources, ranks, run, call_op
     )
     return made
 
@@ -833,6 +870,8 @@ def prepare(
     reduce_op: str = "sum",
     symmetric: bool = False,
     group: Any = None,
+    produce: str = "",
+    sources: int = 0,
 ) -> PreparedCall:
     """`fused_collective` without its tensors: call what it returns as `call(input, args)`.
 
@@ -841,4 +880,4 @@ def prepare(
     compiled, before it is called.
     """
     types, columns = _texts_of(outputs)
-    return prepared(op, reduce_op, consume, types, columns, symmetric, _named(group))
+    return prepared(op, reduce_op, consume, types, columns, symmetric, _named(group), produce=produce, sources=sources)

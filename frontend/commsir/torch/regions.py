@@ -1,4 +1,4 @@
-"""Arithmetic of an FX graph as the `consume` region of a collective.
+"""Arithmetic of an FX graph as a region of a collective, `consume` or `produce`.
 
 A value of a region is a tile: one row of `columns` elements, or one element a row. What works element by element
 takes a tensor of any shape that has the collective's elements, in their order. A statistic of the rows goes with whole
@@ -103,6 +103,8 @@ class Region:
     numbers: int = 0
     #: Of the result of the node that is translated.
     shape: Sequence[Any] = ()
+    #: Where its tensors are; None: where what arrives is.
+    device: torch.device | None = None
 
     # --- text ---
 
@@ -209,6 +211,7 @@ class Region:
 
     def begin(self, node: Node, tile: str, kind: str) -> None:
         """`node` is what arrives."""
+        self.device = node.meta["val"].device
         is_integer = kind.startswith("i")
         self.tiles[node] = Tile(tile, self.columns, kind) if is_integer else self.widen(Tile(tile, self.columns), kind)
 
@@ -275,11 +278,6 @@ class Region:
             names = f"{tile.name}, {zero.name}"
             return self.emit(f"arith.cmpi ne, {names} : {self.of(zero)}", tile.width, "i1")
         return Tile(tile.name, tile.width, kind) if dtype in _INTEGERS else self.widen(tile, kind)
-
-    @property
-    def device(self) -> torch.device:
-        start: torch.Tensor = next(iter(self.tiles)).meta["val"]
-        return start.device
 
     def operand(self, value: Any, width: int = 1) -> Tile:
         """The tile of an operand: a node's, or a constant of that width."""
@@ -362,12 +360,13 @@ class Region:
             ):
                 raise Unsupported(f"{node} has the elements of {source} along other dimensions than rows")
 
-    def text(self, yields: list[tuple[Node, str]]) -> str:
-        """The region's text; `yields` are nodes, and the types that they are stored in."""
+    def text(self, yields: list[tuple[Node, str]], first: Argument | None = None) -> str:
+        """The region's text; `yields` are nodes, and the types that they are stored in. `first` comes before the other
+        arguments."""
         saved = (len(self.lines), self.numbers)
         stored = [(self.narrow(self.tiles[node], kind), kind) for node, kind in yields]
         heads = [f"%w{i}: {self.tensor(self.columns, kind)}" for i, kind in enumerate(self.arrives)]
-        for i, given in enumerate(self.arguments):
+        for i, given in sorted(enumerate(self.arguments), key=lambda numbered: numbered[1] is not first):
             heads.append(f"%b{i}: {self.tensor(given.width, element_type(given.dtype))}")
         names = ", ".join(tile.name for tile, _ in stored)
         types = ", ".join(self.tensor(tile.width, kind) for tile, kind in stored)

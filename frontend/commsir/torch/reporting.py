@@ -53,20 +53,28 @@ class Fusion:
     predicted: float | None = None
     #: The same as `measure` found it. None: not measured.
     measured: float | None = None
+    #: The operations that the kernel does before it sends, in order.
+    produced: tuple[str, ...] = ()
     #: What to run to measure it (measuring.Call). None: nothing to measure.
     call: Any = field(default=None, repr=False, compare=False)
 
     @property
     def is_changed(self) -> bool:
         """Whether a kernel of ours, or one collective for several, is in its place."""
-        return bool(self.fused) or self.joined > 1
+        return bool(self.fused or self.produced) or self.joined > 1
 
     def __str__(self) -> str:
-        did = f"fused with {', '.join(self.fused)}" if self.fused else "not fused"
+        did = ("fused with " if self.fused else "") + _into(self) if self.fused or self.produced else "not fused"
         if self.joined > 1:
             did = f"one in place of {self.joined}, {did}"
         where = f"{self.collective} of {_sizes(self.shape)} over {self.group}"
         return f"{where}: {did}" + "".join(f"\n  {why}" for why in self.because)
+
+
+def _into(one: Fusion) -> str:
+    """The operations of both regions."""
+    consumed, produced = ", ".join(one.fused), ", ".join(one.produced)
+    return "; ".join([*([consumed] if consumed else []), *([f"produce: {produced}"] if produced else [])])
 
 
 def _sizes(shape: tuple[Any, ...]) -> str:
@@ -93,7 +101,8 @@ class Report(Sequence[Fusion]):
 
     def as_dicts(self) -> list[dict[str, Any]]:
         """One dictionary an entry, with what JSON holds: symbolic sizes become strings."""
-        names = ("graph", "collective", "group", "dtype", "joined", "fused", "because", "predicted", "measured")
+        regions = ("fused", "produced", "because")
+        names = ("graph", "collective", "group", "dtype", "joined", *regions, "predicted", "measured")
         return [
             {
                 **{name: getattr(one, name) for name in names},
@@ -130,7 +139,7 @@ def _lines_of(name: str, entries: list[Fusion]) -> Iterator[str]:
 
 
 def _cells(one: Fusion) -> tuple[str, ...]:
-    into = ", ".join(re.sub(r"^(aten|prims)\.|\.\w+$", "", name) for name in _shortened(one.fused)) or "-"
+    into = _into(replace(one, fused=_shortened(one.fused), produced=_shortened(one.produced))) or "-"
     return (
         one.collective + (f" (for {one.joined})" if one.joined > 1 else ""),
         f"{_sizes(one.shape)} {one.dtype}",
@@ -142,7 +151,7 @@ def _cells(one: Fusion) -> tuple[str, ...]:
 
 
 def _shortened(names: tuple[str, ...], most: int = 6) -> tuple[str, ...]:
-    kept = tuple(name for name in names if not name.startswith("<"))
+    kept = tuple(re.sub(r"^(aten|prims)\.|\.\w+$", "", name) for name in names if not name.startswith("<"))
     return kept if len(kept) <= most else (*kept[: most - 1], f"{len(kept) - most + 1} more")
 
 

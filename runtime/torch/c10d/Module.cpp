@@ -224,15 +224,17 @@ prepare(const std::string &op, const std::string &reduction,
         const std::string &consume,
         const std::vector<std::pair<at::ScalarType, int64_t>> &outputs,
         bool symmetric, const std::string &group, const std::string &site,
-        uintptr_t ranks, uintptr_t run, py::object callOp) {
+        const std::string &produce, size_t sources, uintptr_t ranks,
+        uintptr_t run, py::object callOp) {
   static PyMethodDef method = {
       "prepared", reinterpret_cast<PyCFunction>(callPrepared), METH_FASTCALL,
       "(input, args, parts=None) -> list of tensors: the collective that it "
       "was prepared for."};
   auto bound = std::make_unique<BoundCall>(BoundCall{
-      Prepared({op, reduction, consume, group, site, symmetric}, outputs,
-               reinterpret_cast<commsir::PreparedRanks>(ranks),
-               reinterpret_cast<commsir::PreparedRun>(run)),
+      Prepared(
+          {op, reduction, consume, group, site, symmetric, produce, sources},
+          outputs, reinterpret_cast<commsir::PreparedRanks>(ranks),
+          reinterpret_cast<commsir::PreparedRun>(run)),
       std::move(callOp)});
   auto capsule = py::reinterpret_steal<py::object>(
       PyCapsule_New(bound.get(), kBoundCall, [](PyObject *object) {
@@ -320,8 +322,9 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   module.def("refuse_gradients", refuseGradients);
   module.def("prepare", prepare, py::arg("op"), py::arg("reduce_op"),
              py::arg("consume"), py::arg("outputs"), py::arg("symmetric"),
-             py::arg("group_name"), py::arg("site"), py::arg("ranks"),
-             py::arg("run"), py::arg("call_op"));
+             py::arg("group_name"), py::arg("site"), py::arg("produce"),
+             py::arg("sources"), py::arg("ranks"), py::arg("run"),
+             py::arg("call_op"));
   module.def("end", [] {
     py::gil_scoped_release unlock;
     Ours::endAll();

@@ -82,7 +82,8 @@ Prepared::run(const at::Tensor &input,
   }
   PreparedTexts given = {texts.op.c_str(),      texts.reduction.c_str(),
                          texts.consume.c_str(), texts.group.c_str(),
-                         texts.site.c_str(),    texts.symmetric};
+                         texts.site.c_str(),    texts.symmetric,
+                         texts.produce.c_str(), texts.sources};
   int64_t size = ranks(&given, device.index());
   int64_t rows = input.dim() > 1 ? input.size(0) : 1;
   bool isCut = texts.op == "reduce_scatter";

@@ -31,6 +31,8 @@ public:
   struct Texts {
     std::string op, reduction, consume, group, site;
     bool symmetric = false;
+    std::string produce;
+    size_t sources = 0;
   };
   /// Type and columns of a result.
   using Output = std::pair<at::ScalarType, int64_t>;

@@ -537,12 +537,33 @@ static bool reduces(const std::string &collective) {
   return false;
 }
 
-static commsir_status fuse(const std::string &op, const Tensor &input,
-                           const std::vector<Tensor> &args,
-                           const std::string &reduce,
-                           const std::string &consume, bool symmetric,
-                           const std::string &group,
-                           const std::vector<Tensor> &outs) {
+/// What is to be sent where that is not the input itself: `text`, a region that
+/// reads the input and the first `sources` arguments.
+struct Produce {
+  std::string text;
+  int64_t sources = 0;
+};
+
+/// Shares out a call's operands between its two regions.
+static void setArguments(commsir_fused &call, const char *produce,
+                         size_t sources, const commsir_operand *arguments,
+                         size_t count) {
+  if (sources > count)
+    throw std::runtime_error(
+        "commsir: produce reads " + std::to_string(sources) +
+        " arguments, but the call has " + std::to_string(count));
+  call.produce = produce;
+  call.sources = arguments;
+  call.source_count = sources;
+  call.arguments = arguments + call.source_count;
+  call.argument_count = count - call.source_count;
+}
+
+static commsir_status
+fuse(const std::string &op, const Tensor &input,
+     const std::vector<Tensor> &args, const std::string &reduce,
+     const std::string &consume, bool symmetric, const std::string &group,
+     const std::vector<Tensor> &outs, const Produce &produce = {}) {
   Used &used = groupOf(input, group);
   Tensor in = calculable(input);
   std::vector<Tensor> kept;
@@ -583,8 +604,8 @@ static commsir_status fuse(const std::string &op, const Tensor &input,
   call.rows = rowsOf(in);
   call.columns = columnsOf(in);
   call.input = in.data_ptr();
-  call.arguments = arguments.data();
-  call.argument_count = arguments.size();
+  setArguments(call, produce.text.c_str(), size_t(produce.sources),
+               arguments.data(), arguments.size());
   call.outputs = outputs.data();
   call.output_count = outputs.size();
   call.consume = consume.c_str();
@@ -679,18 +700,26 @@ static void unfused(Tensor input, std::string group) {
     goApart(*used);
 }
 
-static std::vector<Tensor>
-runApart(const std::string &op, const Tensor &input,
-         const std::vector<Tensor> &args, const std::string &reduce,
-         const std::string &consume, const std::string &outTypes,
-         const std::vector<int64_t> &outColumns, bool symmetric,
-         const std::string &group, const std::string &site,
-         const std::optional<std::vector<Tensor>> &parts) {
+static std::vector<Tensor> runApart(
+    const std::string &op, const Tensor &input, const std::vector<Tensor> &args,
+    const std::string &reduce, const std::string &consume,
+    const std::string &outTypes, const std::vector<int64_t> &outColumns,
+    bool symmetric, const std::string &group, const std::string &site,
+    const std::optional<std::vector<Tensor>> &parts, const Produce &produce) {
   using torch::stable::detail::from;
-  std::array<StableIValue, 11> stack = {
-      from(op),      from(input),    from(args),       from(reduce),
-      from(consume), from(outTypes), from(outColumns), from(symmetric),
-      from(group),   from(site),     from(parts)};
+  std::array<StableIValue, 13> stack = {from(op),
+                                        from(input),
+                                        from(args),
+                                        from(reduce),
+                                        from(consume),
+                                        from(outTypes),
+                                        from(outColumns),
+                                        from(symmetric),
+                                        from(group),
+                                        from(site),
+                                        from(parts),
+                                        from(produce.text),
+                                        from(produce.sources)};
   if (torch_call_dispatcher("commsir::_apart", "", stack.data(),
                             TORCH_ABI_VERSION))
     throw std::runtime_error(Groups::get().error());
@@ -700,14 +729,18 @@ runApart(const std::string &op, const Tensor &input,
 /// `site`: a place in a compiled graph; empty: all ranks make the same call.
 /// `parts`: the inputs of several collectives that this one replaces; `input`
 /// is their sum. Apart, each part has the process group's own collective.
+/// `produce` makes what travels, of the input and the first `sources` of
+/// `args`.
 static std::vector<Tensor>
 fused(std::string op, Tensor input, std::vector<Tensor> args,
       std::string reduce, std::string consume, std::string outTypes,
       std::vector<int64_t> outColumns, bool symmetric, std::string group,
-      std::string site, std::optional<std::vector<Tensor>> parts) {
+      std::string site, std::optional<std::vector<Tensor>> parts,
+      std::string produce, int64_t sources) {
   auto run = [&](std::vector<Tensor> &outs) {
     outs = emptyOutputs(op, input, outTypes, outColumns, group);
-    return fuse(op, input, args, reduce, consume, symmetric, group, outs);
+    return fuse(op, input, args, reduce, consume, symmetric, group, outs,
+                {produce, sources});
   };
   std::vector<Tensor> outs;
   if (site.empty()) {
@@ -727,7 +760,7 @@ fused(std::string op, Tensor input, std::vector<Tensor> args,
     goApart(*used);
   }
   return runApart(op, input, args, reduce, consume, outTypes, outColumns,
-                  symmetric, group, site, parts);
+                  symmetric, group, site, parts, {produce, sources});
 }
 
 //===----------------------------------------------------------------------===//
@@ -767,8 +800,8 @@ static commsir_status launch(Used &used, const commsir::PreparedTexts &texts,
   call.rows = input.elements / input.columns;
   call.columns = input.columns;
   call.input = input.data;
-  call.arguments = operands;
-  call.argument_count = tensors.argumentCount;
+  setArguments(call, texts.produce, texts.sources, operands,
+               tensors.argumentCount);
   call.outputs = outputs;
   call.output_count = tensors.outputCount;
   call.consume = texts.consume;
@@ -840,14 +873,16 @@ STABLE_TORCH_LIBRARY(commsir, m) {
         "out) -> ()");
   m.def("fused_collective(str op, Tensor input, Tensor[] args, str reduce_op, "
         "str consume, str out_types, int[] out_columns, bool symmetric, str "
-        "group_name, str site='', Tensor[]? parts=None) -> Tensor[]");
+        "group_name, str site='', Tensor[]? parts=None, str produce='', int "
+        "sources=0) -> Tensor[]");
   m.def("fused_collective.out(str op, Tensor input, Tensor[] args, str "
         "reduce_op, str consume, bool symmetric, str group_name, *, "
         "Tensor(a!)[] outs) -> ()");
   m.def("_unfused(Tensor input, str group_name) -> ()");
   m.def("_apart(str op, Tensor input, Tensor[] args, str reduce_op, str "
         "consume, str out_types, int[] out_columns, bool symmetric, str "
-        "group_name, str site, Tensor[]? parts) -> Tensor[]");
+        "group_name, str site, Tensor[]? parts, str produce, int sources) -> "
+        "Tensor[]");
   m.def("_nothing(Tensor input, str reduce_op, str group_name) -> Tensor");
 }
 

@@ -56,6 +56,19 @@ comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>, %z: memref<64x8xb
 
 // -----
 
+// With 'produce', other inputs have as many rows, or rank 1.
+comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>, %z: memref<1x64xbf16>) attributes {ranks = 8 : i64} {
+  %t = comms.team world
+  // expected-error @+1 {{C4: inputs 'memref<8x64xbf16>' and 'memref<1x64xbf16>' differ in their rows}}
+  comms.all_gather %t ins(%x, %z : memref<8x64xbf16>, memref<1x64xbf16>) outs(%y : memref<64x64xbf16>)
+  produce (%a: tensor<64xbf16>, %b: tensor<64xbf16>) {
+    comms.yield %a : tensor<64xbf16>
+  }
+  comms.return
+}
+
+// -----
+
 comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>) attributes {ranks = 8 : i64} {
   %t = comms.team world
   // expected-error @+1 {{C5: 'produce' has 2 arguments for 1 inputs}}

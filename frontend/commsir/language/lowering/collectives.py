@@ -139,7 +139,7 @@ def _region(
         used = next(iter(c.captures.values()))[0]
         c.fail(
             f"the function for produce uses {used.describe()} of the kernel around it, but gets the inputs' rows alone",
-            "use it in consume, or in a loop over the rows before",
+            "give an array beside the inputs, as in all_gather((x, it), …), or use it in consume",
         )
     arguments = [*arguments, *(tile for _, tile in c.captures.values())]
     parameters = ", ".join(f"{t.name}: {t.type}" for t in arguments)

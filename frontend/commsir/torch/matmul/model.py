@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import torch
 
-__all__ = ["Choice", "choose", "collective_time", "region_gain", "saved_traffic"]
+__all__ = ["Choice", "choose", "collective_time", "produce_gain", "region_gain", "saved_traffic"]
 
 #: Of the vendor's matmul: rows and columns of its tiles, and µs for each element of k. Then what a tile takes for
 #: itself, a launch, and what it costs to add up parts of k, of which there may be several where tiles are few.
@@ -223,6 +223,12 @@ def collective_time(op: str, ranks: int, size: int) -> float:
 def saved_traffic(size: int) -> float:
     """µs that a kernel saves which neither writes nor reads so many bytes of a collective's result."""
     return 2 * size / _MEMORY / 1e3
+
+
+def produce_gain(sent: int, written: int) -> float:
+    """What a kernel gains, in µs, that makes the `sent` bytes of a collective's input itself. `written` are the bytes
+    that have to be written for it, of values that other kernels would have made in passing."""
+    return saved_traffic(sent) - saved_traffic(written) + (0.0 if written else _LAUNCH)
 
 
 def region_gain(value: torch.Tensor, joined: int, has_arithmetic: bool) -> float | None:

@@ -140,6 +140,38 @@ def a_prepared_call_goes_past_the_dispatcher(size: int) -> None:
     call(x, [r, w])  # Nothing of that was a step.
 
 
+_SCALED = """(%x: tensor<64xf32>, %s: tensor<1xf32>, %w: tensor<64xf32>) {
+  %wide = comms.broadcast_row %s : tensor<1xf32> -> tensor<64xf32>
+  %scaled = arith.divf %x, %wide : tensor<64xf32>
+  %shifted = arith.addf %scaled, %w : tensor<64xf32>
+  %sent = arith.truncf %shifted : tensor<64xf32> to tensor<64xf8E4M3FN>
+  comms.yield %sent : tensor<64xf8E4M3FN>
+}"""
+_WIDENED = """(%x: tensor<64xf8E4M3FN>, %w: tensor<64xf32>) {
+  %wide = arith.extf %x : tensor<64xf8E4M3FN> to tensor<64xf32>
+  %y = arith.mulf %wide, %w : tensor<64xf32>
+  comms.yield %y : tensor<64xf32>
+}"""
+
+
+def a_prepared_call_makes_what_it_sends(size: int) -> None:
+    """One launch, with what `produce` reads; the op gives the same shapes, and says the same of what does not fit."""
+    from commsir.torch import ops
+
+    x, s, w = (torch.empty(*shape, device="cuda") for shape in ((4, 64), (4, 1), (64,)))
+    outputs = [(torch.float32, 64)]
+    for op, rows in (("all_gather", 4 * size), ("all_to_all", 4)):
+        how = {"reduce_op": "", "produce": _SCALED, "sources": 2}
+        call = ops.prepare(op, _WIDENED, outputs, **how)
+        assert [y.shape for y in call(x, [s, w, w])] == [(rows, 64)]
+        asked = calls_of(lambda call=call: call(x, [s, w, w]))
+        assert {**asked, **LAUNCH} == asked and not {"EventRecord", "MemAlloc"} & set(asked), asked
+        assert ops.fused_collective(op, x, [s, w, w], _WIDENED, outputs, **how)[0].shape == (rows, 64)
+        assert "source 0 has 2 elements, not 4 rows of 1" in error_of(lambda call=call: call(x, [s[:2], w, w]))
+        few = ops.prepare(op, _WIDENED, outputs, **{**how, "sources": 4})
+        assert "produce reads 4 arguments, but the call has 3" in error_of(lambda few=few: few(x, [s, w, w]))
+
+
 def a_warm_up_leaves_nothing_to_compile(size: int) -> None:
     """Whatever the row's length divides, with pieces of 4 MiB and any rest, eager and captured."""
     import commsir.torch.ops as ops
@@ -687,6 +719,7 @@ CHECKS = [
     a_synchronous_call_is_a_launch,
     an_op_is_a_launch,
     a_prepared_call_goes_past_the_dispatcher,
+    a_prepared_call_makes_what_it_sends,
     a_warm_up_leaves_nothing_to_compile,
     autograd_is_python_for_derivatives_alone,
     nobody_gets_work_unasked,

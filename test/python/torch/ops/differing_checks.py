@@ -141,6 +141,25 @@ def joined_again(rank: int, step: int, x: Any, w: Any) -> Any:
     return (a + b + 1, b.relu()) if rank == 0 and step % 3 == 2 else a + b + 1
 
 
+def sent_constant(rank: int, step: int, x: Any, w: Any) -> Any:
+    """A rank's number is part of what is sent."""
+    return _sum(x * (rank + 1.0)) + 2
+
+
+def sent_and_kept(rank: int, step: int, x: Any, w: Any) -> Any:
+    """One rank needs what it sends, so that it makes it outside of the kernel."""
+    sent = torch.tanh(x)
+    h = funcol.all_gather_tensor(sent, 0, dist.group.WORLD) * 2
+    return (h, sent) if rank == 1 else h
+
+
+def sent_again(rank: int, step: int, x: Any, w: Any) -> Any:
+    """The same now and then, after all have agreed, with casts of what is sent."""
+    sent = (x * 2).to(torch.bfloat16)
+    h = funcol.all_gather_tensor(sent, 0, dist.group.WORLD).float() + 1
+    return (h, sent) if rank == 0 and step % 3 == 2 else h
+
+
 def gathered_once(rank: int, step: int, x: Any, w: Any) -> Any:
     """One rank gathers the same rows twice, and the other two tensors."""
     y = x if rank else x * 2
@@ -168,6 +187,9 @@ DIFFERING: dict[str, Callable[..., Any]] = {
         joined,
         joined_again,
         gathered_once,
+        sent_constant,
+        sent_and_kept,
+        sent_again,
     )
 }
 

@@ -213,6 +213,20 @@ def softmax_of_all(x: Any, w: Any) -> Any:
     return torch.softmax(_gathered(x, 2).float() * 2, -1)
 
 
+def returned_too(x: Any, w: Any) -> Any:
+    """As logits of a training step, which the program returns and casts."""
+    h = _gathered(x, 2)
+    return h, torch.softmax(h.float(), -1)
+
+
+def says_why(rank: int, size: int) -> tuple[str, ...]:
+    compiled = _compiled(returned_too, leaves=True)
+    x = _tensor(rank, BATCH, LENGTH, WIDTH, dtype=torch.bfloat16)
+    _compare(returned_too(x, None), compiled(x, None), 4e-2)
+    (said,) = fusing.fusions()
+    return said.because
+
+
 GATHERED: dict[str, tuple[Callable[..., Any], str]] = {
     "logits": (logits, "aten.tanh"),
     "sequence": (sequence, "aten.rsqrt"),

@@ -32,3 +32,11 @@ def test_holds_rows_of_any_number(pair: World, name: str) -> None:
 def test_gathered_along_another_dimension(pair: World, name: str) -> None:
     for fused, because in pair.run(regions_checks.gathers, "gloo", name=name):
         assert regions_checks.GATHERED[name][1] in fused, (fused, because)
+
+
+def test_says_what_keeps_a_concatenation(pair: World) -> None:
+    for because in pair.run(regions_checks.says_why, "gloo"):
+        assert because == (
+            "prims.convert_element_type.default could be done with the pieces, but what is gathered is read elsewhere,"
+            " too",
+        )

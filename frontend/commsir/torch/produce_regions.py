@@ -1,0 +1,163 @@
+"""Arithmetic before a collective as its `produce` region: casts, scales, quantization and norms of what is sent.
+
+The region ends at the collective's input and grows towards the graph's inputs, for as long as nobody else reads what it
+makes. What somebody else reads too is made once, outside, and the region begins with it.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.fx import Graph, Node
+
+from commsir.torch.capi import element_type
+from commsir.torch.collectives import Collective
+from commsir.torch.matmul import model
+from commsir.torch.regions import Argument, Region, Unsupported, is_arithmetic, moves_nothing
+
+__all__ = ["Produced", "produce"]
+
+_WAIT = torch.ops._c10d_functional.wait_tensor.default
+_CLONE = torch.ops.aten.clone.default
+#: How many nodes a region takes at most.
+_MOST_NODES = 64
+
+
+@dataclass(frozen=True)
+class Produced:
+    """A region that makes what a collective sends."""
+
+    region: Region
+    #: Its nodes in the graph's order; the last is the collective's input.
+    inside: tuple[Node, ...]
+    #: A row of the first is the kernel's input; the others are read beside it.
+    arguments: tuple[Argument, ...]
+    #: What the kernel gains by it, in µs. None: the model has no figure.
+    gain: float | None
+
+    @property
+    def text(self) -> str:
+        source = self.inside[-1]
+        kind = element_type(source.meta["val"].dtype)
+        return self.region.text([(source, kind)], first=self.arguments[0])
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(str(node.target).removesuffix(".default") for node in self.inside if _is_work(node))
+
+
+def _is_work(node: Node) -> bool:
+    return not moves_nothing(node) and node.target is not _CLONE
+
+
+def _may_write(node: Node) -> bool:
+    """Whether it may write into a tensor that is read before it."""
+    if node.op != "call_function":
+        return False
+    schema = getattr(node.target, "_schema", None)
+    return bool(schema.is_mutable) if schema is not None else isinstance(node.target, torch._ops.HigherOrderOperator)
+
+
+def _movable(graph: Graph, end: Node) -> dict[Node, None]:
+    """The nodes before `end` that read the same values there."""
+    found: dict[Node, None] = {}
+    for node in graph.nodes:
+        if node is end:
+            break
+        if _may_write(node):
+            found.clear()
+        else:
+            found[node] = None
+    return found
+
+
+def _is_taken(node: Node) -> bool:
+    if node.target is operator.getitem:
+        return is_arithmetic(node.all_input_nodes[0]) and node.all_input_nodes[0].target is not operator.getitem
+    return (is_arithmetic(node) or moves_nothing(node)) and node.target is not _WAIT
+
+
+def _chain(source: Node, end: Node, movable: dict[Node, None], refused: dict[Node, str]) -> list[Node]:
+    """What makes `source` and nothing that others read, in the graph's order."""
+    inside: dict[Node, None] = {}
+    waiting = [source]
+    while waiting and len(inside) < _MOST_NODES:
+        node = waiting.pop()
+        if node in inside or node in refused or node not in movable or not _is_taken(node):
+            continue
+        if all(user is end or user in inside for user in node.users):
+            inside[node] = None
+            waiting += node.all_input_nodes
+    return [node for node in movable if node in inside]
+
+
+def _translated(chain: Sequence[Node], collective: Collective, columns: int, refused: dict[Node, str]) -> Region | None:
+    """The region of a chain; None: a node is `refused`, and why."""
+    value = chain[-1].meta["val"]
+    region = Region(columns, value.numel() // columns, [], device=value.device)
+    for node in chain:
+        try:
+            region.add(node)
+        except Unsupported as why:
+            refused[node] = str(why)
+            return None
+    return region
+
+
+def _first(region: Region) -> Argument | None:
+    """The argument that has a whole row for each row of the result."""
+    rows = (one for one in region.arguments if one.width == region.columns and not one.for_all and one.copied is None)
+    return next(rows, None)
+
+
+def _why_not(source: Node, end: Node, movable: dict[Node, None], refused: dict[Node, str]) -> str:
+    """Why what makes the collective's input stays outside; empty: it is no arithmetic."""
+    if source in refused:
+        return f"produce: {refused[source]}"
+    if not _is_taken(source) or not _is_work(source):
+        return ""
+    others = [user for user in source.users if user is not end]
+    if others:
+        return f"produce: {source} is needed by {others[0]} as well"
+    return "" if source in movable else f"produce: what {source} reads may be written before the collective begins"
+
+
+def _gain(region: Region, chain: Sequence[Node]) -> float | None:
+    """What it saves, in µs: a kernel that writes what is sent, and reading it. What other kernels would have made in
+    passing has to be written instead."""
+    value = chain[-1].meta["val"]
+    read = [one.node for one in region.arguments if _is_taken(one.node)]
+    made = [node.meta["val"] for node in read if all(user in chain for user in node.users)]
+    values: list[Any] = [value, *made]
+    if value.device.type != "cuda" or not all(isinstance(size, int) for one in values for size in one.shape):
+        return None
+    sizes = [one.numel() * one.dtype.itemsize for one in values]
+    return model.produce_gain(sizes[0], sum(sizes[1:]))
+
+
+def produce(graph: Graph, collective: Collective, columns: int) -> tuple[Produced | None, str]:
+    """The region for rows of `columns` elements, or why there is none; without a reason, no arithmetic precedes."""
+    end = collective.node
+    source = end.args[0]
+    assert isinstance(source, Node)
+    movable, refused = _movable(graph, end), dict[Node, str]()
+    region = None
+    while region is None:
+        chain = _chain(source, end, movable, refused)
+        if not any(map(_is_work, chain)):
+            return None, _why_not(source, end, movable, refused)
+        region = _translated(chain, collective, columns, refused)
+    first = _first(region)
+    if first is None:
+        return None, f"produce: nothing that {source} is made of has its rows"
+    if region.tiles[source].width != columns:
+        return None, f"produce: rows of {source} are made of one element each"
+    gain = _gain(region, chain)
+    if gain is not None and gain <= 0:
+        return None, f"produce: {chain[0]} is made in passing by the kernel before it: {-gain:.1f} µs less than fused"
+    rest = [one for one in region.arguments if one is not first]
+    return Produced(region, tuple(chain), (first, *rest), gain), ""

@@ -1,0 +1,29 @@
+"""torch.compile: what is done before a collective."""
+
+from __future__ import annotations
+
+import produce_checks
+import pytest
+from harness import World
+
+
+@pytest.mark.parametrize("name", list(produce_checks.PRODUCED))
+def test_goes_into_the_kernel(pair: World, name: str) -> None:
+    operation = produce_checks.PRODUCED[name][1]
+    for said in pair.run(produce_checks.produces, "commsir", name=name):
+        produced, _, _, text = said[-1]
+        assert any(operation in one for one in produced), text
+        assert "produce: " in text
+
+
+@pytest.mark.parametrize("name", ["norm_before_gather", "fp8_of_tensor", "gelu_before_reduce"])
+def test_takes_rows_of_any_number(pair: World, name: str) -> None:
+    for ((produced, _, _, text),) in pair.run(produce_checks.produces, "commsir", name=name, dynamic=True):
+        assert produced, text
+
+
+@pytest.mark.parametrize("name", list(produce_checks.KEPT))
+def test_says_why_not(pair: World, name: str) -> None:
+    for said in pair.run(produce_checks.produces, "commsir", name=name):
+        produced, _, because, text = said[-1]
+        assert not produced and because == tuple(filter(None, [produce_checks.KEPT[name][1]])), text
