@@ -20,7 +20,8 @@ comms.kernel @k(%steps: memref<1xi64>, %x: memref<16xf32>, %w: !comms.window<16x
   %flag = arith.index_cast %epoch : index to i32
   %own = comms.local %w : !comms.window<16xf32> -> memref<16xf32>
   %to = comms.peer %w at %nxt of %team : !comms.window<16xf32> -> memref<16xf32>
-  %end = memref.load %steps[%c0] : memref<1xi64>
+  %count = memref.load %steps[%c0] : memref<1xi64>
+  %end = arith.index_cast %count : i64 to index
   scf.for %i = %c0 to %end step %c1 {
     comms.barrier %team block
     %t = comms.tile_load %x[%c0] : memref<16xf32> -> tensor<16xf32>
