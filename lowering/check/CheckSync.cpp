@@ -50,6 +50,8 @@ constexpr int64_t defaultLaunches = 3;
 constexpr int64_t maxThreads = 2048;
 /// Registers of all threads: 256 MiB.
 constexpr int64_t maxRegisters = int64_t(1) << 24;
+/// Runs that scalars choose between, at most.
+constexpr int64_t maxPaths = 256;
 /// Of fewer blocks all are followed at once.
 constexpr int64_t fewBlocks = 4;
 
@@ -66,16 +68,7 @@ struct Followed {
   bool isTooLong() const { return outcome == Outcome::OverBudget && !refused; }
 };
 
-/// Runs `program` in one world and reports what is wrong. `splitsAt` says where
-/// a class of blocks is to be split.
-Followed follow(const Program &program, const WorldShape &shape,
-                Footprints *footprints = nullptr, int64_t *splitsAt = nullptr) {
-  int64_t threads =
-      static_cast<int64_t>(shape.followed.size()) * shape.followedBlocks();
-  auto registers = static_cast<int64_t>(program.initialValues.size());
-  if (threads > maxThreads || registers > maxRegisters / threads)
-    return {};
-  Machine machine(program, shape, footprints);
+Followed conclude(Machine &machine, int64_t *splitsAt) {
   Followed verdict;
   verdict.outcome = machine.run();
   if (verdict.outcome == Outcome::Diverged)
@@ -89,6 +82,79 @@ Followed follow(const Program &program, const WorldShape &shape,
       (machine.foundErrors() || verdict.outcome == Outcome::Stuck ||
        verdict.outcome == Outcome::Refused);
   return verdict;
+}
+
+/// Says with which scalars a run chooses as it does, and what is wrong there.
+Followed replayChoices(const Program &program, const WorldShape &shape,
+                       const std::string &scalars) {
+  KernelOp kernel = program.kernel;
+  ScopedDiagnosticHandler saying(kernel->getContext(), [&](Diagnostic &diag) {
+    if (diag.getSeverity() == DiagnosticSeverity::Error)
+      diag.attachNote(kernel.getLoc()) << "seen with " << scalars;
+    return failure();
+  });
+  Machine machine(program, shape);
+  return conclude(machine, nullptr);
+}
+
+/// Follows all that scalars of the host may choose, one choice after the other.
+/// Absent: there are too many choices, or too little is known of them.
+std::optional<Followed> followChoices(const Program &program,
+                                      WorldShape shape) {
+  Followed all;
+  all.outcome = Outcome::Finished;
+  uint64_t budget = shape.budget;
+  shape.choosesScalars = true;
+  for (int64_t path = 0; path < maxPaths; ++path) {
+    shape.budget = budget - std::min(budget, all.spent);
+    Machine machine(program, shape);
+    Followed one;
+    {
+      ScopedDiagnosticHandler silent(program.kernel->getContext(),
+                                     [](Diagnostic &) { return success(); });
+      one = conclude(machine, nullptr);
+    }
+    all.spent += one.spent;
+    shape.choices = machine.choicesMade();
+    if (one.outcome != Outcome::Finished || one.refused) {
+      auto scalars = machine.findScalarsThatChoose();
+      if (!scalars || shape.choices.empty() || !one.refused)
+        return std::nullopt;
+      shape.budget = budget;
+      return replayChoices(program, shape, *scalars);
+    }
+    for (const Doubt &doubt : one.doubts)
+      all.doubts.push_back(doubt);
+    while (!shape.choices.empty() && shape.choices.back())
+      shape.choices.pop_back();
+    if (shape.choices.empty())
+      return all;
+    shape.choices.back() = true;
+  }
+  return std::nullopt;
+}
+
+/// Whether scalars of the host may decide what is synchronized.
+bool mayChoose(const Program &program, const WorldShape &shape) {
+  return !shape.lanes && !shape.model && !program.scalars.empty() &&
+         llvm::any_of(program.guards,
+                      [](const Guard &guard) { return guard.sync; });
+}
+
+/// Runs `program` in one world and reports what is wrong. `splitsAt` says where
+/// a class of blocks is to be split.
+Followed follow(const Program &program, const WorldShape &shape,
+                Footprints *footprints = nullptr, int64_t *splitsAt = nullptr) {
+  int64_t threads =
+      static_cast<int64_t>(shape.followed.size()) * shape.followedBlocks();
+  auto registers = static_cast<int64_t>(program.initialValues.size());
+  if (threads > maxThreads || registers > maxRegisters / threads)
+    return {};
+  if (mayChoose(program, shape))
+    if (auto found = followChoices(program, shape))
+      return *found;
+  Machine machine(program, shape, footprints);
+  return conclude(machine, splitsAt);
 }
 
 /// Whether what ranks receive from all others takes more than the budget.
@@ -463,7 +529,8 @@ bool CheckSync::tryModels(const Program &program, const WorldShape &shape,
                           Doubt &open) {
   SmallVector<Model> models;
   // Ranks, cells and places are named by data as permutations do; all else has
-  // to go well whatever it is, if it is the same on all ranks.
+  // to go well whatever it is, if it is the same on all ranks. So have places
+  // that the kernel counts.
   if (open.isPlace)
     models = {{true, 1}, {true, shape.ranks - 1}};
   else
@@ -483,6 +550,8 @@ bool CheckSync::tryModels(const Program &program, const WorldShape &shape,
     if (!open.isPlace && refused)
       break;
   }
+  if (!bad && open.isCounted)
+    return false;
   if (!bad) {
     open.notes.emplace_back(nullptr,
                             "nothing was found with 0, 1, 2 or 3 for every "
@@ -587,6 +656,9 @@ void CheckSync::runOnOperation() {
     bool isOpen = found.outcome == Outcome::Open;
     if (isOpen && tryModels(*program, *shape, found.doubts.back()))
       return signalPassFailure();
+    for (Doubt &doubt : found.doubts)
+      if (doubt.isCounted && tryModels(*program, *shape, doubt))
+        return signalPassFailure();
     for (const Doubt &doubt : found.doubts)
       verdict.leaveOpen(doubt, isOpen && &doubt == &found.doubts.back());
     if (isOpen)

@@ -323,6 +323,11 @@ bool Folding::stepSloped(const Instruction &in, int32_t thread,
   case Code::Move:
     made = a;
     return true;
+  case Code::Assume:
+    if (!v[in.a].isKnown())
+      return splitBefore(1);
+    made = a;
+    return true;
   case Code::Select:
     if (a != 0 || (!v[in.a].isKnown() && b != c))
       return splitBefore(1);

@@ -8,6 +8,7 @@
 #include "lowering/check/Machine.h"
 
 #include "lowering/check/Arithmetic.h"
+#include "lowering/check/ProgramBuilder.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
@@ -172,6 +173,10 @@ bool Machine::advance(Thread &thread) {
         nextRound(thread, *loop, &in);
       } else if (!v[in.a].isKnown()) {
         Interval condition = v[in.a];
+        if (auto holds = choose(thread, in.extra, condition)) {
+          thread.pc = *holds ? thread.pc + 1 : in.target;
+          break;
+        }
         passUnknown(thread, in.extra);
         if (Unsure *choice = unsureOf(thread, in.extra); contents && choice)
           enterIf(*choice, condition, /*holds=*/true);
@@ -203,7 +208,11 @@ bool Machine::advance(Thread &thread) {
         thread.pc = in.target;
       break;
     case Code::LoopEnter:
-      if (!v[in.a].isKnown() || !v[in.b].isKnown() || !v[in.c].isKnown()) {
+      if (v[in.a].isKnown() && v[in.c].isKnown() && v[in.c].low > 0 &&
+          canChoose(in.extra, v[in.b])) {
+        ++thread.pc; // How often is chosen at its head.
+      } else if (!v[in.a].isKnown() || !v[in.b].isKnown() ||
+                 !v[in.c].isKnown()) {
         enterUnknownLoop(thread, in);
       } else if (v[in.c].low <= 0) {
         if (auto diag = report(program.guards[in.extra].op))
@@ -306,6 +315,89 @@ void Machine::nextRound(Thread &thread, Unsure &loop,
   thread.pc = guard.skip;
 }
 
+//===----------------------------------------------------------------------===//
+// What scalars choose
+//===----------------------------------------------------------------------===//
+
+/// Iterations that are chosen of a loop, at most.
+static constexpr int32_t chosenRounds = 3;
+
+bool Machine::canChoose(int32_t guard, Interval value) const {
+  return shape.choosesScalars && !value.isKnown() &&
+         program.guards[guard].sync && terms.isUniform(value.term);
+}
+
+std::optional<bool> Machine::choose(const Thread &thread, int32_t index,
+                                    Interval condition) {
+  if (!shape.choosesScalars || !thread.unsure.empty())
+    return std::nullopt;
+  if (auto it = chosen.find(condition.term); it != chosen.end())
+    return it->second;
+  if (!canChoose(index, condition))
+    return std::nullopt;
+  const Guard &guard = program.guards[index];
+  int32_t *rounds =
+      guard.body >= 0 ? &roundsChosen[{index, thread.launch}] : nullptr;
+  if (rounds && *rounds >= chosenRounds) {
+    if (!guard.repeats)
+      doubt(guard.op, "is followed for at most " + llvm::Twine(chosenRounds) +
+                          " iterations: a scalar says how many there are");
+    return chosen[condition.term] = false;
+  }
+  bool holds = madeChoices.size() < shape.choices.size() &&
+               shape.choices[madeChoices.size()];
+  madeChoices.push_back(holds);
+  if (rounds && holds)
+    ++*rounds;
+  return chosen[condition.term] = holds;
+}
+
+/// Whether every condition of nothing but `leaves` comes out as chosen.
+bool Machine::choosesSo(llvm::ArrayRef<int32_t> leaves,
+                        const std::map<int32_t, int64_t> &scalars) const {
+  return llvm::all_of(chosen, [&](const auto &condition) {
+    bool isGiven =
+        llvm::all_of(terms.leavesOf(condition.first), [&](int32_t leaf) {
+          return llvm::is_contained(leaves, leaf);
+        });
+    if (!isGiven)
+      return true;
+    auto value = terms.evaluate(condition.first,
+                                [&](int32_t leaf) { return scalars.at(leaf); });
+    return value && (*value != 0) == condition.second;
+  });
+}
+
+std::optional<std::string> Machine::findScalarsThatChoose() const {
+  SmallVector<int32_t> leaves;
+  for (const auto &[term, holds] : chosen)
+    for (int32_t leaf : terms.leavesOf(term))
+      if (!llvm::is_contained(leaves, leaf))
+        leaves.push_back(leaf);
+  constexpr int64_t tried[] = {1, 0, 2, 3, 4, -1, 5, 8, 16, 64, 100, 1000};
+  std::map<int32_t, int64_t> scalars;
+  // Depth first: each leaf is given the first value that contradicts nothing.
+  std::function<bool(size_t)> give = [&](size_t count) {
+    if (count == leaves.size())
+      return true;
+    return llvm::any_of(tried, [&](int64_t value) {
+      scalars[leaves[count]] = value;
+      return choosesSo(llvm::ArrayRef(leaves).take_front(count + 1), scalars) &&
+             give(count + 1);
+    });
+  };
+  if (!give(0))
+    return std::nullopt;
+  std::string text;
+  for (int32_t leaf : leaves) {
+    auto [argument, launch] = terms.sourceOf(leaf);
+    text += (text.empty() ? "" : ", ") + program.arguments[argument].name +
+            " = " + std::to_string(scalars[leaf]) + " in launch " +
+            std::to_string(launch);
+  }
+  return text;
+}
+
 void Machine::forgetCarried(Thread &thread, const Unsure &unsure) {
   for (Register reg : program.guards[unsure.guard].carried)
     set(thread, reg, Interval());
@@ -370,6 +462,45 @@ static Interval checked(Interval value, Interval other, Interval limit) {
   return found.low <= found.high ? found : value;
 }
 
+/// dst of Code::Assume. Where nothing is left, it is not reached.
+static Interval assumed(Interval value, arith::CmpIPredicate predicate,
+                        Interval other) {
+  using Predicate = arith::CmpIPredicate;
+  if (value.isKnown())
+    return value;
+  Interval found = value;
+  int64_t below = other.high == INT64_MIN ? INT64_MIN : other.high - 1;
+  int64_t above = other.low == INT64_MAX ? INT64_MAX : other.low + 1;
+  bool isUnsigned = predicate == Predicate::ult || predicate == Predicate::ule;
+  if (isUnsigned && other.low < 0)
+    return value;
+  switch (predicate) {
+  case Predicate::eq:
+    found.low = std::max(value.low, other.low);
+    found.high = std::min(value.high, other.high);
+    break;
+  case Predicate::ult:
+  case Predicate::slt:
+    found.high = std::min(value.high, below);
+    break;
+  case Predicate::ule:
+  case Predicate::sle:
+    found.high = std::min(value.high, other.high);
+    break;
+  case Predicate::sgt:
+    found.low = std::max(value.low, above);
+    break;
+  case Predicate::sge:
+    found.low = std::max(value.low, other.low);
+    break;
+  default:
+    break;
+  }
+  if (isUnsigned)
+    found.low = std::max<int64_t>(found.low, 0);
+  return found.low <= found.high ? found : value;
+}
+
 void Machine::evaluate(const Instruction &in, const Thread &thread,
                        Interval *v) {
   std::optional<int64_t> result;
@@ -383,11 +514,16 @@ void Machine::evaluate(const Instruction &in, const Thread &thread,
   case Code::Checked:
     v[in.dst] = checked(v[in.a], v[in.b], v[in.c]);
     v[in.dst].term = v[in.a].term;
+    v[in.dst].isCounted = v[in.a].isCounted;
     // What the check does not let pass are no data of this program.
     if (shape.model && isKnown(in.a) && isKnown(in.b) && isKnown(in.c) &&
         (v[in.a].low < 0 || v[in.a].low > v[in.c].low ||
          v[in.b].low > v[in.c].low - v[in.a].low))
       fatal = open = true;
+    return;
+  case Code::Assume:
+    v[in.dst] =
+        assumed(v[in.a], static_cast<arith::CmpIPredicate>(in.extra), v[in.b]);
     return;
   case Code::Opaque:
     v[in.dst] = findOpaque(thread, in);
@@ -409,7 +545,8 @@ void Machine::evaluate(const Instruction &in, const Thread &thread,
     v[in.dst] = !isKnown(in.a)
                     ? Interval{std::min(v[in.b].low, v[in.c].low),
                                std::max(v[in.b].high, v[in.c].high),
-                               terms.node(in, v[in.a], v[in.b], v[in.c])}
+                               terms.node(in, v[in.a], v[in.b], v[in.c]),
+                               v[in.b].isCounted || v[in.c].isCounted}
                 : v[in.a].low ? v[in.b]
                               : v[in.c];
     return;
@@ -422,7 +559,8 @@ void Machine::evaluate(const Instruction &in, const Thread &thread,
       Interval cut = castSpan(v[in.a], isSigned, in.extra, in.width);
       // What keeps its value keeps its name.
       bool isSame = v[in.a].low == cut.low && v[in.a].high == cut.high;
-      v[in.dst] = {cut.low, cut.high, isSame ? v[in.a].term : term};
+      v[in.dst] = {cut.low, cut.high, isSame ? v[in.a].term : term,
+                   v[in.a].isCounted};
       return;
     }
     if (!isSigned)
@@ -467,8 +605,10 @@ void Machine::evaluate(const Instruction &in, const Thread &thread,
   default:
     if (!isKnown(in.a) || !isKnown(in.b)) {
       int32_t term = terms.node(in, v[in.a], v[in.b], {});
+      bool isCounted = v[in.a].isCounted || v[in.b].isCounted;
       v[in.dst] = span(in.code, v[in.a], v[in.b], in.width);
       v[in.dst].term = term;
+      v[in.dst].isCounted = isCounted;
       return;
     }
     if (auto value = compute(in.code, v[in.a].low, v[in.b].low, in.width))
@@ -510,8 +650,13 @@ void Machine::nextLaunch(int32_t index) {
     thread.pc = 0;
     ++thread.launch;
     thread.atEnd = false;
+    thread.scratchWrites.clear();
     findScalars(thread);
   }
+  for (auto *fences : {&aliasFences, &asyncFences})
+    llvm::erase_if(*fences, [&](const ProxyFence &fence) {
+      return threads[fence.stamp.thread].rankIndex == index;
+    });
   // The host's turn comes behind all blocks and before all of them.
   Stamp host = clocks.stamp(blocks.front());
   clocks.join(blocks);
@@ -726,17 +871,18 @@ void Machine::loadInteger(Thread &thread, const Action &action, Bounds bounds) {
   const MemoryPlan &memory = action.ranges[0].memory;
   auto peer =
       memory.kind == MemoryPlan::Peer ? get(thread, memory.peer) : std::nullopt;
-  bool isKnown = !bounds.anywhere && bounds.end == bounds.begin + 1 &&
-                 memory.argument >= 0 &&
-                 (memory.kind == MemoryPlan::Own || peer);
-  if (!isKnown)
+  bool isOne = memory.argument >= 0 && !bounds.isGuess &&
+               (memory.kind == MemoryPlan::Own || peer);
+  if (!isOne)
     return;
   int64_t rank = peer ? view(thread, memory.team).world(*peer) : thread.rank;
   if (rank < 0 || rank >= shape.ranks || rankIndex[rank] < 0)
     return;
   size_t part = placeOf(memory.argument, rank);
-  if (auto it = stored[part].find(bounds.begin); it != stored[part].end())
-    return set(thread, action.loads, it->second);
+  if (auto found = joinStored(part, bounds))
+    return set(thread, action.loads, *found);
+  if (bounds.anywhere || bounds.end != bounds.begin + 1)
+    return;
   // Nobody knows what another way of writing has left there.
   if (shape.model && overwritten[part])
     return;
@@ -746,8 +892,7 @@ void Machine::loadInteger(Thread &thread, const Action &action, Bounds bounds) {
   leaf.offset = bounds.begin;
   leaf.version = overwritten[part];
   leaf.launch = thread.launch;
-  Type type = action.op->getResult(0).getType();
-  unsigned width = type.isIndex() ? 64 : type.getIntOrFloatBitWidth();
+  unsigned width = widthOf(getElementTypeOrSelf(action.op->getResult(0)));
   set(thread, action.loads, find(leaf, rank, width));
   if (contents)
     noteInteger(thread, action, bounds);
@@ -766,9 +911,54 @@ void Machine::storeInteger(Thread &thread, const Action &action,
       stored[part][bounds.begin] = getInterval(thread, action.stores);
       return;
     }
+    if (action.stores >= 0 && !bounds.isGuess)
+      return mayStore(thread, part, bounds, getInterval(thread, action.stores));
     stored[part].clear();
     ++overwritten[part];
   });
+}
+
+/// Elements among which data choose one, at most.
+static constexpr int64_t mostChoices = 1024;
+
+std::optional<Interval> Machine::joinStored(size_t part, Bounds bounds) const {
+  const std::map<int64_t, Interval> &known = stored[part];
+  auto it = known.find(bounds.begin);
+  if (it == known.end() || bounds.end - bounds.begin > mostChoices)
+    return std::nullopt;
+  Interval found = it->second;
+  if (bounds.end == bounds.begin + 1)
+    return found;
+  for (int64_t at = bounds.begin; at < bounds.end; ++at, ++it) {
+    if (it == known.end() || it->first != at)
+      return std::nullopt;
+    found.low = std::min(found.low, it->second.low);
+    found.high = std::max(found.high, it->second.high);
+  }
+  found.term = 0;
+  found.isCounted = true;
+  return found;
+}
+
+void Machine::mayStore(const Thread &thread, size_t part, Bounds bounds,
+                       Interval value) {
+  // Of a loop that is not followed to its end, later iterations go on.
+  bool goesOn = llvm::any_of(thread.unsure, [&](const Unsure &unsure) {
+    return program.guards[unsure.guard].body >= 0 && !unsure.isCounted;
+  });
+  auto first = stored[part].lower_bound(bounds.begin);
+  for (auto it = first; it != stored[part].end() && it->first < bounds.end;
+       ++it) {
+    Interval &old = it->second;
+    ++steps;
+    if (value.low < old.low)
+      old.low = goesOn ? INT64_MIN : value.low;
+    if (value.high > old.high)
+      old.high = goesOn ? INT64_MAX : value.high;
+    old.term = 0;
+    old.isCounted = true;
+  }
+  ++overwritten[part];
 }
 
 Machine::Cell &Machine::cell(int32_t argument, int64_t rank, int64_t index) {

@@ -51,6 +51,8 @@ struct Doubt {
   llvm::SmallVector<std::pair<Operation *, std::string>, 2> notes;
   /// Data decide the rank, cell or place of something that synchronizes.
   bool isPlace = false;
+  /// Places that the kernel counts itself may meet.
+  bool isCounted = false;
 };
 
 /// The world that a kernel is followed in.
@@ -69,6 +71,10 @@ struct WorldShape {
   std::optional<Model> model;
   /// These blocks of each rank alone, by the first of them.
   std::optional<Lanes> lanes;
+  /// What scalars of the host decide about synchronization is chosen, and not
+  /// left open: so for the first choices, and false for those behind them.
+  bool choosesScalars = false;
+  std::vector<bool> choices;
 
   /// Blocks of a rank that are followed.
   int64_t followedBlocks() const { return lanes ? 1 : blocks; }
@@ -126,6 +132,11 @@ public:
   /// with an error that says so: such data show nothing else.
   bool modelLeavesRange() const { return leavesRange; }
   llvm::ArrayRef<Doubt> getDoubts() const { return doubts; }
+  /// What was chosen, in this order.
+  const std::vector<bool> &choicesMade() const { return madeChoices; }
+  /// Scalars with which a run chooses so: "steps = 1 in launch 2". Absent: none
+  /// were found.
+  std::optional<std::string> findScalarsThatChoose() const;
 
   // For the report of a run that is stuck.
   int32_t numThreads() const { return static_cast<int32_t>(threads.size()); }
@@ -156,6 +167,13 @@ private:
     bool anywhere = false;
     /// It is the checker that does not know the place.
     bool isGuess = false;
+    /// The kernel has counted the place: see Interval.
+    bool isCounted = false;
+  };
+  /// A fence that names a proxy, and what was visible to its thread.
+  struct ProxyFence {
+    Stamp stamp;
+    std::vector<uint32_t> seen;
   };
   /// A choice or a loop of which it is not known what it does.
   struct Unsure {
@@ -195,6 +213,10 @@ private:
     /// The regions it stands in that may not be run.
     llvm::SmallVector<int64_t, 2> path;
   };
+  struct ScratchWrite {
+    int32_t scratch = -1, action = -1;
+    Bounds bounds;
+  };
   struct Thread {
     int32_t id = 0, rankIndex = 0, rank = 0, block = 0, launch = 1, pc = 0;
     bool blocked = false, atEnd = false;
@@ -210,6 +232,8 @@ private:
     /// Choices and loops around `pc` whose conditions are unknown: what is
     /// followed may happen or not.
     llvm::SmallVector<Unsure, 0> unsure;
+    /// Scratch memory that it has written since its last fence of proxy async.
+    llvm::SmallVector<ScratchWrite, 0> scratchWrites;
   };
   /// One change of a cell.
   struct Change {
@@ -310,6 +334,13 @@ private:
                ? &thread.unsure.back()
                : nullptr;
   }
+  /// What scalars decide, the same on all ranks; absent: they do not, or that
+  /// is left open.
+  std::optional<bool> choose(const Thread &thread, int32_t guard,
+                             Interval condition);
+  bool canChoose(int32_t guard, Interval value) const;
+  bool choosesSo(llvm::ArrayRef<int32_t> leaves,
+                 const std::map<int32_t, int64_t> &scalars) const;
   /// Begins a loop whose end is unknown.
   void enterUnknownLoop(Thread &thread, const Instruction &in);
   /// At its head: goes on to the body, or behind the loop.
@@ -363,6 +394,11 @@ private:
   void findScalars(Thread &thread);
   Interval findOpaque(const Thread &thread, const Instruction &in);
   void loadInteger(Thread &thread, const Action &action, Bounds bounds);
+  /// Any of the integers that are known to be stored in `bounds`.
+  std::optional<Interval> joinStored(size_t part, Bounds bounds) const;
+  /// One of the integers in `bounds` may have become `value`.
+  void mayStore(const Thread &thread, size_t part, Bounds bounds,
+                Interval value);
   void storeInteger(Thread &thread, const Action &action,
                     const RangePlan &range, Bounds bounds);
   /// How many elements of a tile exist: known, or by an interval.
@@ -436,6 +472,13 @@ private:
                  bool write, Bounds bounds);
   void touchMail(Thread &thread, int32_t index, int64_t rank, bool write,
                  Bounds units);
+  void fenceProxy(const Thread &thread, Proxy proxy);
+  /// Whether a fence of `proxy` stands between a write and the present.
+  bool isFenced(const Thread &thread, Proxy proxy, Stamp write) const;
+  void checkProxy(Thread &thread, int32_t index, const Touch &now,
+                  const Touch &write, Bounds bounds);
+  void noteScratch(Thread &thread, int32_t index, const RangePlan &range,
+                   Bounds bounds);
   int32_t barrier(const Thread &thread, int32_t team, bool grid,
                   int32_t channel);
   int32_t arrive(Thread &thread, int32_t index, BarrierState &state,
@@ -534,11 +577,18 @@ private:
   /// Null: each block is followed.
   std::unique_ptr<Folding> folding;
   Terms terms;
+  /// Conditions that scalars decide, by term, and what was chosen in turn.
+  std::map<int32_t, bool> chosen;
+  std::vector<bool> madeChoices;
+  /// How often a loop goes on, by guard and launch.
+  llvm::DenseMap<std::pair<int32_t, int32_t>, int32_t> roundsChosen;
   /// Integers in memory that ops stored one by one, by part and element, and
   /// how often a part was written in another way.
   std::vector<std::map<int64_t, Interval>> stored;
   std::vector<int64_t> overwritten;
   std::vector<Doubt> doubts;
+  /// Fences of proxies alias and async in the present launch of each rank.
+  std::vector<ProxyFence> aliasFences, asyncFences;
   /// What was last read, by thread and action.
   llvm::DenseMap<std::pair<int32_t, int32_t>, std::pair<int32_t, int64_t>>
       lastRead;

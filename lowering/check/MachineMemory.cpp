@@ -24,6 +24,7 @@ Machine::Bounds Machine::possibleBounds(const Thread &thread,
                                         const RangePlan &range) const {
   bool isGuess = range.memory.moved || range.offset < 0;
   Interval at = isGuess ? Interval() : getInterval(thread, range.offset);
+  bool isCounted = at.isCounted && at.term == 0;
   Interval count = getInterval(thread, range.count);
   if (range.fixedCount > 0)
     count.high = std::min(count.high, range.fixedCount);
@@ -35,7 +36,8 @@ Machine::Bounds Machine::possibleBounds(const Thread &thread,
     return {};
   int64_t first = std::clamp<int64_t>(at.low, 0, limit);
   int64_t last = std::clamp<int64_t>(at.high, first, limit);
-  return {first, last + std::min(most, limit - last), !at.isKnown(), isGuess};
+  return {first, last + std::min(most, limit - last), !at.isKnown(), isGuess,
+          isCounted};
 }
 
 std::optional<Machine::Bounds>
@@ -95,6 +97,8 @@ void Machine::touch(Thread &thread, int32_t index, const RangePlan &range,
   if (memory.kind == MemoryPlan::Scratch && !thread.underway.empty())
     checkPending(thread, index, -1 - int64_t(memory.scratch), range.write,
                  bounds);
+  if (memory.kind == MemoryPlan::Scratch && program.usesProxies)
+    noteScratch(thread, index, range, bounds);
   if (memory.argument < 0)
     return;
   // Blocks that share out this rank's own memory by data are not compared.
@@ -327,6 +331,109 @@ static bool isPlacedByData(const Action &action, int32_t argument) {
   });
 }
 
+static Proxy proxyOf(const Action &action, int32_t argument) {
+  if (action.kind == ActionKind::BulkCopy)
+    return Proxy::Async;
+  bool isAlias = llvm::any_of(action.ranges, [&](const RangePlan &range) {
+    return range.used && range.memory.kind == MemoryPlan::Multimem &&
+           range.memory.argument == argument;
+  });
+  return isAlias ? Proxy::Alias : Proxy::Generic;
+}
+
+void Machine::fenceProxy(const Thread &thread, Proxy proxy) {
+  ProxyFence made;
+  made.stamp = clocks.mark(thread.id);
+  made.seen = clocks.seen(thread.id).vec();
+  steps += made.seen.size() / 8;
+  if (proxy == Proxy::Alias)
+    aliasFences.push_back(std::move(made));
+  if (proxy == Proxy::Async) {
+    threads[thread.id].scratchWrites.clear();
+    asyncFences.push_back(std::move(made));
+  }
+}
+
+/// A fence of proxy alias stands anywhere on the path, one of proxy async in
+/// the block that copies.
+bool Machine::isFenced(const Thread &thread, Proxy proxy, Stamp write) const {
+  bool isAsync = proxy == Proxy::Async;
+  return llvm::any_of(
+      isAsync ? asyncFences : aliasFences, [&](const ProxyFence &fence) {
+        int32_t agent = fence.stamp.thread;
+        bool isBehind = agent == write.thread
+                            ? write.time <= fence.stamp.time
+                            : fence.seen[write.thread] >= write.time;
+        return isBehind && (isAsync ? agent == thread.id
+                                    : clocks.visible(thread.id, fence.stamp));
+      });
+}
+
+/// The errors of M11: what was written through one proxy is accessed through
+/// another, in one launch.
+void Machine::checkProxy(Thread &thread, int32_t index, const Touch &now,
+                         const Touch &write, Bounds bounds) {
+  bool isAsync = now.proxy == Proxy::Async, isAlias = now.proxy == Proxy::Alias;
+  bool isSure = !now.isGuess && !now.somewhere && !write.isGuess &&
+                !write.somewhere && thread.unsure.empty();
+  // `bulk_wait` is a fence for what a copy has written.
+  if (write.action < 0 || write.launch != now.launch || !isSure ||
+      isMail(program.actions[index].kind) ||
+      (isAsync ? now.writes : !isAlias && write.proxy != Proxy::Alias))
+    return;
+  Proxy wanted = isAsync ? Proxy::Async : Proxy::Alias;
+  steps += aliasFences.size() + asyncFences.size();
+  if (isFenced(thread, wanted, write.stamp))
+    return;
+  const Action &action = program.actions[index];
+  if (auto diag = report(action)) {
+    *diag << (now.writes ? "writes [" : "reads [") << bounds.begin << ", "
+          << bounds.end << ") on " << when(thread)
+          << ", which was written through another proxy, and no comms.fence of "
+             "proxy "
+          << stringifyProxy(wanted) << (isAsync ? " of this block" : "")
+          << " stands between the two";
+    diag->attachNote(program.actions[write.action].op->getLoc())
+        << "the write, by " << name(write.stamp.thread);
+    diag->attachNote() << (isAsync
+                               ? "put comms.fence of proxy async before the "
+                                 "copy, behind what makes the write visible"
+                               : "put comms.fence acq_rel sys proxy alias "
+                                 "behind the write or before this access");
+  }
+}
+
+/// Scratch memory is a block's own: its order is that of the program.
+void Machine::noteScratch(Thread &thread, int32_t index, const RangePlan &range,
+                          Bounds bounds) {
+  const Action &action = program.actions[index];
+  bool isSure = !bounds.anywhere && !bounds.isGuess && thread.unsure.empty();
+  if (!isSure)
+    return;
+  if (action.kind != ActionKind::BulkCopy) {
+    if (range.write)
+      thread.scratchWrites.push_back({range.memory.scratch, index, bounds});
+    return;
+  }
+  if (range.write)
+    return;
+  steps += thread.scratchWrites.size();
+  for (const ScratchWrite &write : thread.scratchWrites) {
+    if (write.scratch != range.memory.scratch ||
+        write.bounds.end <= bounds.begin || bounds.end <= write.bounds.begin)
+      continue;
+    if (auto diag = report(action)) {
+      *diag << "reads scratch memory on " << when(thread)
+            << " through the async proxy, which was written without it, and no "
+               "comms.fence of proxy async stands between the two";
+      diag->attachNote(program.actions[write.action].op->getLoc())
+          << "the write";
+      diag->attachNote() << "put comms.fence of proxy async before the copy";
+    }
+    return;
+  }
+}
+
 void Machine::touchPart(Thread &thread, int32_t index, int32_t argument,
                         int64_t rank, bool write, Bounds bounds) {
   const Action &action = program.actions[index];
@@ -339,7 +446,10 @@ void Machine::touchPart(Thread &thread, int32_t index, int32_t argument,
             : write && isAlike(program.arguments[argument]) ? Touch::Alike
                                                             : Touch::Plain,
             write,
-            bounds.anywhere && isPlacedByData(action, argument)};
+            bounds.anywhere && isPlacedByData(action, argument),
+            false,
+            bounds.isCounted,
+            program.usesProxies ? proxyOf(action, argument) : Proxy::Generic};
   auto clash = [&](const Touch &old, bool oldWrites, int64_t begin,
                    int64_t end) {
     bool reuse = old.launch != thread.launch;
@@ -394,6 +504,8 @@ void Machine::touchPart(Thread &thread, int32_t index, int32_t argument,
               ", with no order between it and another access: it is not known "
               "whether they meet",
           "the other access", program.actions[old.action].op);
+    for (Doubt &made : doubts)
+      made.isCounted |= made.op == action.op && now.isCounted && old.isCounted;
   };
   size_t part = size_t(argument) * shape.followed.size() + rankIndex[rank];
   shadows[part].access(
@@ -409,6 +521,10 @@ void Machine::touchPart(Thread &thread, int32_t index, int32_t argument,
             mayMeet(piece.write);
           else
             clash(piece.write, true, begin, piece.end);
+        } else if (piece.write.proxy != now.proxy) {
+          checkProxy(
+              thread, index, now, piece.write,
+              {std::max(begin, bounds.begin), std::min(piece.end, bounds.end)});
         }
         for (const Touch &old : mayClash ? llvm::ArrayRef<Touch>(piece.reads)
                                          : llvm::ArrayRef<Touch>()) {

@@ -594,6 +594,8 @@ void Machine::checkReset(Thread &thread, const Action &action,
 //===----------------------------------------------------------------------===//
 
 void Machine::doFence(Thread &thread, const Action &action) {
+  if (program.usesProxies && action.proxy != Proxy::Generic)
+    fenceProxy(thread, action.proxy);
   if (action.scope != MemoryScope::Sys && action.scope != MemoryScope::Gpu)
     return;
   if (releases(action.order)) {

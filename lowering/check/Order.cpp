@@ -71,6 +71,12 @@ Stamp Clocks::stamp(int32_t thread) {
   return result;
 }
 
+Stamp Clocks::mark(int32_t thread) {
+  Stamp result = stamp(thread);
+  published[thread] = 1;
+  return result;
+}
+
 Message Clocks::makeRaw() {
   if (numClocks >> slabBits == slabs.size())
     slabs.emplace_back(new uint32_t[2 * n << slabBits]);

@@ -49,6 +49,12 @@ public:
   Stamp stamp(int32_t thread);
   /// The same for a signal, which touches no data.
   Stamp stampSignal(int32_t thread);
+  /// The present moment, which ends: what the thread does later is later.
+  Stamp mark(int32_t thread);
+  /// What is visible to `thread`: a time for each thread.
+  llvm::ArrayRef<uint32_t> seen(int32_t thread) const {
+    return {strong(thread), n};
+  }
   /// The last moment at which `thread` did anything but signal.
   Stamp lastDeed(int32_t thread) const { return {thread, deeds[thread]}; }
   /// Clocks that go with a signal of `thread`. `release`: the strong clock goes
@@ -166,6 +172,10 @@ struct Touch {
   bool somewhere = false;
   /// The checker does not know which places.
   bool isGuess = false;
+  /// The kernel has counted where: see Interval.
+  bool isCounted = false;
+  /// The proxy through which memory is accessed.
+  Proxy proxy = Proxy::Generic;
   /// How often its block had written there in its launch, alike.
   int32_t version = 0;
 

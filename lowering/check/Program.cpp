@@ -136,6 +136,15 @@ Value mlir::comms::check::storedInteger(Operation *op) {
   return value && widthOf(value.getType()) ? value : Value();
 }
 
+TileLoadOp mlir::comms::check::loadedInteger(Operation *op) {
+  auto extract = dyn_cast<tensor::ExtractOp>(op);
+  auto load =
+      extract ? extract.getTensor().getDefiningOp<TileLoadOp>() : TileLoadOp();
+  bool isOne = load && !load.getValid() && elementsOf(load.getType()) == 1 &&
+               widthOf(extract.getType());
+  return isOne ? load : TileLoadOp();
+}
+
 //===----------------------------------------------------------------------===//
 // What matters
 //===----------------------------------------------------------------------===//
@@ -247,8 +256,13 @@ void ProgramBuilder::needResult(OpResult result) {
       (withValues && isa<tensor::ExtractOp>(op)))
     needOperands(op);
   // What is read is what was stored.
+  Value read;
   if (auto load = dyn_cast<memref::LoadOp>(op))
-    for (Value stored : storedTo.lookup(getMemoryRoot(load.getMemref()).value))
+    read = load.getMemref();
+  else if (auto load = loadedInteger(op))
+    read = load.getMemref();
+  if (read)
+    for (Value stored : storedTo.lookup(getMemoryRoot(read).value))
       need(stored);
 }
 
@@ -489,6 +503,12 @@ FailureOr<Program> ProgramBuilder::build() {
                         static_cast<int32_t>(argument.getArgNumber()));
   if (failed(block(kernel.getBody().front())))
     return failure();
+  program.usesProxies = llvm::any_of(program.actions, [](const Action &action) {
+    return action.kind == ActionKind::BulkCopy ||
+           llvm::any_of(action.ranges, [](const RangePlan &range) {
+             return range.used && range.memory.kind == MemoryPlan::Multimem;
+           });
+  });
   for (auto [root, scratch] : scratchOf)
     if (unfollowedScratch.contains(root))
       program.unfollowedScratch.insert(scratch);

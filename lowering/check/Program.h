@@ -37,6 +37,8 @@ struct Interval {
   /// Names the value (Terms.h): two unknown integers with one term are equal.
   /// 0: it has no name.
   int32_t term = 0;
+  /// The kernel has counted it in its own memory: no data say it directly.
+  bool isCounted = false;
   static Interval of(int64_t value) { return {value, value}; }
   bool isKnown() const { return low == high; }
 };
@@ -76,6 +78,8 @@ enum class Code : uint8_t {
   /// dst = a, which a check has found to be at least 0 and, with b, which is
   /// that too, at most c.
   Checked,
+  /// dst = a, where a (predicate `extra`) b holds.
+  Assume,
   /// dst becomes unknown.
   Forget,
   /// dst is what op `extra` computes from data (`Program::opaque`).
@@ -134,6 +138,9 @@ struct Guard {
   /// A loop: where its region begins, and what is unknown there.
   int32_t body = -1;
   llvm::SmallVector<Register, 4> carried;
+  /// A loop all of whose iterations do the same, and that orders by nothing but
+  /// barriers: what two of them show, all of them show.
+  bool repeats = false;
 };
 
 /// A team as a chain of splits.
@@ -252,6 +259,8 @@ struct Action {
   /// It goes through a network adapter, in this context of GIN.
   bool gin = false;
   int64_t context = 0;
+  /// The proxy that a fence names.
+  Proxy proxy = Proxy::Generic;
   /// An access to a single integer: the register that a load fills, or that a
   /// store takes its value from.
   Register loads = noRegister, stores = noRegister;
@@ -345,6 +354,8 @@ public:
   /// Blocks of a rank do different things. Where they do not, what one writes
   /// to its rank's own memory the others write as well.
   bool isBlockDependent = true;
+  /// Memory is accessed through another proxy than the generic one.
+  bool usesProxies = false;
   /// Ranks order one another by nothing but barriers of all ranks.
   bool meetsInWorldOnly() const;
   /// Integers that decide control flow, synchronization and addresses.

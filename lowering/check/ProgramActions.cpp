@@ -100,6 +100,7 @@ LogicalResult ProgramBuilder::barrierAction(Operation *op, Action &action) {
     action.kind = ActionKind::Fence;
     action.order = fence.getOrder();
     action.scope = fence.getScope();
+    action.proxy = fence.getProxy();
     return success();
   }
   if (auto flush = dyn_cast<FlushOp>(op)) {
@@ -228,6 +229,12 @@ LogicalResult ProgramBuilder::tileAction(Operation *op, Action &action) {
   action.valid = optionalReg(tileOp.getValid());
   if (Value stored = storedInteger(op); stored && needed.contains(stored))
     action.stores = reg(stored);
+  // One integer that is loaded as a tile.
+  if (isa<TileLoadOp>(op))
+    for (Operation *user : op->getUsers())
+      if (loadedInteger(user) && needed.contains(user->getResult(0)) &&
+          action.loads < 0)
+        integerOf[op] = action.loads = temporary();
   auto at = [&](auto access, ActionKind kind, bool write) {
     action.kind = kind;
     action.ranges[0] = range(access.getMemref(), access.getOffset(),

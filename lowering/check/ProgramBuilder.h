@@ -48,6 +48,8 @@ Value throughViews(Value value);
 /// The integer that `op` stores to each of its elements; null: it is no store
 /// of one integer.
 Value storedInteger(Operation *op);
+/// The op that loads the one integer that `op` extracts; null: it is none.
+TileLoadOp loadedInteger(Operation *op);
 
 /// Builds the program in three steps: which region ops matter, which values
 /// they need, then the instructions in program order.
@@ -97,6 +99,12 @@ private:
   /// Values whose registers were replaced, with those.
   using Narrowed = SmallVector<std::pair<Value, Register>>;
   void narrow(CheckBoundsOp check, Narrowed &before);
+  /// In what follows `condition` is as `holds` says.
+  void assume(Value condition, bool holds, Narrowed &before);
+  void assumeOf(arith::CmpIPredicate predicate, Value value, Value other,
+                Narrowed &before);
+  LogicalResult region(Block &body, Value condition, bool holds);
+  bool repeats(scf::ForOp loop);
   LogicalResult block(Block &block);
   LogicalResult structured(Operation *op);
   LogicalResult loop(scf::ForOp op);
@@ -150,6 +158,8 @@ private:
   llvm::DenseMap<int64_t, Register> constants;
   llvm::DenseMap<Operation *, int32_t> channelOf;
   llvm::DenseMap<Value, int32_t> scratchOf;
+  /// Loads of tiles of one integer, and the registers that hold it.
+  llvm::DenseMap<Operation *, Register> integerOf;
   /// Memory of a block that ops write which are no actions.
   llvm::DenseSet<Value> unfollowedScratch;
   /// The integers that ops store to a memory one by one, by its root.

@@ -39,6 +39,89 @@ void ProgramBuilder::narrow(CheckBoundsOp check, Narrowed &before) {
   }
 }
 
+/// Whether data or the host may decide an integer.
+static bool mayBeUnknown(Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value))
+    return isa<KernelOp>(argument.getOwner()->getParentOp());
+  Operation *op = value.getDefiningOp();
+  if (isa<memref::LoadOp, tensor::ExtractOp, ReadSignalOp>(op))
+    return true;
+  bool isComputed =
+      binaryCode(op) || isa<arith::ExtSIOp, arith::ExtUIOp, arith::IndexCastOp,
+                            arith::IndexCastUIOp, arith::TruncIOp>(op);
+  return isComputed && llvm::any_of(op->getOperands(), mayBeUnknown);
+}
+
+void ProgramBuilder::assumeOf(arith::CmpIPredicate predicate, Value value,
+                              Value other, Narrowed &before) {
+  unsigned width = widthOf(value.getType());
+  if (width <= 1 || !needed.contains(value) || !mayBeUnknown(value))
+    return;
+  Register found = temporary();
+  Instruction &made = emit(Code::Assume);
+  made.dst = found;
+  made.a = reg(value);
+  made.b = reg(other);
+  made.width = width;
+  made.extra = static_cast<int32_t>(predicate);
+  before.emplace_back(value, std::exchange(registers[value], found));
+}
+
+/// The predicate of b and a that says the same.
+static arith::CmpIPredicate swapped(arith::CmpIPredicate predicate) {
+  using Predicate = arith::CmpIPredicate;
+  switch (predicate) {
+  case Predicate::slt:
+    return Predicate::sgt;
+  case Predicate::sle:
+    return Predicate::sge;
+  case Predicate::sgt:
+    return Predicate::slt;
+  case Predicate::sge:
+    return Predicate::sle;
+  case Predicate::ult:
+    return Predicate::ugt;
+  case Predicate::ule:
+    return Predicate::uge;
+  case Predicate::ugt:
+    return Predicate::ult;
+  case Predicate::uge:
+    return Predicate::ule;
+  default:
+    return predicate;
+  }
+}
+
+void ProgramBuilder::assume(Value condition, bool holds, Narrowed &before) {
+  Operation *op = condition.getDefiningOp();
+  if (!op)
+    return;
+  bool isJoined = holds ? isa<arith::AndIOp>(op) : isa<arith::OrIOp>(op);
+  if (isJoined)
+    for (Value part : op->getOperands())
+      assume(part, holds, before);
+  if (isa<arith::XOrIOp>(op) && matchPattern(op->getOperand(1), m_One()))
+    assume(op->getOperand(0), !holds, before);
+  auto compare = dyn_cast<arith::CmpIOp>(op);
+  if (!compare)
+    return;
+  arith::CmpIPredicate predicate =
+      holds ? compare.getPredicate()
+            : arith::invertPredicate(compare.getPredicate());
+  assumeOf(predicate, compare.getLhs(), compare.getRhs(), before);
+  assumeOf(swapped(predicate), compare.getRhs(), compare.getLhs(), before);
+}
+
+/// A region that is run if `condition` is as `holds` says.
+LogicalResult ProgramBuilder::region(Block &body, Value condition, bool holds) {
+  Narrowed before;
+  assume(condition, holds, before);
+  LogicalResult result = block(body);
+  for (auto [value, old] : llvm::reverse(before))
+    registers[value] = old;
+  return result;
+}
+
 LogicalResult ProgramBuilder::block(Block &block) {
   Narrowed before;
   // Behind the block it is not known that a check of it has been made.
@@ -66,6 +149,10 @@ LogicalResult ProgramBuilder::block(Block &block) {
     } else if (op.getNumRegions() && liveOps.contains(&op)) {
       if (failed(structured(&op)))
         return failure();
+    } else if (op.getNumResults() == 1 && loadedInteger(&op) &&
+               integerOf.contains(loadedInteger(&op))) {
+      if (needed.contains(op.getResult(0)))
+        move(integerOf[loadedInteger(&op)], reg(op.getResult(0)));
     } else if (withValues && op.getNumResults() == 1 &&
                (isFollowedValue(op.getResult(0).getType()) ||
                 isa<tensor::ExtractOp>(op))) {
@@ -110,6 +197,25 @@ LogicalResult ProgramBuilder::structured(Operation *op) {
       });
 }
 
+bool ProgramBuilder::repeats(scf::ForOp loop) {
+  bool isSame = llvm::none_of(loop.getRegionIterArgs(), [&](Value carried) {
+    return needed.contains(carried);
+  });
+  for (Operation *user : loop.getInductionVar().getUsers())
+    isSame &=
+        llvm::none_of(user->getResults(),
+                      [&](Value result) { return needed.contains(result); }) &&
+        !isAction(user);
+  auto walked = loop.getBody()->walk([](Operation *op) {
+    bool orders =
+        isSync(op) && !isa<BarrierOp, BarrierArriveOp, BarrierWaitOp>(op);
+    return orders || isa<ReadSignalOp, ReadCounterOp>(op)
+               ? WalkResult::interrupt()
+               : WalkResult::advance();
+  });
+  return isSame && !walked.wasInterrupted();
+}
+
 LogicalResult ProgramBuilder::loop(scf::ForOp op) {
   Register lower = reg(op.getLowerBound()), upper = reg(op.getUpperBound()),
            step = reg(op.getStep()), iv = reg(op.getInductionVar());
@@ -132,6 +238,7 @@ LogicalResult ProgramBuilder::loop(scf::ForOp op) {
   carry(guardIndex, op.getRegionIterArgs());
   program.guards[guardIndex].carried.push_back(iv);
   program.guards[guardIndex].body = here();
+  program.guards[guardIndex].repeats = repeats(op);
   if (failed(block(*op.getBody())))
     return failure();
   moveAll(op.getBody()->getTerminator()->getOperands(), op.getRegionIterArgs());
@@ -151,13 +258,13 @@ LogicalResult ProgramBuilder::loop(scf::ForOp op) {
 LogicalResult ProgramBuilder::branch(scf::IfOp op) {
   Register condition = reg(op.getCondition());
   int32_t guardIndex = guard(op), test = branchOn(condition, guardIndex);
-  if (failed(block(*op.thenBlock())))
+  if (failed(region(*op.thenBlock(), op.getCondition(), true)))
     return failure();
   moveAll(op.thenYield()->getOperands(), op.getResults());
   int32_t fromThen = regionEnd(guardIndex);
   land(test);
   if (Block *otherwise = op.elseBlock()) {
-    if (failed(block(*otherwise)))
+    if (failed(region(*otherwise, op.getCondition(), false)))
       return failure();
     moveAll(op.elseYield()->getOperands(), op.getResults());
   }

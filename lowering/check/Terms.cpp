@@ -7,6 +7,8 @@
 
 #include "lowering/check/Terms.h"
 
+#include "lowering/check/Arithmetic.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
@@ -29,9 +31,17 @@ int32_t Terms::intern(const Key &key, Code code,
   made.isConstant = key[0] == constantKey;
   made.constant = key[1];
   made.extra = static_cast<int32_t>(key[2]);
+  made.width = static_cast<unsigned>(key[1]);
+  made.isUniform = key[0] != freshKey;
   if (key[0] == leafKey || key[0] == freshKey)
     made.leaves.push_back(it->second);
+  if (key[0] == leafKey) {
+    made.argument = static_cast<int32_t>(key[1]);
+    made.isUniform = key[2] < 0;
+    made.launch = static_cast<int32_t>(key[5]);
+  }
   for (int32_t operand : operands) {
+    made.isUniform &= operand == 0 || nodes[operand].isUniform;
     llvm::append_range(made.leaves, nodes[operand].leaves);
     llvm::sort(made.leaves);
     made.leaves.erase(llvm::unique(made.leaves), made.leaves.end());
@@ -75,6 +85,42 @@ Terms::Made Terms::describe(int32_t term) const {
   Made made{node.code, {}, node.isConstant, node.constant, node.extra};
   llvm::copy(node.operands, made.operands);
   return made;
+}
+
+std::optional<int64_t>
+Terms::evaluate(int32_t term,
+                llvm::function_ref<int64_t(int32_t)> valueOf) const {
+  const Node &node = nodes[term];
+  if (node.isConstant)
+    return node.constant;
+  if (node.operands[0] == 0)
+    return valueOf(term);
+  int64_t values[3] = {};
+  for (auto [operand, value] : llvm::zip(node.operands, values)) {
+    if (operand == 0)
+      continue;
+    auto found = evaluate(operand, valueOf);
+    if (!found)
+      return std::nullopt;
+    value = *found;
+  }
+  auto [a, b, c] = values;
+  switch (node.code) {
+  case Code::Compare:
+    return compare(static_cast<arith::CmpIPredicate>(node.extra), a, b,
+                   node.width);
+  case Code::Select:
+    return a ? b : c;
+  case Code::ZeroCast:
+    return normalize(static_cast<int64_t>(unsignedOf(a, node.extra)),
+                     node.width);
+  case Code::SignCast:
+    return normalize(node.extra == 1 ? -a : a, node.width);
+  default:
+    break;
+  }
+  auto value = compute(node.code, a, b, node.width);
+  return value ? std::optional(normalize(*value, node.width)) : std::nullopt;
 }
 
 bool Terms::isAtMost(int32_t term, int32_t bound) const {

@@ -16,8 +16,11 @@
 
 #include "lowering/check/Program.h"
 
+#include "llvm/ADT/STLFunctionalExtras.h"
+
 #include <array>
 #include <map>
+#include <optional>
 
 namespace mlir::comms::check {
 
@@ -50,6 +53,20 @@ public:
     int32_t extra = 0;
   };
   Made describe(int32_t term) const;
+  /// Whether nothing but scalars, the same on all ranks, decides it.
+  bool isUniform(int32_t term) const { return term && nodes[term].isUniform; }
+  /// The integers that a term is made of and that the program finds.
+  llvm::ArrayRef<int32_t> leavesOf(int32_t term) const {
+    return nodes[term].leaves;
+  }
+  /// Of a leaf: the argument and the launch.
+  std::pair<int32_t, int32_t> sourceOf(int32_t leaf) const {
+    return {nodes[leaf].argument, nodes[leaf].launch};
+  }
+  /// The term's value where `valueOf` says those of its leaves; absent: it has
+  /// none.
+  std::optional<int64_t>
+  evaluate(int32_t term, llvm::function_ref<int64_t(int32_t)> valueOf) const;
   /// Whether the first is at most the second, whatever the data.
   bool isAtMost(int32_t term, int32_t bound) const;
   /// Whether one may have any value whatever the other has.
@@ -63,6 +80,10 @@ private:
     bool isConstant = false;
     int64_t constant = 0;
     int32_t extra = 0;
+    unsigned width = 64;
+    bool isUniform = false;
+    /// Of a leaf.
+    int32_t argument = -1, launch = 0;
     /// Leaves that it is made of, in rising order.
     llvm::SmallVector<int32_t, 2> leaves;
   };

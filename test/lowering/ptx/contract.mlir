@@ -26,7 +26,7 @@
 // GROUPS-DAG: wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16
 // GROUPS-DAG: wgmma.wait_group.sync.aligned 1
 // GROUPS-DAG: bar.sync 1, 256;
-// GROUPS: elect.sync
+// GROUPS-DAG: elect.sync
 // SPILLS-NOT: C751{{[0-8]}}
 // SPILLS: 0 bytes spill stores, 0 bytes spill loads
 // SPILLS-NOT: C751{{[0-8]}}

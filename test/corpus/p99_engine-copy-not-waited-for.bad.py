@@ -1,0 +1,24 @@
+"""The copy engine fills the peer's window; the reader waits for a signal that was sent before the copy.
+
+From: copy engine and a flag of the kernel
+"""
+
+from __future__ import annotations
+
+import commsir
+from commsir import *
+
+n = dims("n")
+
+
+@commsir.kernel(blocks=1)
+def k(x: f32[Array, n], box: f32[Window, n], s: i64[Signal, 1], y: f32[Array, n]) -> None:
+    nxt = (rank() + 1) % size()
+    signal(s[0], nxt)
+    engine_copy(x, box, nxt)
+    wait_signal(s[0], ge=epoch())
+    y[:] = box[:]
+    barrier()
+
+
+K = k.specialize(n=64)
