@@ -239,6 +239,8 @@ static LogicalResult verifyName(KernelOp kernel) {
   StringRef name = kernel.getSymName();
   if (name.empty())
     return kernel.emitOpError("C10: the kernel's name is empty");
+  if (name.contains('\0')) // Names of machine code end there.
+    return kernel.emitOpError("C10: the kernel's name has a zero byte");
   for (StringRef reserved : {"__", "commsir_", "llvm."})
     if (name.starts_with(reserved))
       return kernel.emitOpError() << "C10: names that begin with '" << reserved

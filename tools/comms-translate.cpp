@@ -17,7 +17,7 @@
 
 int main(int argc, char **argv) {
   if (llvm::Error error =
-          commsir::driver::refuseDeepFiles({argv, argv + argc})) {
+          commsir::driver::refuseDeepFiles({argv, size_t(argc)})) {
     llvm::errs() << llvm::toString(std::move(error)) << "\n";
     return 1;
   }

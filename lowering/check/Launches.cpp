@@ -66,6 +66,12 @@ private:
     made.high = high;
     return made;
   }
+  /// Of something that may be any number in any launch.
+  static Shape irregular() {
+    Shape made;
+    made.isIrregular = true;
+    return made;
+  }
   /// Of something that has the period of both.
   static Shape both(const Shape &a, const Shape &b);
   static std::optional<int64_t> growth(const Shape &shape, int64_t period);
@@ -87,6 +93,8 @@ private:
 
   int64_t ranks, blocks;
   llvm::DenseMap<Value, Shape> known;
+  /// How many calls of `of` run within each other.
+  unsigned depth = 0;
 };
 
 } // namespace
@@ -323,6 +331,11 @@ Shape Analysis::binary(Code code, const Shape &a, const Shape &b) {
 Shape Analysis::of(Value value) {
   if (auto it = known.find(value); it != known.end())
     return it->second;
+  // A longer chain of operations would overflow the stack.
+  constexpr unsigned deepest = 1000;
+  if (depth == deepest)
+    return irregular();
+  ++depth;
   // Where it needs itself, it is taken for a constant, and looked at again.
   known[value] = Shape();
   APInt number;
@@ -338,6 +351,7 @@ Shape Analysis::of(Value value) {
   } else {
     made = ofResult(cast<OpResult>(value));
   }
+  --depth;
   return known[value] = made;
 }
 

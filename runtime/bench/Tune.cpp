@@ -9,6 +9,7 @@
 
 #include "runtime/bench/BenchCompiler.h"
 #include "runtime/support/AtomicFile.h"
+#include "runtime/support/Json.h"
 #include "runtime/support/OwnCommand.h"
 #include "runtime/support/Progress.h"
 #include "runtime/support/Version.h"
@@ -63,7 +64,7 @@ void Journal::read(llvm::StringRef text) {
   // A run that somebody stopped was at a way too, so one chance more is given.
   std::map<std::string, int> begun;
   for (llvm::StringRef line : llvm::split(text, '\n')) {
-    llvm::Expected<json::Value> value = json::parse(line);
+    llvm::Expected<json::Value> value = readJson(line);
     if (!value) { // The last line of a process that was killed.
       llvm::consumeError(value.takeError());
       continue;
@@ -90,7 +91,7 @@ void Journal::read(llvm::StringRef text) {
 /// Hours of measuring may be in it, or somebody's notes.
 static llvm::Error refuseJournal(const std::string &path, llvm::StringRef first,
                                  const std::string &identity) {
-  llvm::Expected<json::Value> other = json::parse(first);
+  llvm::Expected<json::Value> other = readJson(first);
   std::string what = "no journal of --tune";
   if (other && other->getAsObject())
     what = llvm::formatv("the journal of another run, {0}; this one is {1}",

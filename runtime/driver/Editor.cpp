@@ -7,11 +7,13 @@
 
 #include "runtime/driver/Editor.h"
 
+#include "runtime/support/Json.h"
 #include "runtime/support/Nesting.h"
 
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/OpImplementation.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
@@ -34,7 +36,8 @@ namespace {
 constexpr std::pair<Nesting, llvm::StringLiteral> kMarks[] = {
     {Nesting::Brackets, "nesting.brackets"},
     {Nesting::Operators, "nesting.operators"},
-    {Nesting::Aliases, "nesting.aliases"}};
+    {Nesting::Aliases, "nesting.aliases"},
+    {Nesting::Digits, "nesting.digits"}};
 
 /// Parses none of these ops, and says why.
 template <Nesting what>
@@ -64,6 +67,8 @@ public:
       return ParseOpHook(parseMark<kMarks[1].first>);
     if (name == kMarks[2].second)
       return ParseOpHook(parseMark<kMarks[2].first>);
+    if (name == kMarks[3].second)
+      return ParseOpHook(parseMark<kMarks[3].first>);
     return std::nullopt;
   }
 
@@ -98,23 +103,51 @@ static bool replaceText(json::Object *object) {
   return true;
 }
 
-std::string commsir::driver::replaceDeepDocuments(llvm::StringRef message) {
-  // Most are too short to be worth a look.
-  if (message.size() <= maxNesting)
-    return message.str();
-  llvm::Expected<json::Value> parsed = json::parse(message);
-  if (!parsed) { // The server tells what is wrong with it.
+/// Gives the server a method that it does not have in place of one that could
+/// end it: it answers a request with an error that has the name, and ignores a
+/// notification. Returns whether it did.
+static bool replaceMethod(json::Object &message) {
+  auto method = message.getString("method");
+  if (!method)
+    return false;
+  // MLIR's reader of bytecode ends the process where that is damaged.
+  if (*method == "mlir/convertFromBytecode") {
+    message["method"] = "mlir/convertFromBytecode (comms-opt converts bytecode "
+                        "to text; the language server does not read it)";
+    return true;
+  }
+  // What pieces add up to was not looked at, and the server asks for all.
+  const json::Object *params = message.getObject("params");
+  const json::Array *changes =
+      params ? params->getArray("contentChanges") : nullptr;
+  if (!changes || llvm::none_of(*changes, [](const json::Value &change) {
+        const json::Object *object = change.getAsObject();
+        return object && object->get("range");
+      }))
+    return false;
+  message["method"] = "textDocument/didChange (with a range, where the server "
+                      "asks for whole texts)";
+  return true;
+}
+
+std::string commsir::driver::guardMessage(llvm::StringRef message) {
+  llvm::Expected<json::Value> parsed = commsir::readJson(message);
+  if (!parsed) {
+    // The server gets what tells it that the message is wrong, without brackets
+    // by which it would recurse.
     llvm::consumeError(parsed.takeError());
-    return message.str();
+    return message.size() > maxNesting ? "{" : message.str();
   }
   json::Object *all = parsed->getAsObject();
-  json::Object *params = all ? all->getObject("params") : nullptr;
-  if (!params)
+  if (!all)
     return message.str();
-  bool replaced = replaceText(params->getObject("textDocument"));
-  if (json::Array *changes = params->getArray("contentChanges"))
-    for (json::Value &change : *changes)
-      replaced |= replaceText(change.getAsObject());
+  bool replaced = replaceMethod(*all);
+  if (json::Object *params = all->getObject("params")) {
+    replaced |= replaceText(params->getObject("textDocument"));
+    if (json::Array *changes = params->getArray("contentChanges"))
+      for (json::Value &change : *changes)
+        replaced |= replaceText(change.getAsObject());
+  }
   return replaced ? llvm::formatv("{0}", *parsed).str() : message.str();
 }
 
@@ -198,7 +231,7 @@ static std::string readMessages(int input, const TakeMessage &take) {
 static void pump(int input, int output, const TakeMessage &note) {
   llvm::raw_fd_ostream passed(output, /*shouldClose=*/true);
   std::string rest = readMessages(input, [&](llvm::StringRef message) {
-    std::string body = replaceDeepDocuments(message);
+    std::string body = guardMessage(message);
     note(body);
     writeMessage(passed, body);
   });

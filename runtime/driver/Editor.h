@@ -28,9 +28,11 @@
 
 namespace commsir::driver {
 
-/// A message of an editor to a language server, in JSON, with documents that
-/// are nested too deep (see Nesting.h) replaced. Others stay as they are.
-std::string replaceDeepDocuments(llvm::StringRef message);
+/// A message of an editor to a language server, in JSON, without what could end
+/// the server: documents that are nested too deep (see Nesting.h), requests to
+/// read bytecode and edits of ranges are replaced. JSON that is nested too deep
+/// becomes JSON that is wrong. Other messages stay as they are.
+std::string guardMessage(llvm::StringRef message);
 
 /// Takes one message in JSON.
 using TakeMessage = std::function<void(llvm::StringRef)>;

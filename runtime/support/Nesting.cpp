@@ -7,12 +7,17 @@
 
 #include "runtime/support/Nesting.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
 
 using namespace commsir::driver;
 
@@ -26,9 +31,14 @@ llvm::StringRef commsir::driver::describe(Nesting nesting) {
   case Nesting::Aliases:
     return "aliases of types or attributes name each other more than 256 deep, "
            "or are more than 65536 words when they are written out";
+  case Nesting::Digits:
+    return "a number has more than 1024 characters";
   }
   llvm_unreachable("a nesting that is not listed");
 }
+
+/// Splits a file for comms-opt --split-input-file and the language server.
+static constexpr llvm::StringLiteral kSplitMark = "// -----";
 
 namespace {
 
@@ -82,16 +92,21 @@ private:
       addToDefinition(depth(), 1);
   }
 
-  /// A string or a comment.
+  /// A string or a comment. A mark that splits files ends either, for those who
+  /// split look for it before they know what is a string.
   void skip(bool isString) {
+    size_t mark = text.find(kSplitMark, at);
     if (!isString) {
-      at = std::min(text.find('\n', at), text.size());
+      size_t end = std::min(text.find('\n', at), text.size());
+      at = mark < end ? mark + kSplitMark.size() : end;
       return;
     }
     endDefinition();
     size_t end = at + 1;
     for (; end < text.size() && text[end] != '"' && text[end] != '\n'; ++end)
       end += text[end] == '\\';
+    if (mark < end)
+      return pass(mark + kSplitMark.size() - at);
     pass(std::min(end + 1, text.size()) - at);
   }
 
@@ -145,6 +160,9 @@ private:
         ++end;
     }
     llvm::StringRef word = text.slice(at, end);
+    constexpr size_t mostDigits = 1024;
+    if (llvm::isDigit(word.front()) && word.size() > mostDigits)
+      found = DeepPlace{at, Nesting::Digits};
     if (word == "mod" || word == "floordiv" || word == "ceildiv")
       addOperator();
     pass(end - at);
@@ -159,8 +177,12 @@ private:
   /// Where an alias is defined or used. A name with a dot is a dialect's.
   void addAlias() {
     size_t end = at + 1;
-    while (end < text.size() && (llvm::isAlnum(text[end]) ||
-                                 llvm::StringRef("_$.-").contains(text[end])))
+    // A number ends where no digit follows: `#1at#1` is two aliases.
+    bool isNumber = end < text.size() && llvm::isDigit(text[end]);
+    while (end < text.size() &&
+           (llvm::isDigit(text[end]) ||
+            (!isNumber && (llvm::isAlpha(text[end]) ||
+                           llvm::StringRef("_$.-").contains(text[end])))))
       ++end;
     llvm::StringRef name = text.slice(at, end);
     llvm::StringRef behind = text.substr(end).ltrim();
@@ -268,31 +290,88 @@ llvm::Error commsir::driver::refuseSource(llvm::StringRef text,
   return refuseDeepPlace(text, name, "");
 }
 
-llvm::Error
-commsir::driver::refuseDeepFiles(llvm::ArrayRef<const char *> arguments) {
+/// Refuses the text that `file` gives, and has standard input give it again.
+static llvm::Error moveToStandardInput(llvm::sys::fs::file_t file,
+                                       llvm::StringRef name) {
+  auto buffer = llvm::MemoryBuffer::getOpenFile(
+      file, name, /*FileSize=*/-1, /*RequiresNullTerminator=*/false);
+  if (!buffer)
+    return llvm::Error::success(); // The program says what is wrong with it.
+  llvm::StringRef text = (*buffer)->getBuffer();
+  if (llvm::Error error = refuseDeepText(text, name))
+    return error;
+  int copy = memfd_create("commsir-input", MFD_CLOEXEC);
+  llvm::raw_fd_ostream stream(copy, /*shouldClose=*/true);
+  stream << text;
+  stream.flush();
+  if (copy < 0 || stream.has_error() || lseek(copy, 0, SEEK_SET) ||
+      dup2(copy, STDIN_FILENO) < 0) {
+    stream.clear_error();
+    return llvm::createStringError("'" + name +
+                                   "' cannot be copied to memory: give a file");
+  }
+  return llvm::Error::success();
+}
+
+/// Refuses a file that the program opens again.
+static llvm::Error refuseDeepFile(llvm::StringRef path) {
+  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
+                                            /*RequiresNullTerminator=*/false);
+  if (!buffer)
+    return llvm::Error::success();
+  return refuseDeepText((*buffer)->getBuffer(),
+                        (*buffer)->getBufferIdentifier());
+}
+
+/// Refuses what standard input gives.
+static llvm::Error refuseDeepInput() {
   namespace fs = llvm::sys::fs;
+  fs::file_t file = fs::convertFDToNativeFile(STDIN_FILENO);
+  fs::file_status status;
+  if (fs::status(STDIN_FILENO, status) || isatty(STDIN_FILENO))
+    return llvm::Error::success();
+  if (!fs::is_regular_file(status))
+    return moveToStandardInput(file, "<stdin>");
+  // Read without moving on: the program reads it once more.
+  auto buffer = llvm::MemoryBuffer::getOpenFile(
+      file, "<stdin>", status.getSize(), /*RequiresNullTerminator=*/false);
+  if (!buffer)
+    return llvm::Error::success();
+  return refuseDeepText((*buffer)->getBuffer(),
+                        (*buffer)->getBufferIdentifier());
+}
+
+llvm::Error
+commsir::driver::refuseDeepFiles(llvm::MutableArrayRef<char *> arguments) {
+  namespace fs = llvm::sys::fs;
+  static char standardInput[] = "-";
   bool isNamed = false;
   for (size_t i = 1; i < arguments.size(); ++i) {
     llvm::StringRef argument = arguments[i];
     // What follows is written.
     i += argument == "-o";
-    if (argument.starts_with("-") || !fs::is_regular_file(argument))
+    fs::file_status status;
+    if (argument.starts_with("-") || fs::status(argument, status) ||
+        !fs::exists(status) || fs::is_directory(status))
       continue;
     isNamed = true;
-    if (auto buffer = llvm::MemoryBuffer::getFile(
-            argument, /*IsText=*/false, /*RequiresNullTerminator=*/false))
-      if (llvm::Error error = refuseDeepText((*buffer)->getBuffer(),
-                                             (*buffer)->getBufferIdentifier()))
+    if (fs::is_regular_file(status)) {
+      if (llvm::Error error = refuseDeepFile(argument))
         return error;
+      continue;
+    }
+    int file = -1;
+    if (fs::openFileForRead(argument, file))
+      continue;
+    if (llvm::Error error =
+            moveToStandardInput(fs::convertFDToNativeFile(file), argument))
+      return error;
+    arguments[i] = standardInput;
   }
-  fs::file_status input;
-  if (isNamed || fs::status(0, input) || !fs::is_regular_file(input))
-    return llvm::Error::success();
-  // Read without moving on: the program reads it once more.
-  if (auto buffer = llvm::MemoryBuffer::getOpenFile(
-          fs::convertFDToNativeFile(0), "<stdin>", input.getSize(),
-          /*RequiresNullTerminator=*/false))
-    return refuseDeepText((*buffer)->getBuffer(),
-                          (*buffer)->getBufferIdentifier());
-  return llvm::Error::success();
+  bool asks = llvm::any_of(arguments.drop_front(), [](llvm::StringRef word) {
+    word = word.ltrim('-');
+    return word.starts_with("help") || word == "h" || word == "version" ||
+           word.starts_with("show-dialects") || word.starts_with("list-passes");
+  });
+  return isNamed || asks ? llvm::Error::success() : refuseDeepInput();
 }

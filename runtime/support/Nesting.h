@@ -25,8 +25,11 @@ enum class Nesting {
   Brackets,  ///< ( [ { < within each other.
   Operators, ///< + - * mod floordiv ceildiv of one expression: each is an
              ///< operand of the next.
-  Aliases    ///< !a = … and #a = … that name each other: too deep, or more
+  Aliases,   ///< !a = … and #a = … that name each other: too deep, or more
              ///< than 65,536 words when they are written out.
+  Digits     ///< A number of more than 1,024 characters: the time to read it
+             ///< grows with the square of its length, and a fraction of
+             ///< 500,000 digits overflows the stack.
 };
 
 /// What an error says of it.
@@ -55,9 +58,11 @@ llvm::Error refuseSource(llvm::StringRef text, llvm::StringRef name);
 llvm::Error refuseDeepText(llvm::StringRef text, llvm::StringRef name);
 
 /// The same for a program that opens its files itself: an error when one of
-/// the files in `arguments` (those of main), or a file that is standard input,
-/// is MLIR text nested too deep.
-llvm::Error refuseDeepFiles(llvm::ArrayRef<const char *> arguments);
+/// the files in `arguments` (those of main), or standard input, is MLIR text
+/// nested too deep. A pipe can be read once only: its text is copied to memory,
+/// and the program then reads it from standard input; `arguments` that name
+/// the pipe become "-".
+llvm::Error refuseDeepFiles(llvm::MutableArrayRef<char *> arguments);
 
 } // namespace commsir::driver
 

@@ -1,0 +1,190 @@
+"""Hostile texts, by each way that a text comes in: an error that names what is wrong, never a crash or a hang.
+
+TEXTS has one row a text, WAYS one a way; each text goes through each way.
+"""
+
+import json
+import pathlib
+import re
+import resource
+import subprocess
+import sys
+import zipfile
+from typing import Any
+
+import commsir
+import numpy as np
+import pytest
+from conftest import ROOT
+
+#: Seconds and bytes that a way may take.
+SECONDS = 60
+MEMORY = 6 << 30
+
+
+def kernel(body: str, arguments: str = "%x: memref<8xf32>", attributes: str = "", name: str = "@k") -> str:
+    return (
+        f"comms.kernel {name}({arguments}) attributes {{ranks = 1, blocks = 1{attributes}}} {{\n"
+        f"  %c0 = arith.constant 0 : index\n  %v = memref.load %x[%c0] : memref<8xf32>\n{body}\n  comms.return\n}}\n"
+    )
+
+
+def chain(op: str, kind: str, first: str, length: int = 30000) -> str:
+    """Each operation uses what the one before it computes; the last is where the kernel reads."""
+    ops = (f"  %i{n} = {op} %i{n - 1}, %i{n - 1} : {kind}\n" for n in range(1, length))
+    return f"{first}{''.join(ops)}  %w = memref.load %x[%i{length - 1}] : memref<8xf32>\n"
+
+
+FROM_DATA = "  %n = arith.fptosi %v : f32 to i64\n  %i0 = arith.index_cast %n : i64 to index\n"
+DEEP = "nested more than 256 deep"
+SIGNS = "more than 256 operators"
+ALIASES = "name each other more than 256 deep"
+DIGITS = "a number has more than 1024 characters"
+#: What is run: the error's words, or "" where the kernel is right.
+TEXTS: dict[str, tuple[str, str]] = {
+    "minus": ("#m = affine_map<(d0) -> (" + "-" * 10000 + "d0)>\n", SIGNS),
+    "set": ("#m = affine_set<(d0) : (" + "- " * 10000 + "d0 >= 0)>\n", SIGNS),
+    "types": ("!a = " + "tuple<" * 100000, DEEP),
+    "regions": ("comms.kernel @k() {" + "scf.execute_region {" * 20000, DEEP),
+    "attributes": ("comms.kernel @k() attributes {" + "a = {" * 100000, DEEP),
+    "constants": (kernel("  %c = arith.constant dense<" + "[" * 20000), DEEP),
+    "opaque": ("#o = #nosuch<" + "<" * 20000, DEEP),
+    "locations": (kernel("").rstrip() + " loc(" + "callsite(" * 20000, DEEP),
+    "resources": ("{-# a: " + "{b: " * 20000, DEEP),
+    "behind a mark": ("// // -----" + "(" * 100000 + "\n" + kernel(""), DEEP),
+    "mark in a string": ('#a = "// -----#b = ' + "[" * 100000 + '"\n', DEEP),
+    "type aliases": ("!a0 = tuple<i1>\n" + "".join(f"!a{n} = tuple<!a{n - 1}>\n" for n in range(1, 9999)), ALIASES),
+    "wide aliases": ("#a0 = [1]\n" + "".join(f"#a{n} = [#a{n - 1}, #a{n - 1}]\n" for n in range(1, 60)), ALIASES),
+    "numbered aliases": (
+        '#0 = loc("x":1:1)\n' + "".join(f"#{n} = loc(callsite(#{n - 1}at#0))\n" for n in range(1, 9999)),
+        ALIASES,
+    ),
+    "integer": (kernel("  %c = arith.constant " + "9" * 200000 + " : i64"), DIGITS),
+    "hexadecimal": (kernel("  %c = arith.constant 0x" + "F" * 500000 + " : i64"), DIGITS),
+    "fraction": (kernel("  %c = arith.constant 1." + "9" * 500000 + " : f64"), DIGITS),
+    "dimension": (kernel("", "%x: memref<" + "9" * 200000 + "xf32>"), DIGITS),
+    "chain": (kernel(chain("arith.muli", "index", FROM_DATA)), ""),
+    "constant chain": (kernel(chain("arith.muli", "index", "  %i0 = arith.constant 0 : index\n")), ""),
+    "zero in a name": (kernel("", name='@"a\\00b"'), "the kernel's name has a zero byte"),
+    "huge array": (kernel("", "%x: memref<8xf32>, %y: memref<4611686018427387904x4xf32>"), "2\\^63|overflow|bytes"),
+    "huge scratch": (kernel("  %a = memref.alloca() : memref<9999999999xf32>\n  memref.store %v, %a[%c0] : "
+                            "memref<9999999999xf32>\n  %w = memref.load %a[%c0] : memref<9999999999xf32>\n"
+                            "  memref.store %w, %x[%c0] : memref<8xf32>"), "more than 1 GiB"),
+    "unreachable": (kernel("").replace("comms.return", "ub.unreachable"), "ub.unreachable' op has no place"),
+    "poison": (kernel("  %p = ub.poison : index"), "ub.poison' op has no place"),
+    "alignment": (kernel("").replace("%x[%c0]", "%x[%c0] {alignment = 4294967296 : i64}"), ""),
+    "index division": (kernel("  %q = index.divs %c0, %c0\n  %w = memref.load %x[%q] : memref<8xf32>\n"
+                              "  memref.store %w, %x[%c0] : memref<8xf32>"), "covers \\[-1, |elements \\[-1, "),
+    "resource": (kernel("  %r = arith.constant dense_resource<b> : tensor<8xf32>"), "no constant that is written down"),
+    "constructors": ("llvm.mlir.global_ctors ctors = [], priorities = [], data = []\n" + kernel(""), "beside a kernel"),
+    "linker": ('llvm.linker_options ["-init", "x"]\n' + kernel(""), "beside a kernel"),
+    "intrinsic": (kernel('  llvm.call_intrinsic "llvm.trap"() : () -> ()'), "LLVM dialect cannot be checked"),
+}  # fmt: skip
+
+
+def start(command: list[str], given: bytes = b"") -> tuple[int, str]:
+    """The exit status of a process with limits, and what it writes."""
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+
+    done = subprocess.run(command, input=given, capture_output=True, timeout=SECONDS, preexec_fn=limit, check=False)
+    return done.returncode, (done.stdout + done.stderr).decode(errors="replace")
+
+
+def program(name: str) -> str:
+    path = ROOT / "build" / "bin" / name
+    if not path.exists():
+        pytest.skip(f"{name} is not built")
+    return str(path)
+
+
+def frame(method: str, params: dict[str, Any], number: int | None = None) -> bytes:
+    body = json.dumps({"jsonrpc": "2.0", "method": method, "params": params} | ({"id": number} if number else {}))
+    return b"Content-Length: %d\r\n\r\n%s" % (len(body.encode()), body.encode())
+
+
+def by_editor(path: pathlib.Path) -> tuple[int, str]:
+    document = {"uri": path.as_uri(), "languageId": "mlir", "version": 1, "text": path.read_text()}
+    sent = frame("initialize", {"processId": None, "rootUri": None, "capabilities": {}}, 1)
+    sent += frame("textDocument/didOpen", {"textDocument": document})
+    sent += frame("shutdown", {}, 2) + frame("exit", {})
+    return start([program("comms-lsp-server")], sent)
+
+
+#: In a process of its own: each way in turn, with the error of each on a line.
+PYTHON = """
+import pathlib, sys
+import numpy as np
+import commsir
+path, saved, folder = map(pathlib.Path, sys.argv[1:])
+text = path.read_text()
+x = np.zeros(8, np.float32)
+ways = {
+    "simulate": lambda: commsir.simulate(text, ranks=1, arrays={"x": [x]}, time_limit=20),
+    "compile_ir": lambda: commsir.compile_ir(text, ranks=1, produce="ir"),
+    "group": lambda: commsir.Group(0, 1, folder=str(folder), name="hostile").kernel(text)(x),
+    "replay": lambda: commsir.replay(saved, time_limit=20),
+}
+for name, way in ways.items():
+    try:
+        way()
+        print(name, "ran")
+    except commsir.CommsError as error:
+        print(name, str(error).replace("\\n", " ")[:1000])
+"""
+
+FAILS = kernel("  %n = arith.fptosi %v : f32 to i64\n  %i = arith.index_cast %n : i64 to index\n"
+               "  %w = memref.load %x[%i] : memref<8xf32>\n  memref.store %w, %x[%c0] : memref<8xf32>")  # fmt: skip
+
+
+def by_python(path: pathlib.Path) -> tuple[int, str]:
+    """By simulate, compile_ir, Group.kernel and the replay of a saved run: all go through the C API."""
+    old, new = path.parent / "old.zip", path.parent / "new.zip"
+    with pytest.raises(commsir.BoundsError) as caught:
+        commsir.simulate(FAILS, ranks=1, arrays={"x": [np.full(8, 1e9, np.float32)]})
+    caught.value.save(old)
+    with zipfile.ZipFile(old) as read, zipfile.ZipFile(new, "w") as made:
+        for name in read.namelist():
+            made.writestr(name, path.read_text() if name == "kernel.mlir" else read.read(name))
+    return start([sys.executable, "-c", PYTHON, str(path), str(new), str(path.parent)])
+
+
+def by_program(*words: str) -> Any:
+    return lambda path: start([program(words[0]), *words[1:], str(path)])
+
+
+WAYS = {
+    "comms-run": by_program("comms-run", "--quiet", "--time-limit=20"),
+    "comms-opt": by_program("comms-opt", "--comms-check-ops", "-o", "/dev/null"),
+    "comms-opt, split": by_program("comms-opt", "--split-input-file", "-o", "/dev/null"),
+    "comms-opt, piped": lambda path: start([program("comms-opt"), "-o", "/dev/null"], path.read_bytes()),
+    "comms-translate": by_program("comms-translate", "--comms-to-llvmir", "-o", "/dev/null"),
+    "editor": by_editor,
+    "python": by_python,
+}
+#: Ways that run the kernel, or compile it: each text that is wrong is an error there.
+COMPILES = {"comms-run", "python"}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("what", TEXTS)
+def test_is_an_error_or_runs(what: str, way: str, tmp_path: pathlib.Path) -> None:
+    text, message = TEXTS[what]
+    path = tmp_path / "hostile.mlir"
+    path.write_text(text)
+    status, said = WAYS[way](path)
+    assert 0 <= status < 9, f"it ended with {status}: {said[-500:]}"
+    scanned = message in (DEEP, SIGNS, ALIASES, DIGITS)
+    if message and (scanned or way in COMPILES):
+        assert re.search(message, said), said[:500]
+
+
+def test_a_fifo_is_read_once(tmp_path: pathlib.Path) -> None:
+    """A file that is no regular one: what is checked is what is read."""
+    for text, expected in ((TEXTS["types"][0], 1), (kernel(""), 0)):
+        path = tmp_path / "text.mlir"
+        path.write_text(text)
+        command = f"{program('comms-opt')} -o /dev/null <(cat {path})"
+        status, said = start(["bash", "-c", command])
+        assert status == expected, said[:300]
