@@ -35,7 +35,7 @@ from commsir.torch import (
 from commsir.torch.capi import element_type
 from commsir.torch.collectives import Collective, collectives_of, is_communication, set_value, site_of
 from commsir.torch.fusion_timing import Call, measure
-from commsir.torch.joined_collectives import Joined
+from commsir.torch.joined_collectives import JoinedCollectives
 from commsir.torch.matmul import graph as matmuls
 from commsir.torch.matmul import model
 from commsir.torch.regions import Argument, Region, Unsupported, is_arithmetic, moves_nothing, row_sizes, same_sizes
@@ -385,7 +385,7 @@ def _replace(
     inside: list[Node],
     before: _Before,
     everything: list[Any],
-    stands: Joined | None,
+    stands: JoinedCollectives | None,
 ) -> Call | None:
     """Returns the kernel's call, to be measured."""
     results = _results(region, inside)
@@ -543,7 +543,9 @@ def _alone(collective: Collective, grown: _Grown) -> _Grown:
     return _Grown(region, inside, grown.because)
 
 
-def _fuse(graph: Graph, collective: Collective, everything: list[Any], stands: Joined | None) -> tuple[Any, ...]:
+def _fuse(
+    graph: Graph, collective: Collective, everything: list[Any], stands: JoinedCollectives | None
+) -> tuple[Any, ...]:
     """What it is fused with, why not with more, and the kernel's call; `stands`: for what it stands beside itself."""
     collective.begin()
     if stands and stands.others:
@@ -616,7 +618,12 @@ def _entry(collective: Collective, name: str) -> Fusion:
 
 
 def _take(
-    graph: Graph, collective: Collective, everything: list[Any], stands: Joined | None, why_not: str | None, name: str
+    graph: Graph,
+    collective: Collective,
+    everything: list[Any],
+    stands: JoinedCollectives | None,
+    why_not: str | None,
+    name: str,
 ) -> bool:
     """Fuses one collective, if it can, and notes what became of it."""
     entry = replace(_entry(collective, name), joined=stands.count if stands else 1)
