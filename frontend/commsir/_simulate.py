@@ -17,7 +17,7 @@ import numpy as np
 from commsir import _arrays, _files, _native, errors
 from commsir.language import diagnostics, python_terms
 from commsir.language.dtypes import BY_NAME, DType, narrow, widen
-from commsir.language.extents import RANKS, Calculated, Extent, evaluate, names_in, solve
+from commsir.language.extents import RANKS, DerivedDim, Extent, evaluate, names_in, solve
 from commsir.language.parameters import Parameter
 
 if TYPE_CHECKING:
@@ -252,7 +252,7 @@ def _bind_dimensions(kernel: Kernel, given: Mapping[str, list[Bits]], ranks: int
     ]
     for calculated in (False, True):
         for dim, size in pairs:
-            found = solve(dim, size, sizes) if isinstance(dim, Calculated) == calculated else None
+            found = solve(dim, size, sizes) if isinstance(dim, DerivedDim) == calculated else None
             if found is not None and found[1] >= 0:
                 sizes[found[0]] = found[1]
     for name, parts in given.items():

@@ -24,6 +24,8 @@ namespace {
 struct LastError {
   std::string message, json;
   llvm::json::Object fields;
+  /// Of a launch before the call that has returned it.
+  bool isEarlier = false;
 };
 
 /// A fatal error of LLVM on its way through frames of LLVM, which were compiled
@@ -104,6 +106,7 @@ commsir_status capi::fail(commsir_status status, const llvm::Twine &message,
   error.message = summary;
   describe(details.getArray("diagnostics"), error.message);
   error.json.clear();
+  error.isEarlier = false;
   error.fields = std::move(details);
   error.fields["kind"] = kindName(status);
   error.fields["message"] = std::move(summary);
@@ -194,5 +197,13 @@ const char *commsir_error_json(void) {
     error.json = capi::render(llvm::json::Object(error.fields));
   return error.json.c_str();
 }
+
+commsir_status capi::markEarlier(commsir_status status) {
+  if (status != COMMSIR_OK)
+    last().isEarlier = true;
+  return status;
+}
+
+int commsir_error_is_earlier(void) { return last().isEarlier; }
 
 void commsir_free(void *text) { std::free(text); }

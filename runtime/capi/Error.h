@@ -32,6 +32,9 @@ commsir_status fail(commsir_status status, const llvm::Twine &message,
 commsir_status fail(commsir_status status, llvm::Error error,
                     llvm::json::Object details = {});
 
+/// `status` is of a launch before this call; commsir_error_is_earlier says so.
+commsir_status markEarlier(commsir_status status);
+
 /// Runs `body`, which returns COMMSIR_OK or what `fail` returned. Whatever else
 /// it ends in (an exception, memory that is short, a fatal error of LLVM)
 /// becomes an error, too.

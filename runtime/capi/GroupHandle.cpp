@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/capi/GroupHandle.h"
+#include "runtime/capi/HandlePool.h"
 #include "runtime/support/GroupError.h"
 #include "runtime/support/Nesting.h"
 
@@ -311,10 +312,10 @@ commsir_status commsir_group_poll(commsir_group *group) {
   return beside(group, [&](OpenGroup &open) {
     // Else whose turn it is looks for failures.
     if (open.isForked() || !open.turn.tryBegin("a poll"))
-      return report(open.group->pollBeside());
+      return capi::markEarlier(report(open.group->pollBeside()));
     llvm::Error error = open.group->poll();
     open.turn.end();
-    return report(std::move(error));
+    return capi::markEarlier(report(std::move(error)));
   });
 }
 
@@ -330,7 +331,7 @@ char *commsir_group_ended(commsir_group *group) {
 
 commsir_status commsir_group_finish(commsir_group *group, void *stream) {
   return beside(group, [&](OpenGroup &open) {
-    return report(open.group->finish(stream));
+    return capi::markEarlier(report(open.group->finish(stream)));
   });
 }
 
@@ -506,6 +507,88 @@ commsir_status commsir_group_collective(commsir_group *group,
     return report(std::move(error));
   });
 }
+
+//===----------------------------------------------------------------------===//
+// Prepared collectives
+//===----------------------------------------------------------------------===//
+
+using PreparedCalls = capi::HandlePool<commsir_prepared>;
+
+/// The timeout that `options` set, in seconds; none: there is no such time.
+static std::optional<double> timeoutOf(const commsir_prepare_options *options) {
+  constexpr size_t kEnd = offsetof(commsir_prepare_options, timeout) +
+                          sizeof(commsir_prepare_options::timeout);
+  if (!options || options->size < kEnd)
+    return 0;
+  // Not a number is no time either.
+  if (!(options->timeout >= 0))
+    return std::nullopt;
+  return options->timeout;
+}
+
+commsir_status commsir_prepare(commsir_group *group,
+                               const commsir_collective *call,
+                               const commsir_prepare_options *options,
+                               commsir_prepared **prepared) {
+  return beside(group, [&](OpenGroup &open) {
+    if (!call || !call->op || !prepared)
+      return isNull("an argument of commsir_prepare");
+    auto timeout = timeoutOf(options);
+    if (!timeout)
+      return fail(COMMSIR_USAGE, "commsir_prepare: the timeout must be more "
+                                 "than 0 seconds, or 0 for the group's");
+    group::CollectiveCall made = callOf(*call, open.group->options().ranks);
+    if (made.op == "all_to_all_v")
+      return fail(COMMSIR_USAGE,
+                  "commsir_prepare: the sizes of all_to_all_v may differ by "
+                  "call; call commsir_group_collective");
+    if (llvm::Error error = open.collectives.check(made))
+      return report(std::move(error));
+    *prepared = PreparedCalls::get().make(
+        {group, *timeout,
+         std::make_unique<group::PreparedCollective>(std::move(made))});
+    return COMMSIR_OK;
+  });
+}
+
+/// Reports what has failed since, and sets the timeout of waits to come. On the
+/// CPU launches have reported it themselves, and a group whose ranks disagreed
+/// recovers in the launch.
+static commsir_status beforeLaunch(OpenGroup &open, double timeout) {
+  if (open.group->onGpu())
+    if (llvm::Error error = open.group->poll())
+      return capi::markEarlier(report(std::move(error)));
+  if (timeout > 0)
+    return report(open.group->setTimeout(timeout));
+  return COMMSIR_OK;
+}
+
+commsir_status commsir_launch(commsir_prepared *prepared, const void *input,
+                              void *output, void *stream) {
+  if (!prepared || !capi::isWhole(prepared))
+    return guard([&] {
+      return prepared ? isOther("a prepared call") : isNull("prepared");
+    });
+  const commsir_prepared::Content &content = prepared->content;
+  return inTurn(content.group, "a prepared collective", [&](OpenGroup &open) {
+    if (stream && !open.group->onGpu())
+      return fail(COMMSIR_USAGE, "commsir_launch: a group on the CPU has no "
+                                 "streams; give a null pointer");
+    if (commsir_status status = beforeLaunch(open, content.timeout))
+      return status;
+    return report(open.collectives.launch(
+        *content.call, const_cast<void *>(input), output, stream));
+  });
+}
+
+void commsir_prepared_release(commsir_prepared *prepared) {
+  if (prepared)
+    PreparedCalls::get().release(prepared);
+}
+
+//===----------------------------------------------------------------------===//
+// Collectives on parts, and with arithmetic
+//===----------------------------------------------------------------------===//
 
 commsir_status commsir_group_collective_parts(commsir_group *group,
                                               const commsir_collective *call,

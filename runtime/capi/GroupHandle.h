@@ -34,6 +34,20 @@ struct commsir_kernel final : commsir::capi::Tagged {
   commsir::group::GroupKernel &kernel;
 };
 
+/// A prepared collective, as C sees it.
+struct commsir_prepared final : commsir::capi::Tagged {
+  static constexpr Kind kKind = Kind::Prepared;
+  commsir_prepared() : Tagged(kKind) {}
+  struct Content {
+    /// A handle, which stays when the group ends.
+    commsir_group *group = nullptr;
+    /// Seconds; 0: the group's.
+    double timeout = 0;
+    /// Used by calls of the group in their turns.
+    std::unique_ptr<commsir::group::PreparedCollective> call;
+  } content;
+};
+
 namespace commsir::capi {
 
 /// A group while it is there.

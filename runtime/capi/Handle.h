@@ -29,7 +29,14 @@ namespace commsir::capi {
 /// object of another kind, and one to an object that was freed.
 class Tagged {
 public:
-  enum class Kind : uint32_t { Freed, Group, Kernel, Messages, Transfer };
+  enum class Kind : uint32_t {
+    Freed,
+    Group,
+    Kernel,
+    Messages,
+    Transfer,
+    Prepared
+  };
   explicit Tagged(Kind kind) : kind(kind) {}
   /// All begin with the same two words.
   virtual ~Tagged() = default;

@@ -379,3 +379,5 @@ commsir_status commsir_simulate(const char *json, commsir_host_array *arrays,
 }
 
 const char *commsir_version(void) { return getVersion(); }
+
+int32_t commsir_abi_version(void) { return COMMSIR_ABI_VERSION; }

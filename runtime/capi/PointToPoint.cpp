@@ -8,6 +8,7 @@
 #include "runtime/group/PointToPoint.h"
 
 #include "runtime/capi/GroupHandle.h"
+#include "runtime/capi/HandlePool.h"
 
 #include <mutex>
 #include <vector>
@@ -32,45 +33,12 @@ private:
 struct commsir_transfer final : capi::Tagged {
   static constexpr Kind kKind = Kind::Transfer;
   commsir_transfer() : Tagged(kKind) {}
-  std::shared_ptr<group::PointToPoint> owner;
-  group::TransferPtr transfer;
-};
-
-namespace {
-/// Transfers that were freed are used again, and their memory is kept: a call
-/// with one that was freed finds that out.
-class Transfers {
-public:
-  static Transfers &get() {
-    static auto *all = new Transfers;
-    return *all;
-  }
-  commsir_transfer *make() {
-    std::lock_guard<std::mutex> lock(mutex);
-    if (free.empty())
-      return new commsir_transfer;
-    commsir_transfer *made = free.back();
-    free.pop_back();
-    made->kind = commsir_transfer::kKind;
-    return made;
-  }
-  void release(commsir_transfer *transfer) {
+  struct Content {
     std::shared_ptr<group::PointToPoint> owner;
-    group::TransferPtr last;
-    std::lock_guard<std::mutex> lock(mutex);
-    if (!capi::isWhole(transfer))
-      return;
-    transfer->kind = capi::Tagged::Kind::Freed;
-    owner = std::move(transfer->owner);
-    last = std::move(transfer->transfer);
-    free.push_back(transfer);
-  }
-
-private:
-  std::mutex mutex;
-  std::vector<commsir_transfer *> free;
+    group::TransferPtr transfer;
+  } content;
 };
-} // namespace
+using Transfers = capi::HandlePool<commsir_transfer>;
 
 static commsir_status isOther(const char *function) {
   return fail(COMMSIR_USAGE,
@@ -182,10 +150,7 @@ static commsir_status begin(const char *function, Begin how, commsir_p2p *p2p,
                                  message->bytes, message->what});
     if (!made)
       return reportGroup(made.takeError());
-    commsir_transfer *handle = Transfers::get().make();
-    handle->owner = p2p->messages;
-    handle->transfer = std::move(*made);
-    *out = handle;
+    *out = Transfers::get().make({p2p->messages, std::move(*made)});
     return COMMSIR_OK;
   });
 }
@@ -211,18 +176,20 @@ commsir_status commsir_transfer_wait(commsir_transfer *transfer,
       return isNull("commsir_transfer_wait");
     if (!capi::isWhole(transfer))
       return isOther("commsir_transfer_wait");
-    return reportGroup(transfer->owner->wait(*transfer->transfer, timeout));
+    return reportGroup(
+        transfer->content.owner->wait(*transfer->content.transfer, timeout));
   });
 }
 
 int commsir_transfer_is_over(commsir_transfer *transfer) {
   return !transfer || !capi::isWhole(transfer) ||
-         transfer->owner->test(*transfer->transfer);
+         transfer->content.owner->test(*transfer->content.transfer);
 }
 
 int64_t commsir_transfer_source(commsir_transfer *transfer) {
-  return transfer && capi::isWhole(transfer) ? transfer->transfer->source()
-                                             : -1;
+  return transfer && capi::isWhole(transfer)
+             ? transfer->content.transfer->source()
+             : -1;
 }
 
 void commsir_transfer_free(commsir_transfer *transfer) {

@@ -53,12 +53,21 @@ typedef enum {
 } commsir_status;
 
 COMMSIR_API const char *commsir_version(void);
+/* The interface that this header describes. A program that opens the library at
+ * run time compares it with commsir_abi_version(): functions and structs are
+ * those of the header only if both are equal. */
+#define COMMSIR_ABI_VERSION 1
+COMMSIR_API int32_t commsir_abi_version(void);
 /* What happened; below it, a line each, what is wrong in the source. */
 COMMSIR_API const char *commsir_error_message(void);
 /* {"kind", "message", "diagnostics": [{"severity", "message", "file", "line",
  * "column", "notes": […]}], "waiting": [{"rank", "block", "op", "location",
  * "what"}]}: those that there are. */
 COMMSIR_API const char *commsir_error_json(void);
+/* Whether the thread's last error is not of the call that returned it, but of
+ * an earlier launch: commsir_launch reports such a failure before it launches,
+ * commsir_group_poll and commsir_group_finish report nothing else. */
+COMMSIR_API int commsir_error_is_earlier(void);
 COMMSIR_API void commsir_free(void *text);
 
 /*===----------------------------------------------------------------------===*\
@@ -349,6 +358,39 @@ typedef struct {
 COMMSIR_API commsir_status commsir_group_collective(commsir_group *,
                                                     const commsir_collective *,
                                                     void *stream);
+
+/* A prepared collective: described once, launched many times on other arrays of
+ * the same sizes. A launch finds its kernel without comparing texts. */
+typedef struct commsir_prepared commsir_prepared;
+typedef struct {
+  /* sizeof(commsir_prepare_options). Fields behind it keep their defaults. */
+  size_t size;
+  /* Seconds that a launch lets a rank wait for a peer: it becomes the group's
+   * timeout, as by commsir_group_set_timeout. 0: the group's stays. */
+  double timeout;
+} commsir_prepare_options;
+/* Prepares `call`, whose texts are copied. `input_elements` and
+ * `output_elements` (0: this rank has no such array) count; `input` and
+ * `output` do not. Not collective; compiles nothing. COMMSIR_USAGE: CommsIR
+ * does not compile the call, its sizes do not fit, or it is all_to_all_v, whose
+ * sizes differ by call. `options` may be null. */
+COMMSIR_API commsir_status commsir_prepare(commsir_group *,
+                                           const commsir_collective *call,
+                                           const commsir_prepare_options *,
+                                           commsir_prepared **prepared);
+/* Collective. GPU: reports what earlier launches have failed with, as
+ * commsir_group_poll does. Then sets the timeout and runs the call, as
+ * commsir_group_set_timeout and commsir_group_collective do. `input` and
+ * `output` are arrays of the sizes that were prepared; null where the rank has
+ * none. `stream`: a cudaStream_t of the group's GPU; on the CPU null, else
+ * COMMSIR_USAGE. */
+COMMSIR_API commsir_status commsir_launch(commsir_prepared *, const void *input,
+                                          void *output, void *stream);
+/* Frees it, before or after its group. No other thread is in a launch of it;
+ * launches that are under way on a GPU go on. A later call with it fails
+ * (COMMSIR_USAGE). */
+COMMSIR_API void commsir_prepared_release(commsir_prepared *);
+
 /* A collective on arrays whose parts lie by themselves, in place of `input` or
  * `output` of the call: `inputs`, `outputs` are one a rank, or one where the
  * array is one part; null: that array is whole. A part may have less than

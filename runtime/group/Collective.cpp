@@ -61,6 +61,7 @@ static constexpr size_t kPlans = 1024;
 // Kernels
 //===----------------------------------------------------------------------===//
 
+namespace commsir::group {
 namespace {
 /// The kernels of one set of ranks, the last used first. All its ranks make the
 /// same calls, and so keep and drop the same kernels.
@@ -104,10 +105,14 @@ struct Plan {
   uint64_t extent = 0;
 };
 
+} // namespace
+
 struct PlainPlan : Plan {
   Shape shape;
 };
+} // namespace commsir::group
 
+namespace {
 struct FusedPlan : Plan {
   std::string text;
   /// Bytes of the elements of each argument.
@@ -274,6 +279,8 @@ struct Collectives::Impl {
   static bool point(Shape &shape, const Array &input, const Array &output);
   bool isPlain(const PlainPlan &plan) const;
   llvm::Error launchPlain(PlainPlan &plan, void *stream);
+  std::optional<llvm::Error> launchAgain(PlainPlan &plan, const Array &input,
+                                         const Array &output, void *stream);
   llvm::Expected<FusedPlan *> planOf(const FusedCall &call, void *stream);
   bool takesExtent(const FusedCall &call) const;
   /// Of what is cut into the same pieces: calls of any number of rows where a
@@ -299,6 +306,8 @@ struct Collectives::Impl {
   const size_t alignment = group.alignment();
   std::map<std::vector<int64_t>, KernelCache> shelves;
   llvm::StringMap<PlainPlan> plain;
+  /// Counts how often `plain` was emptied.
+  uint64_t generation = 1;
   /// GPU: of the plans, those of calls that were repeated last.
   Recent &recentOf(const CollectiveTexts &call) {
     uint64_t mixed = uint64_t(call.input.elements) * 31 +
@@ -1040,6 +1049,7 @@ Collectives::Impl::planOf(const CollectiveCall &call) {
   if (plain.size() >= kPlans) {
     plain.clear();
     recent.fill({});
+    ++generation;
   }
   PlainPlan &plan = plain[key.str()];
   plan.digest = llvm::xxh3_64bits(shape->text);
@@ -1198,21 +1208,57 @@ llvm::Error Collectives::run(const CollectiveCall &call, void *stream) {
   return impl->note(std::move(error));
 }
 
+/// Launches a plan on the arrays of another such call; none: nothing was done,
+/// since the plan is out of date or does not take these arrays.
+std::optional<llvm::Error> Collectives::Impl::launchAgain(PlainPlan &plan,
+                                                          const Array &input,
+                                                          const Array &output,
+                                                          void *stream) {
+  // On the CPU ranks compare calls, and agree where outputs are windows.
+  if (!group.onGpu() || mayBeHurt() || tune::getTablesDigest() != tables ||
+      !point(plan.shape, input, output) || !isPlain(plan))
+    return std::nullopt;
+  llvm::Error error = launchPlain(plan, stream);
+  ++counted.inPlace;
+  return note(std::move(error));
+}
+
 std::optional<llvm::Error> Collectives::repeat(const CollectiveTexts &call,
                                                void *stream) {
-  // On the CPU ranks compare calls, and agree where outputs are windows.
-  if (!impl->group.onGpu() || impl->mayBeHurt() ||
-      tune::getTablesDigest() != impl->tables)
+  if (!impl->group.onGpu())
     return std::nullopt;
   const Recent &recent = impl->recentOf(call);
   if (!recent.is(call))
     return std::nullopt;
-  PlainPlan &plan = *recent.plan;
-  if (!impl->point(plan.shape, call.input, call.output) || !impl->isPlain(plan))
-    return std::nullopt;
-  llvm::Error error = impl->launchPlain(plan, stream);
-  ++impl->counted.inPlace;
-  return impl->note(std::move(error));
+  return impl->launchAgain(*recent.plan, call.input, call.output, stream);
+}
+
+llvm::Error Collectives::launch(PreparedCollective &prepared, void *input,
+                                void *output, void *stream) {
+  CollectiveCall &call = prepared.call;
+  call.input.data = input;
+  call.output.data = output;
+  if (prepared.generation == impl->generation)
+    if (auto done =
+            impl->launchAgain(*prepared.plan, call.input, call.output, stream))
+      return std::move(*done);
+  llvm::Error error = run(call, stream);
+  if (error || !impl->group.onGpu())
+    return error;
+  auto known = impl->plain.find(keyOf(call).str());
+  if (known != impl->plain.end()) {
+    prepared.plan = &known->second;
+    prepared.generation = impl->generation;
+  }
+  return error;
+}
+
+llvm::Error Collectives::check(const CollectiveCall &call) const {
+  CollectiveCall tried = call;
+  // Only whether there are arrays counts.
+  for (Array *array : {&tried.input, &tried.output})
+    array->data = array->elements ? &tried : nullptr;
+  return resolveShape(tried, impl->group).takeError();
 }
 
 void Collectives::remember(const CollectiveTexts &call,

@@ -88,6 +88,25 @@ struct FusedCall {
   llvm::StringRef produce, consume;
 };
 
+struct PlainPlan;
+
+/// A plain collective that is launched many times, on other arrays of the same
+/// sizes. Lives at most as long as its Collectives, and keeps what the last
+/// launch has found out.
+class PreparedCollective {
+public:
+  /// The arrays of `call` give the sizes; their addresses are not used.
+  explicit PreparedCollective(CollectiveCall call) : call(std::move(call)) {}
+  const CollectiveCall &getCall() const { return call; }
+
+private:
+  friend class Collectives;
+  CollectiveCall call;
+  /// Valid while the plans are those of that generation.
+  PlainPlan *plan = nullptr;
+  uint64_t generation = 0;
+};
+
 /// Where the arrays of the calls were.
 struct StagingCounts {
   Count inPlace, staged;
@@ -106,8 +125,8 @@ struct CollectiveLimits {
 /// The collectives of one group. Remembers calls by description, so that a
 /// repeated call is a lookup and a launch. In a stream that is being captured
 /// nothing is compiled: a call has to be made before, eagerly.
-/// `unsupportedReason` and `counts` are for any thread, the rest for one at a
-/// time (Group.h).
+/// `unsupportedReason`, `check` and `counts` are for any thread, the rest for
+/// one at a time (Group.h).
 class Collectives {
 public:
   explicit Collectives(Group &group, CollectiveLimits limits = {});
@@ -117,6 +136,13 @@ public:
   /// Launches a call that was made so before, at little more cost than looking
   /// it up. None: nothing was done, and it has to be `run`.
   std::optional<llvm::Error> repeat(const CollectiveTexts &call, void *stream);
+  /// Runs a prepared call on the arrays at `input` and `output`, which have the
+  /// sizes it was prepared with.
+  llvm::Error launch(PreparedCollective &prepared, void *input, void *output,
+                     void *stream);
+  /// Success: `call` has the sizes, root and types of a collective that CommsIR
+  /// compiles. Makes no kernel, and does not look at the arrays' memory.
+  llvm::Error check(const CollectiveCall &call) const;
   /// `made` is `call`, and was `run`: `repeat` finds it from now on.
   void remember(const CollectiveTexts &call, const CollectiveCall &made);
   /// Whether `call` is one that CommsIR compiles; else the reason, for the

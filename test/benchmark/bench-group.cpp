@@ -76,6 +76,20 @@ void collective(benchmark::State &state) {
 }
 BENCHMARK(collective);
 
+void prepared(benchmark::State &state) {
+  commsir_collective call = {};
+  call.op = "all_reduce";
+  call.reduction = "sum";
+  call.type = "f32";
+  call.input_elements = call.output_elements = 16;
+  commsir_prepared *made = nullptr;
+  require(commsir_prepare(group(), &call, nullptr, &made));
+  for (auto _ : state)
+    require(commsir_launch(made, x, y, nullptr));
+  commsir_prepared_release(made);
+}
+BENCHMARK(prepared);
+
 /// As commsir_group_fused writes it for the call below.
 constexpr const char *kConsume =
     "(%s: tensor<8xf32>, %b: tensor<8xf32>) {\n"

@@ -260,6 +260,21 @@ private:
     const commsir_collective *given = byte() % 16 ? &call : nullptr;
     commsir_free(commsir_group_why_not(group, given));
     (void)commsir_group_collective(group, given, nullptr);
+    callPrepared(group, given);
+  }
+
+  void callPrepared(commsir_group *group, const commsir_collective *call) {
+    commsir_prepare_options options = {
+        byte() % 8 ? sizeof options : size_t(byte()), seconds()};
+    commsir_prepared *made = nullptr;
+    if (commsir_prepare(group, call, byte() % 2 ? &options : nullptr, &made) ==
+        COMMSIR_OK)
+      keep(prepared, made);
+    auto *one = pick<commsir_prepared>(prepared);
+    // memory() holds more than the most elements that are prepared above.
+    (void)commsir_launch(one, memory(), memory(), nullptr);
+    if (byte() % 4 == 0)
+      commsir_prepared_release(one);
   }
 
   void callOther() {
@@ -317,7 +332,7 @@ private:
   const uint8_t *at, *end;
   MapStore store;
   int made = 0;
-  std::vector<void *> groups, kernels, mails, transfers, all, windows;
+  std::vector<void *> groups, kernels, mails, transfers, prepared, all, windows;
   alignas(64) std::array<char, 4096> plain{};
   alignas(64) std::array<char, 256> mail{};
 };

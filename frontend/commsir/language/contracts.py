@@ -9,7 +9,7 @@ from typing import Any
 from .. import errors
 from .compiler.emitter import quote
 
-__all__ = ["Computes", "render"]
+__all__ = ["Contract", "render"]
 
 _KINDS = ("sum", "prod", "min", "max", "avg", "and", "or", "xor")
 _REDUCING = ("all_reduce", "reduce_scatter", "reduce")
@@ -18,14 +18,14 @@ _MOVING = ("all_gather", "all_to_all")
 
 
 @dataclass(frozen=True)
-class Computes:
+class Contract:
     """One collective: in `output`, or in the only array that a kernel writes and does not read."""
 
     text: str
     output: str | None = None
 
 
-def named(name: str, args: tuple[Any, ...], options: Mapping[str, Any]) -> Computes | None:
+def named(name: str, args: tuple[Any, ...], options: Mapping[str, Any]) -> Contract | None:
     """A collective that is called with names, as `all_reduce("sum")` is; None: it is called with arrays.
 
     The first argument is the array's name, or, of one that reduces, how. `team` is ("outer", 2) or ("inner", 2), or
@@ -50,14 +50,14 @@ def named(name: str, args: tuple[Any, ...], options: Mapping[str, Any]) -> Compu
     team = given.get("team") or ()
     for kind, factor in [team] if team and isinstance(team[0], str) else team:
         parts.append(f"{kind} {int(factor)}")
-    return Computes(f"{name}({', '.join(parts)})", given.get("outs"))
+    return Contract(f"{name}({', '.join(parts)})", given.get("outs"))
 
 
 def render(said: Any) -> str:
     """The attribute `comms.computes`; empty: nothing is said."""
     if said is None:
         return ""
-    if isinstance(said, Computes):
+    if isinstance(said, Contract):
         return quote(said.text) if said.output is None else f"{{{said.output} = {quote(said.text)}}}"
     if not isinstance(said, Mapping):
         raise errors.UsageError(
@@ -66,7 +66,7 @@ def render(said: Any) -> str:
         )
     parts = []
     for output, value in said.items():
-        text = value.text if isinstance(value, Computes) else value
+        text = value.text if isinstance(value, Contract) else value
         if not isinstance(output, str) or not output.isidentifier() or not isinstance(text, str):
             raise errors.UsageError(
                 f"computes says {text!r} of {output!r}: names are those of parameters, and what they hold is a text "

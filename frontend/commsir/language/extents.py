@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
-__all__ = ["RANKS", "Calculated", "Dim", "Extent", "evaluate", "names_in", "parse", "solve"]
+__all__ = ["RANKS", "DerivedDim", "Dim", "Extent", "evaluate", "names_in", "parse", "solve"]
 
 #: The name that stands for the number of ranks that a kernel runs on.
 RANKS = "ranks"
@@ -24,33 +24,33 @@ _SYNTAX: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: 
 _ALLOWED = "dimensions are calculated with by +, -, * and //, as in rows * ranks or rows // ranks"
 
 
-class _Calculates:
+class _DimArithmetic:
     """What an annotation may calculate with. The results are no numbers before the names have values."""
 
     __slots__ = ()
 
-    def __add__(self, other: object) -> Calculated:
+    def __add__(self, other: object) -> DerivedDim:
         return _calculated("+", self, other)
 
-    def __radd__(self, other: object) -> Calculated:
+    def __radd__(self, other: object) -> DerivedDim:
         return _calculated("+", other, self)
 
-    def __sub__(self, other: object) -> Calculated:
+    def __sub__(self, other: object) -> DerivedDim:
         return _calculated("-", self, other)
 
-    def __rsub__(self, other: object) -> Calculated:
+    def __rsub__(self, other: object) -> DerivedDim:
         return _calculated("-", other, self)
 
-    def __mul__(self, other: object) -> Calculated:
+    def __mul__(self, other: object) -> DerivedDim:
         return _calculated("*", self, other)
 
-    def __rmul__(self, other: object) -> Calculated:
+    def __rmul__(self, other: object) -> DerivedDim:
         return _calculated("*", other, self)
 
-    def __floordiv__(self, other: object) -> Calculated:
+    def __floordiv__(self, other: object) -> DerivedDim:
         return _calculated("//", self, other)
 
-    def __rfloordiv__(self, other: object) -> Calculated:
+    def __rfloordiv__(self, other: object) -> DerivedDim:
         return _calculated("//", other, self)
 
     def _refuse(self, *others: object) -> NoReturn:
@@ -59,12 +59,12 @@ class _Calculates:
     __truediv__ = __rtruediv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = __neg__ = _refuse
 
 
-class Dim(_Calculates, str):  # type: ignore[misc]
+class Dim(_DimArithmetic, str):  # type: ignore[misc]
     """The name of a dimension. In a kernel it is the number that the dimension has."""
 
 
 @dataclass(frozen=True)
-class Calculated(_Calculates):
+class DerivedDim(_DimArithmetic):
     """A dimension that is calculated from others."""
 
     symbol: str
@@ -75,12 +75,12 @@ class Calculated(_Calculates):
         return f"{_operand(self.left, self.symbol, False)} {self.symbol} {_operand(self.right, self.symbol, True)}"
 
 
-Extent = int | str | Calculated
+Extent = int | str | DerivedDim
 
 
 def _operand(extent: Extent, outer: str, is_right: bool) -> str:
     """An operand as it is written, in parentheses where it needs them."""
-    if not isinstance(extent, Calculated):
+    if not isinstance(extent, DerivedDim):
         return str(extent)
     inner = extent.symbol
     binds, around = _BINDS[inner], _BINDS[outer]
@@ -89,12 +89,12 @@ def _operand(extent: Extent, outer: str, is_right: bool) -> str:
     return f"({extent})" if needs else str(extent)
 
 
-def _calculated(symbol: str, left: object, right: object) -> Calculated:
+def _calculated(symbol: str, left: object, right: object) -> DerivedDim:
     for one in (left, right):
         is_number = isinstance(one, int) and not isinstance(one, bool)
-        if not is_number and not isinstance(one, str | Calculated):
+        if not is_number and not isinstance(one, str | DerivedDim):
             raise TypeError(f"{one!r} is no dimension: {_ALLOWED}")
-    made = Calculated(symbol, left, right)  # type: ignore[arg-type]
+    made = DerivedDim(symbol, left, right)  # type: ignore[arg-type]
     if symbol == "//" and right == 0:
         raise TypeError(f"the dimension {made} is divided by 0")
     return made
@@ -102,7 +102,7 @@ def _calculated(symbol: str, left: object, right: object) -> Calculated:
 
 def names_in(extent: Extent) -> Iterator[str]:
     """The names that a dimension is made of, each once for each place."""
-    if isinstance(extent, Calculated):
+    if isinstance(extent, DerivedDim):
         yield from names_in(extent.left)
         yield from names_in(extent.right)
     elif isinstance(extent, str) and extent != "?":

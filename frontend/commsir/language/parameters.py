@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import dtypes, extents
 from .dtypes import DType, as_dtype
-from .extents import RANKS, Calculated, Dim, Extent
+from .extents import RANKS, DerivedDim, Dim, Extent
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -119,7 +119,7 @@ def _dims(items: tuple[Any, ...]) -> tuple[Extent, ...]:
     for item in items:
         if isinstance(item, str):
             dims.extend(parse_shape(item))
-        elif isinstance(item, Calculated) or isinstance(item, int) and not isinstance(item, bool) and item >= 0:
+        elif isinstance(item, DerivedDim) or isinstance(item, int) and not isinstance(item, bool) and item >= 0:
             dims.append(item)
         else:
             raise TypeError(

@@ -25,7 +25,7 @@ from typing import Any
 import torch
 import torch.distributed
 
-from commsir.torch.bench_calls import CALLS, OBJECTS, SIZELESS, Made, make, pattern, tensors
+from commsir.torch.bench_calls import CALLS, OBJECTS, SIZELESS, CheckedCall, make, pattern, tensors
 
 dist: Any = torch.distributed
 
@@ -60,7 +60,7 @@ class Contender:
     """One way to make a call."""
 
     name: str
-    made: Made
+    made: CheckedCall
     #: Why it cannot run here; empty: it can.
     missing: str = ""
 
@@ -169,7 +169,7 @@ def _contender(name: str, op: str, call: Callable[[], Any], x: torch.Tensor, y: 
 
 
 def _lacking(name: str, why: object) -> Contender:
-    return Contender(name, Made(lambda: None, lambda: ""), missing=str(why))
+    return Contender(name, CheckedCall(lambda: None, lambda: ""), missing=str(why))
 
 
 def _registered(op: str, ins: int, outs: int, dtype: torch.dtype) -> Contender:

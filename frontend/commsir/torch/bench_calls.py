@@ -14,13 +14,13 @@ import torch.distributed
 
 dist: Any = torch.distributed
 
-__all__ = ["CALLS", "OBJECTS", "SIZELESS", "Made", "make", "pattern", "tensors"]
+__all__ = ["CALLS", "OBJECTS", "SIZELESS", "CheckedCall", "make", "pattern", "tensors"]
 
 Tensors = list[torch.Tensor]
 
 
 @dataclass
-class Made:
+class CheckedCall:
     """A call and its check: `wrong` makes it once, and tells what is wrong with its result here; empty: nothing."""
 
     call: Callable[[], Any]
@@ -32,7 +32,9 @@ def pattern(rank: int, elements: int, device: torch.device | str = "cpu") -> tor
     return torch.arange(elements, device=device) % 8 + rank
 
 
-def tensors(call: Callable[[], Any], sources: Tensors, results: Tensors, want: Callable[[], torch.Tensor]) -> Made:
+def tensors(
+    call: Callable[[], Any], sources: Tensors, results: Tensors, want: Callable[[], torch.Tensor]
+) -> CheckedCall:
     """`want` gives what the results hold, joined, when the sources of each rank, joined, hold its pattern."""
 
     def wrong() -> str:
@@ -51,11 +53,11 @@ def tensors(call: Callable[[], Any], sources: Tensors, results: Tensors, want: C
         off = float((found - want().double()).abs().max())
         return f"is off by up to {off}" if off else ""
 
-    return Made(call, wrong)
+    return CheckedCall(call, wrong)
 
 
 @dataclass
-class _Given:
+class _CallSettings:
     """Where a call is made, and how large it is: `most` elements, `part` of each rank."""
 
     group: Any
@@ -86,39 +88,39 @@ class _Given:
         return whole[self.rank * self.part : (self.rank + 1) * self.part]
 
 
-def _all_reduce(g: _Given) -> Made:
+def _all_reduce(g: _CallSettings) -> CheckedCall:
     x = g.zeros(g.most)
     return tensors(lambda: dist.all_reduce(x, group=g.group), [x], [x], g.total)
 
 
-def _all_gather(g: _Given) -> Made:
+def _all_gather(g: _CallSettings) -> CheckedCall:
     x, y = g.zeros(g.part), g.zeros(g.most)
     return tensors(lambda: dist.all_gather_into_tensor(y, x, group=g.group), [x], [y], g.gathered)
 
 
-def _all_gather_list(g: _Given) -> Made:
+def _all_gather_list(g: _CallSettings) -> CheckedCall:
     x, y = g.zeros(g.part), g.parts()
     return tensors(lambda: dist.all_gather(y, x, group=g.group), [x], y, g.gathered)
 
 
-def _reduce_scatter(g: _Given) -> Made:
+def _reduce_scatter(g: _CallSettings) -> CheckedCall:
     x, y = g.zeros(g.most), g.zeros(g.part)
     call = lambda: dist.reduce_scatter_tensor(y, x, group=g.group)  # noqa: E731
     return tensors(call, [x], [y], lambda: g.scattered(g.total()))
 
 
-def _reduce_scatter_list(g: _Given) -> Made:
+def _reduce_scatter_list(g: _CallSettings) -> CheckedCall:
     x, y = g.parts(), g.zeros(g.part)
     return tensors(lambda: dist.reduce_scatter(y, x, group=g.group), x, [y], lambda: g.scattered(g.total()))
 
 
-def _all_to_all(g: _Given) -> Made:
+def _all_to_all(g: _CallSettings) -> CheckedCall:
     x, y = g.zeros(g.most), g.zeros(g.most)
     call = lambda: dist.all_to_all_single(y, x, group=g.group)  # noqa: E731
     return tensors(call, [x], [y], lambda: torch.cat([g.scattered(g.of(rank, g.most)) for rank in range(g.ranks)]))
 
 
-def _all_to_all_uneven(g: _Given) -> Made:
+def _all_to_all_uneven(g: _CallSettings) -> CheckedCall:
     """What two ranks send each other is as much both ways, and each sends as much as the others in all."""
     step = g.part // (2 * g.ranks)
 
@@ -133,32 +135,32 @@ def _all_to_all_uneven(g: _Given) -> Made:
     return tensors(lambda: dist.all_to_all_single(y, x, own, own, group=g.group), [x], [y], want)
 
 
-def _broadcast(g: _Given) -> Made:
+def _broadcast(g: _CallSettings) -> CheckedCall:
     x = g.zeros(g.most)
     return tensors(lambda: dist.broadcast(x, 0, group=g.group), [x], [x], lambda: g.of(0, g.most))
 
 
-def _reduce(g: _Given) -> Made:
+def _reduce(g: _CallSettings) -> CheckedCall:
     x = g.zeros(g.most)
     return tensors(lambda: dist.reduce(x, 0, group=g.group), [x], [x] if g.rank == 0 else [], g.total)
 
 
-def _gather(g: _Given) -> Made:
+def _gather(g: _CallSettings) -> CheckedCall:
     x, y = g.zeros(g.part), g.parts() if g.rank == 0 else []
     return tensors(lambda: dist.gather(x, y or None, dst=0, group=g.group), [x], y, g.gathered)
 
 
-def _scatter(g: _Given) -> Made:
+def _scatter(g: _CallSettings) -> CheckedCall:
     x, y = g.parts() if g.rank == 0 else [], g.zeros(g.part)
     call = lambda: dist.scatter(y, x or None, src=0, group=g.group)  # noqa: E731
     return tensors(call, x, [y], lambda: g.scattered(g.of(0, g.most)))
 
 
-def _barrier(g: _Given) -> Made:
+def _barrier(g: _CallSettings) -> CheckedCall:
     return tensors(lambda: dist.barrier(group=g.group), [], [], lambda: torch.zeros(0))
 
 
-def _send_recv(g: _Given) -> Made:
+def _send_recv(g: _CallSettings) -> CheckedCall:
     """There and back between two neighbors."""
     x, y = g.zeros(g.most), g.zeros(g.most)
     peer = g.rank ^ 1
@@ -175,7 +177,7 @@ def _send_recv(g: _Given) -> Made:
     return tensors(call, [x], [y], lambda: g.of(peer, g.most))
 
 
-def _batch_send_recv(g: _Given) -> Made:
+def _batch_send_recv(g: _CallSettings) -> CheckedCall:
     """Each to the next in a ring."""
     x, y = g.zeros(g.most), g.zeros(g.most)
     after, before = (g.rank + 1) % g.ranks, (g.rank - 1) % g.ranks
@@ -188,7 +190,9 @@ def _batch_send_recv(g: _Given) -> Made:
     return tensors(call, [x], [y], lambda: g.of(before, g.most))
 
 
-def _objects(g: _Given, call: Callable[[bytes, list[Any]], Any], want: Callable[[Callable[[int], bytes]], Any]) -> Made:
+def _objects(
+    g: _CallSettings, call: Callable[[bytes, list[Any]], Any], want: Callable[[Callable[[int], bytes]], Any]
+) -> CheckedCall:
     """`call` leaves what it gives in the list, which `want` says of what each rank puts in."""
 
     def of(rank: int) -> bytes:
@@ -201,10 +205,10 @@ def _objects(g: _Given, call: Callable[[bytes, list[Any]], Any], want: Callable[
         call(own, found)
         return "" if found == want(of) else "is not what was put in"
 
-    return Made(lambda: call(own, []), wrong)
+    return CheckedCall(lambda: call(own, []), wrong)
 
 
-def _all_gather_object(g: _Given) -> Made:
+def _all_gather_object(g: _CallSettings) -> CheckedCall:
     def call(own: bytes, found: list[Any]) -> None:
         found[:] = [None] * g.ranks
         dist.all_gather_object(found, own, group=g.group)
@@ -212,7 +216,7 @@ def _all_gather_object(g: _Given) -> Made:
     return _objects(g, call, lambda of: [of(rank) for rank in range(g.ranks)])
 
 
-def _gather_object(g: _Given) -> Made:
+def _gather_object(g: _CallSettings) -> CheckedCall:
     def call(own: bytes, found: list[Any]) -> None:
         found[:] = [None] * g.ranks if g.rank == 0 else []
         dist.gather_object(own, found if g.rank == 0 else None, dst=0, group=g.group)
@@ -220,7 +224,7 @@ def _gather_object(g: _Given) -> Made:
     return _objects(g, call, lambda of: [of(rank) for rank in range(g.ranks)] if g.rank == 0 else [])
 
 
-def _broadcast_object(g: _Given) -> Made:
+def _broadcast_object(g: _CallSettings) -> CheckedCall:
     def call(own: bytes, found: list[Any]) -> None:
         found[:] = [own]
         dist.broadcast_object_list(found, src=0, group=g.group)
@@ -228,7 +232,7 @@ def _broadcast_object(g: _Given) -> Made:
     return _objects(g, call, lambda of: [of(0)])
 
 
-def _scatter_object(g: _Given) -> Made:
+def _scatter_object(g: _CallSettings) -> CheckedCall:
     def call(own: bytes, found: list[Any]) -> None:
         found[:] = [None]
         dist.scatter_object_list(found, [own] * g.ranks if g.rank == 0 else None, src=0, group=g.group)
@@ -236,7 +240,7 @@ def _scatter_object(g: _Given) -> Made:
     return _objects(g, call, lambda of: [of(0)])
 
 
-CALLS: dict[str, Callable[[_Given], Made]] = {
+CALLS: dict[str, Callable[[_CallSettings], CheckedCall]] = {
     "all_reduce": _all_reduce,
     "all_gather": _all_gather,
     "reduce_scatter": _reduce_scatter,
@@ -261,6 +265,6 @@ OBJECTS = tuple(name for name in CALLS if name.endswith("_object"))
 SIZELESS = ("barrier",)
 
 
-def make(op: str, group: Any, elements: int, dtype: torch.dtype, device: str) -> Made:
+def make(op: str, group: Any, elements: int, dtype: torch.dtype, device: str) -> CheckedCall:
     """The call of that name on `group` (None: the default one); `elements` are a multiple of the ranks."""
-    return CALLS[op](_Given(group, elements, dtype, device))
+    return CALLS[op](_CallSettings(group, elements, dtype, device))

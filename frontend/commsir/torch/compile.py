@@ -36,7 +36,7 @@ from commsir.torch import (
 from commsir.torch.capi import element_type
 from commsir.torch.collectives import Collective, collectives_of, is_communication, set_value, site_of
 from commsir.torch.fusion_timing import Call, measure
-from commsir.torch.joined_collectives import Joined
+from commsir.torch.joined_collectives import JoinedCollectives
 from commsir.torch.matmul import graph as matmuls
 from commsir.torch.matmul import model
 from commsir.torch.produce_regions import Produced, produce
@@ -387,7 +387,7 @@ def _replace(
     inside: list[Node],
     before: _Before,
     everything: list[Any],
-    stands: Joined | None,
+    stands: JoinedCollectives | None,
     produced: Produced | None,
 ) -> Call | None:
     """Returns the kernel's call, to be measured."""
@@ -572,7 +572,7 @@ class _Fused:
     gain: float = 0.0
 
 
-def _fuse(graph: Graph, collective: Collective, everything: list[Any], stands: Joined | None) -> _Fused:
+def _fuse(graph: Graph, collective: Collective, everything: list[Any], stands: JoinedCollectives | None) -> _Fused:
     """Puts the kernel in its place; `stands`: for what it stands beside itself."""
     collective.begin()
     if stands and stands.others:
@@ -648,7 +648,12 @@ def _entry(collective: Collective, name: str) -> Fusion:
 
 
 def _take(
-    graph: Graph, collective: Collective, everything: list[Any], stands: Joined | None, why_not: str | None, name: str
+    graph: Graph,
+    collective: Collective,
+    everything: list[Any],
+    stands: JoinedCollectives | None,
+    why_not: str | None,
+    name: str,
 ) -> bool:
     """Fuses one collective, if it can, and notes what became of it."""
     entry = replace(_entry(collective, name), joined=stands.count if stands else 1)

@@ -24,7 +24,7 @@ from torch.fx import Graph, Node
 from commsir.torch.collectives import Collective, collectives_of, is_communication, set_value
 from commsir.torch.regions import Unsupported, moves_nothing, same_sizes
 
-__all__ = ["Joined", "join"]
+__all__ = ["JoinedCollectives", "join"]
 
 #: Of sums that could be one: why they are faster as they are; empty: they are not.
 WhyApart = Callable[[list[Collective]], str]
@@ -35,7 +35,7 @@ _WAIT = torch.ops._c10d_functional.wait_tensor.default
 
 
 @dataclass(frozen=True)
-class Joined:
+class JoinedCollectives:
     """What one collective stands for."""
 
     #: The inputs of those that are summed up.
@@ -70,14 +70,14 @@ def _takes(collective: Collective) -> bool:
 
 
 @dataclass(frozen=True)
-class _Begun:
+class _GraphCollectives:
     """The collectives of a graph, and all nodes that ranks meet in, in order."""
 
     known: dict[Node, Collective]
     order: tuple[Node, ...]
 
     @classmethod
-    def of(cls, graph: Graph) -> _Begun:
+    def of(cls, graph: Graph) -> _GraphCollectives:
         known = {one.node: one for one in collectives_of(graph)}
         order = (node for node in graph.nodes if node in known or (is_communication(node) and node.target is not _WAIT))
         return cls(known, tuple(order))
@@ -101,14 +101,14 @@ class _Begun:
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def _join_same(begun: _Begun) -> dict[Node, Joined]:
+def _join_same(begun: _GraphCollectives) -> dict[Node, JoinedCollectives]:
     alike: dict[Any, list[Node]] = {}
     for one in begun.left():
         alike.setdefault((one.node.target, one.node.args), []).append(one.node)
-    made: dict[Node, Joined] = {}
+    made: dict[Node, JoinedCollectives] = {}
     for nodes in (some for some in alike.values() if len(some) > 1 and _takes(begun.known[some[0]])):
         for first, *others in begun.runs(nodes):
-            made[first] = Joined(others=tuple(others))
+            made[first] = JoinedCollectives(others=tuple(others))
     return made
 
 
@@ -187,8 +187,10 @@ def _total(graph: Graph, last: Node, parts: list[Node]) -> Node:
         return reduce(lambda a, b: made(_ADD, a, b), rows)
 
 
-def _join_sums(graph: Graph, begun: _Begun, why: dict[Node, str], why_apart: WhyApart) -> dict[Node, Joined]:
-    made: dict[Node, Joined] = {}
+def _join_sums(
+    graph: Graph, begun: _GraphCollectives, why: dict[Node, str], why_apart: WhyApart
+) -> dict[Node, JoinedCollectives]:
+    made: dict[Node, JoinedCollectives] = {}
     for root in list(graph.nodes):
         # Nodes of trees that are done are gone.
         if not root._erased and _is_sum(root) and not any(_is_sum(user) and _is_sum(root, user) for user in root.users):
@@ -197,14 +199,14 @@ def _join_sums(graph: Graph, begun: _Begun, why: dict[Node, str], why_apart: Why
 
 
 def _join_tree(
-    graph: Graph, root: Node, begun: _Begun, why: dict[Node, str], why_apart: WhyApart
-) -> dict[Node, Joined]:
+    graph: Graph, root: Node, begun: _GraphCollectives, why: dict[Node, str], why_apart: WhyApart
+) -> dict[Node, JoinedCollectives]:
     groups: dict[Any, dict[Node, Node]] = {}
     for leaf in _leaves(root):
         one = begun.known.get(_begun_by(leaf))  # type: ignore[arg-type]
         if one is not None and one.reduce_op == "sum" and same_sizes(_value(leaf).shape, _value(root).shape):
             groups.setdefault(_group_of(one), {})[one.node] = leaf
-    made: dict[Node, Joined] = {}
+    made: dict[Node, JoinedCollectives] = {}
     for leaves in (some for some in groups.values() if len(some) > 1 and _takes(begun.known[next(iter(some))])):
         for node in leaves:
             why[node] = "it is added to others of its kind, but another collective begins between them"
@@ -218,7 +220,7 @@ def _join_tree(
     return made
 
 
-def _join_run(graph: Graph, run: list[Node], leaves: dict[Node, Node]) -> Joined:
+def _join_run(graph: Graph, run: list[Node], leaves: dict[Node, Node]) -> JoinedCollectives:
     """One collective, in the place of the last, of the sum of their inputs."""
     parts = tuple(one.all_input_nodes[0] for one in run)
     last = run[-1]
@@ -231,15 +233,15 @@ def _join_run(graph: Graph, run: list[Node], leaves: dict[Node, Node]) -> Joined
         for one in reversed(_sums_of(user)):
             set_value(one)
         node = user
-    return Joined(parts)
+    return JoinedCollectives(parts)
 
 
-def join(graph: Graph, why_apart: WhyApart, sums: bool = True) -> tuple[dict[Node, Joined], dict[Node, str]]:
+def join(graph: Graph, why_apart: WhyApart, sums: bool = True) -> tuple[dict[Node, JoinedCollectives], dict[Node, str]]:
     """Takes out the collectives that others can stand for. Returns those others, with what each stands for, and why
     some that are added up stay. `sums`: sums of sums, too, whose addends are added up before they are sent;
     `why_apart` says why some are faster as they are, or nothing."""
     why: dict[Node, str] = {}
-    begun = _Begun.of(graph)
+    begun = _GraphCollectives.of(graph)
     if len(begun.known) < 2:
         return {}, why
     made = _join_sums(graph, begun, why, why_apart) if sums else {}

@@ -31,7 +31,7 @@ from commsir import _native
 from commsir.torch import _release, backend, capi
 from commsir.torch.agreement import Agreement, digest_of
 from commsir.torch.destroy_hooks import when_gone
-from commsir.torch.rendezvous import Meeting, store_of
+from commsir.torch.rendezvous import Rendezvous, store_of
 
 __all__ = [
     "all_gather",
@@ -172,7 +172,7 @@ def _extents(process_group: Any, limit: timedelta, reached: Any) -> tuple[list[i
     rank, size = process_group.rank(), process_group.size()
 
     def meet(said: str) -> list[str]:
-        met = Meeting(place, rank, size, limit).hold(said)
+        met = Rendezvous(place, rank, size, limit).hold(said)
         if not met.epoch:
             raise RuntimeError(
                 f"commsir: rank {rank}: Timed out waiting {round(limit.total_seconds() * 1000)}ms for all ranks to use "

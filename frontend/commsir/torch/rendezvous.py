@@ -17,7 +17,7 @@ import torch.distributed
 
 dist: Any = torch.distributed
 
-__all__ = ["Meeting", "Met", "store_of"]
+__all__ = ["Rendezvous", "RendezvousResult", "store_of"]
 
 #: What torch's stores raise where they do not answer: files and sockets of theirs raise as the system does.
 _STORE_ERRORS = (dist.DistError, RuntimeError, OSError)
@@ -34,7 +34,7 @@ def store_of(process_group: Any) -> Any:
 
 
 @dataclass
-class Met:
+class RendezvousResult:
     """What came of a meeting: `epoch` names it; empty: ranks have not met, for the reason in `failure`."""
 
     epoch: str = ""
@@ -44,7 +44,7 @@ class Met:
 
 
 @dataclass
-class _Guest:
+class _Member:
     greeted: str = ""
     number: str = ""
     says: str = ""
@@ -62,21 +62,21 @@ def _look(store: Any, key: str, seconds: float) -> bytes | None:
     return bytes(store.get(key))
 
 
-def _unpacked(packed: bytes) -> list[_Guest]:
+def _unpacked(packed: bytes) -> list[_Member]:
     """What rank 0 says that each rank says; as many as it can be."""
-    guests = list[_Guest]()
+    guests = list[_Member]()
     while packed:
         number, _, packed = packed.partition(b" ")
         digits, _, packed = packed.partition(b" ")
         length = int(digits) if digits.isdigit() and len(digits) < 10 else -1
         if not 0 <= length <= len(packed):
             return []
-        guests.append(_Guest("", number.decode(errors="replace"), packed[:length].decode(errors="replace")))
+        guests.append(_Member("", number.decode(errors="replace"), packed[:length].decode(errors="replace")))
         packed = packed[length:]
     return guests
 
 
-class Meeting:
+class Rendezvous:
     """One rank's part. `stopped` is asked a few times a second whether to give up."""
 
     def __init__(
@@ -96,22 +96,22 @@ class Meeting:
         #: What the store has said last where it did not answer.
         self._why = ""
 
-    def hold(self, says: str = "") -> Met:
+    def hold(self, says: str = "") -> RendezvousResult:
         """Collective. `says` is for all ranks to read."""
         if self._ranks == 1:
-            return Met(self._number, said=[says])
+            return RendezvousResult(self._number, said=[says])
         return self._lead(says) if self._rank == 0 else self._follow(says)
 
     def _slice(self) -> float:
         now, self._pause = self._pause, min(2 * self._pause, 0.25)
         return max(0.001, min(now, self._end - time.monotonic()))
 
-    def _over(self, why: str) -> Met | None:
+    def _over(self, why: str) -> RendezvousResult | None:
         if self._stopped():
-            return Met(failure="it was interrupted while it waited in the store", stopped=True)
+            return RendezvousResult(failure="it was interrupted while it waited in the store", stopped=True)
         if self._broken:
-            return Met(failure=self._silent())
-        return Met(failure=why) if time.monotonic() > self._end else None
+            return RendezvousResult(failure=self._silent())
+        return RendezvousResult(failure=why) if time.monotonic() > self._end else None
 
     def _ask(self, key: str) -> str | None:
         """An answer that is none, before its time is over, is the store's trouble."""
@@ -134,7 +134,7 @@ class Meeting:
     def _silent(self) -> str:
         return "the store does not answer" + (f" (the store: {self._why})" if self._why else "")
 
-    def _greet(self, other: int, guest: _Guest) -> None:
+    def _greet(self, other: int, guest: _Member) -> None:
         here = self._ask(f"here/{other}")
         if here is None:
             return
@@ -148,9 +148,9 @@ class Meeting:
         guest.here = True
         self._pause = _SHORT
 
-    def _lead(self, says: str) -> Met:
-        guests = [_Guest() for _ in range(self._ranks)]
-        guests[0] = _Guest(self._number, self._number, says, True)
+    def _lead(self, says: str) -> RendezvousResult:
+        guests = [_Member() for _ in range(self._ranks)]
+        guests[0] = _Member(self._number, self._number, says, True)
         while True:
             for other, guest in enumerate(guests):
                 if not guest.here and not self._broken and not self._stopped():
@@ -165,7 +165,7 @@ class Meeting:
         self._tell(f"go/{self._number}", f"yes {packed}")
         return self._finish(self._number, guests)
 
-    def _absent(self, guests: list[_Guest]) -> str:
+    def _absent(self, guests: list[_Member]) -> str:
         missing = [str(rank) for rank, guest in enumerate(guests) if not guest.here]
         stale = any(guest.greeted for guest in guests if not guest.here)
         one = len(missing) == 1
@@ -174,7 +174,7 @@ class Meeting:
             f"within {int(self._timeout)} s" + (" (the store holds what an earlier run left of them)" if stale else "")
         )
 
-    def _follow(self, says: str) -> Met:
+    def _follow(self, says: str) -> RendezvousResult:
         self._tell(f"here/{self._rank}", self._number)
         leader = ""
         while True:
@@ -192,20 +192,22 @@ class Meeting:
             if failed := self._over(f"rank 0 has not {what} within {int(self._timeout)} s"):
                 return failed
 
-    def _hear(self, leader: str, go: str) -> Met:
+    def _hear(self, leader: str, go: str) -> RendezvousResult:
         if go.startswith("no "):
-            return Met(failure=go[3:])
+            return RendezvousResult(failure=go[3:])
         guests = _unpacked(go.removeprefix("yes ").encode())
         if len(guests) != self._ranks:
-            return Met(
+            return RendezvousResult(
                 failure=f"ranks disagree on how many they are: rank {self._rank} is one of {self._ranks}, "
                 "and rank 0 is not"
             )
         if guests[self._rank].number != self._number:
-            return Met(failure=f"another process has come as rank {self._rank}; give each process a rank of its own")
+            return RendezvousResult(
+                failure=f"another process has come as rank {self._rank}; give each process a rank of its own"
+            )
         return self._finish(leader, guests)
 
-    def _finish(self, epoch: str, guests: list[_Guest]) -> Met:
+    def _finish(self, epoch: str, guests: list[_Member]) -> RendezvousResult:
         if self._broken:
-            return Met(failure=self._silent())
-        return Met(epoch, said=[guest.says for guest in guests])
+            return RendezvousResult(failure=self._silent())
+        return RendezvousResult(epoch, said=[guest.says for guest in guests])

@@ -297,38 +297,76 @@ std::string DeviceState::unsupportedReason(const Call &call) {
   return "";
 }
 
-commsir_status DeviceState::tryLaunch(const Step &step, milliseconds timeout,
-                                      void *stream) {
+static double secondsOf(milliseconds time) {
+  return static_cast<double>(time.count()) / 1000;
+}
+
+void DeviceState::launch(const Call &call, const Step &step, void *stream) {
   commsir_collective request = asked(step);
-  library->commsir_group_set_timeout(
-      group, static_cast<double>(timeout.count()) / 1000);
+  library->commsir_group_set_timeout(group, secondsOf(call.timeout));
+  commsir_status status = COMMSIR_OK;
   if (const Parts *parts = step.parts.get()) {
     commsir_parts list = {parts->inputs.data(), parts->inputs.size(),
                           parts->outputs.data(), parts->outputs.size(),
                           parts->elements};
-    return library->commsir_group_collective_parts(group, &request, &list,
-                                                   stream);
+    status =
+        library->commsir_group_collective_parts(group, &request, &list, stream);
+  } else {
+    status = library->commsir_group_collective(group, &request, stream);
   }
-  return library->commsir_group_collective(group, &request, stream);
-}
-
-void DeviceState::launch(const Call &call, const Step &step, void *stream) {
-  commsir_status status = tryLaunch(step, call.timeout, stream);
   if (status != COMMSIR_OK)
     fail(call.record(), status);
 }
 
+/// Whether a call prepared for `one` carries out `other`.
+static bool isSameCall(const Step &one, const Step &other) {
+  return one.inputElements == other.inputElements &&
+         one.outputElements == other.outputElements && one.op == other.op &&
+         one.type == other.type && one.reduction == other.reduction &&
+         one.root == other.root && one.named == other.named;
+}
+
+static size_t hashOf(const Step &step) {
+  auto mixed = uint64_t(step.inputElements) * 31 +
+               uint64_t(step.outputElements) * 7 + uint64_t(step.root);
+  for (const char *text : {step.op, step.reduction, step.type})
+    mixed = mixed * 31 + (reinterpret_cast<uintptr_t>(text) >> 2);
+  return (mixed * 0x9E3779B97F4A7C15u) >> 58;
+}
+
+std::shared_ptr<commsir_prepared> DeviceState::prepare(const Step &step,
+                                                       milliseconds timeout) {
+  static_assert(kPreparedSteps == size_t(1) << (64 - 58));
+  std::lock_guard<std::mutex> lock(preparedMutex);
+  PreparedStep &known = preparedSteps[hashOf(step)];
+  if (known.prepared && known.timeout == timeout &&
+      isSameCall(known.step, step))
+    return known.prepared;
+  commsir_collective request = asked(step);
+  commsir_prepare_options options = {sizeof options, secondsOf(timeout)};
+  commsir_prepared *made = nullptr;
+  if (library->commsir_prepare(group, &request, &options, &made) != COMMSIR_OK)
+    return nullptr;
+  known = {step, timeout, {made, library->commsir_prepared_release}};
+  return known.prepared;
+}
+
 void DeviceState::poll() {
   std::lock_guard<std::mutex> polling(pollMutex);
-  if (!group || library->commsir_group_poll(group) == COMMSIR_OK)
-    return;
+  if (group && library->commsir_group_poll(group) != COMMSIR_OK)
+    failEarlier();
+}
+
+/// Throws the last error of the library, which is of an earlier launch.
+void DeviceState::failEarlier() {
+  std::string what = library->lastError();
   if (char *over = library->commsir_group_ended(group)) {
     std::lock_guard<std::mutex> lock(endMutex);
     if (ended.empty())
       ended = over;
     library->commsir_free(over);
   }
-  C10_THROW_ERROR(DistBackendError, "commsir: " + library->lastError());
+  C10_THROW_ERROR(DistBackendError, "commsir: " + what);
 }
 
 //===----------------------------------------------------------------------===//
@@ -351,6 +389,8 @@ static const char *adviceFor(const std::string &what, bool isLate) {
 }
 
 void DeviceState::fail(const CallRecord &call, commsir_status status) {
+  if (library->commsir_error_is_earlier())
+    failEarlier();
   std::string what = library->lastError(), before = whyEnded();
   char *over = library->commsir_group_ended(group);
   if (over && before.empty()) {

@@ -115,12 +115,14 @@ public:
   /// Carries out a step; throws with what all ranks were calling when they
   /// disagree.
   void launch(const Call &call, const Step &step, void *stream);
-  /// The same where the group is made, and who calls it says how it failed.
-  commsir_status tryLaunch(const Step &step, std::chrono::milliseconds timeout,
-                           void *stream);
+  /// The step, prepared for many launches; made here the first time. The group
+  /// is there. Null: CommsIR refuses the step, and `fail` says why.
+  std::shared_ptr<commsir_prepared> prepare(const Step &step,
+                                            std::chrono::milliseconds timeout);
   [[noreturn]] void fail(const CallRecord &call, commsir_status status);
   /// Throws what launches have reported since.
   void poll();
+  const Library &api() const { return *library; }
   /// Gloo or NCCL for all ranks. Collective when it is new.
   c10d::Backend &delegate(std::chrono::milliseconds timeout);
   /// NCCL for this rank and `peer` alone (which may be this rank): sends and
@@ -166,6 +168,7 @@ private:
   std::string makeGroup(std::chrono::milliseconds timeout);
   std::string agree(const std::string &why, std::chrono::milliseconds timeout);
   std::string disagreement(const CallRecord &call);
+  [[noreturn]] void failEarlier();
   std::vector<BackendPtr> delegates();
 
   Settings &settings;
@@ -196,6 +199,16 @@ private:
   std::string missing;
   /// Op, reduction and type, by their addresses, of what CommsIR has.
   std::set<std::array<const char *, 3>> had;
+  /// What `prepare` has made, each where its description hashes to. Texts are
+  /// compared by their addresses.
+  struct PreparedStep {
+    Step step;
+    std::chrono::milliseconds timeout{0};
+    std::shared_ptr<commsir_prepared> prepared;
+  };
+  static constexpr size_t kPreparedSteps = 64;
+  std::array<PreparedStep, kPreparedSteps> preparedSteps;
+  std::mutex preparedMutex;
   std::mutex mutex;
   std::string ended;
   std::mutex endMutex;

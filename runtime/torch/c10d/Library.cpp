@@ -27,6 +27,12 @@ static bool bind(void *handle, Library &library, std::string &why) {
   }
   COMMSIR_C10D_FUNCTIONS(COMMSIR_C10D_BIND)
 #undef COMMSIR_C10D_BIND
+  if (int32_t abi = library.commsir_abi_version(); abi != COMMSIR_ABI_VERSION) {
+    why = "libcommsir.so has ABI version " + std::to_string(abi) +
+          ", and commsir's torch backend was built for " +
+          std::to_string(COMMSIR_ABI_VERSION) + "; install one build of both";
+    return false;
+  }
   return true;
 }
 

@@ -22,7 +22,9 @@ namespace commsir::torch_c10d {
 
 /// The functions of the C API that a process group uses.
 #define COMMSIR_C10D_FUNCTIONS(X)                                              \
+  X(commsir_abi_version)                                                       \
   X(commsir_error_message)                                                     \
+  X(commsir_error_is_earlier)                                                  \
   X(commsir_free)                                                              \
   X(commsir_group_create)                                                      \
   X(commsir_group_destroy)                                                     \
@@ -33,6 +35,9 @@ namespace commsir::torch_c10d {
   X(commsir_group_poll)                                                        \
   X(commsir_group_stats)                                                       \
   X(commsir_group_collective)                                                  \
+  X(commsir_prepare)                                                           \
+  X(commsir_launch)                                                            \
+  X(commsir_prepared_release)                                                  \
   X(commsir_group_collective_parts)                                            \
   X(commsir_group_ended)                                                       \
   X(commsir_group_why_not)                                                     \

@@ -34,10 +34,14 @@ void commsir::torch_c10d::Backend::launchPlain(const PlainCall &call,
       /*begins=*/true, [&](CallRecord &record) { call.write(record); });
   try {
     DeviceState &side = *plainSide;
-    side.poll();
     ++*route.count;
-    if (commsir_status status =
-            side.tryLaunch(call.step, call.timeout, route.native))
+    // Also polls, and sets the timeout.
+    auto prepared = side.prepare(call.step, call.timeout);
+    commsir_status status =
+        prepared ? side.api().commsir_launch(prepared.get(), call.step.input,
+                                             call.step.output, route.native)
+                 : COMMSIR_USAGE;
+    if (status != COMMSIR_OK)
       side.fail(call.record(), status);
   } catch (...) {
     recorder.mark(ticket, "failed");

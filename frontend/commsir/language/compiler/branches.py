@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from ..dtypes import BOOL, I64, INDEX, promote
-from .compile_time import Known
+from .compile_time import CompileTimeValues
 from .emitter import Line
 from .region_values import (
     CHOICE,
@@ -62,7 +62,7 @@ class Result:
     like: Value
 
 
-class Branches(Known):
+class Branches(CompileTimeValues):
     """The layer that knows branches."""
 
     # Above 0 while types of a loop around are being found: what does not agree yet may agree with the next guess.

@@ -8,7 +8,7 @@ from typing import Any
 
 from .. import diagnostics, extents
 from ..dtypes import DType, as_dtype
-from ..extents import Calculated, Dim
+from ..extents import DerivedDim, Dim
 from ..parameters import Parameter
 from .memory import MemoryAccess
 from .values import Argument, Const, Memory, Peers, Range, Seq, Value, Window, whole_tile
@@ -16,7 +16,7 @@ from .values import Argument, Const, Memory, Peers, Range, Seq, Value, Window, w
 _OPERATORS = {"+": ast.Add, "-": ast.Sub, "*": ast.Mult, "//": ast.FloorDiv}
 
 
-class Known(MemoryAccess):
+class CompileTimeValues(MemoryAccess):
     """The layer that knows Python's objects."""
 
     def __init__(self, ranks: int | None = None) -> None:
@@ -34,7 +34,7 @@ class Known(MemoryAccess):
             return found
         if isinstance(found, Dim):
             return self._dimension(found, node)
-        if isinstance(found, Calculated):
+        if isinstance(found, DerivedDim):
             return self._calculated(found, node)
         if type(found).__module__ == "numpy" and hasattr(found, "item") and getattr(found, "shape", None) == ():
             return Const(found.item())
@@ -57,7 +57,7 @@ class Known(MemoryAccess):
             self.fail(f"the dimension '{name}' is not known by {parts[0]} alone", hint, node)
         self.fail(f"the dimension '{name}' is not one of this kernel's parameters", node=node)
 
-    def _calculated(self, extent: Calculated, node: ast.AST | None) -> Value:
+    def _calculated(self, extent: DerivedDim, node: ast.AST | None) -> Value:
         left, right = self.python(extent.left, node), self.python(extent.right, node)
         return self.binary(_OPERATORS[extent.symbol](), left, right)
 

@@ -11,7 +11,7 @@ from ..dtypes import INDEX
 from . import analysis
 from .emitter import Line
 from .loop_variables import Loop
-from .region_values import BREAK, Carried, leaf_text
+from .region_values import BREAK, LoopVariable, leaf_text
 from .values import Const, Peers, Range, Scalar, Value
 from .while_loops import Rounds, WhileLoops
 
@@ -103,7 +103,7 @@ class ForLoops(WhileLoops):
         carried = self.carried_by(node)
         variable = ""
 
-        def body(given: list[Carried]) -> list[str]:
+        def body(given: list[LoopVariable]) -> list[str]:
             nonlocal variable
             variable = self.emitter.fresh()
             made = self.bind(given, self.emitter.fresh)
@@ -146,7 +146,7 @@ class ForLoops(WhileLoops):
         rounds = Rounds(
             test=lambda: self.compare(ast.Lt(), current(), count.upper),
             start=lambda: self.assign(node.target, count.number(current())),
-            counters=[Carried(counter, count.lower, [(INDEX, None)], [False])],
+            counters=[LoopVariable(counter, count.lower, [(INDEX, None)], [False])],
             step=lambda: [self.add(current(), count.step)],
         )
         self.general_loop(node, rounds)

@@ -13,8 +13,8 @@ from .region_values import (
     NEVER_READ,
     RESULT,
     RETURN,
-    Carried,
     Leaf,
+    LoopVariable,
     describe_leaf,
     flatten,
     is_carried,
@@ -34,10 +34,10 @@ def _changed(node: Loop) -> set[str]:
     return analysis.assigned([*node.body, node.target] if isinstance(node, ast.For) else node.body)
 
 
-class Carrying(Branches):
+class LoopVariables(Branches):
     """The layer that knows what loops carry."""
 
-    def carried_by(self, node: Loop) -> list[Carried]:
+    def carried_by(self, node: Loop) -> list[LoopVariable]:
         """The variables that the loop changes and somebody reads afterwards."""
         wanted = _changed(node) & (self.frame.live.head[id(node)] | self.frame.live.after[id(node)])
         result = []
@@ -55,17 +55,17 @@ class Carrying(Branches):
         if analysis.returns(node.body):
             result.append(self.carried(RETURN, Const(False)))
             if not isinstance(self.frame.variables.get(RESULT), Const):
-                result.append(Carried(RESULT, Undefined(""), [], []))
+                result.append(LoopVariable(RESULT, Undefined(""), [], []))
         return result
 
-    def carried(self, name: str, value: Value) -> Carried:
-        return Carried(name, value, self.leaves_of(value), [isinstance(v, Const) for v in flatten(value)])
+    def carried(self, name: str, value: Value) -> LoopVariable:
+        return LoopVariable(name, value, self.leaves_of(value), [isinstance(v, Const) for v in flatten(value)])
 
     # Types.
 
     def settle(
-        self, node: ast.stmt, carried: list[Carried], attempt: Callable[[list[Carried]], object]
-    ) -> list[Carried]:
+        self, node: ast.stmt, carried: list[LoopVariable], attempt: Callable[[list[LoopVariable]], object]
+    ) -> list[LoopVariable]:
         """Translates the body until the types of what it changes agree with what it was given.
 
         `attempt` binds each variable to an argument of its type and translates the body. What it emits is dropped; the
@@ -87,7 +87,7 @@ class Carrying(Branches):
             carried = [c for c in found if c is not None]
         self.fail("the types of what the loop changes do not settle", "give the variables their types before the loop")
 
-    def _settle_one(self, c: Carried, after: Value | None, node: ast.stmt) -> Carried | None:
+    def _settle_one(self, c: LoopVariable, after: Value | None, node: ast.stmt) -> LoopVariable | None:
         """The variable as the body leaves it: unchanged `c`, of another type, or None when it need not be carried."""
         if c.name == RESULT and not is_defined(c.before):
             return self._settle_result(c, after)
@@ -102,9 +102,9 @@ class Carrying(Branches):
             self._settle_leaf(c.name, leaf, weak, v)
             for leaf, weak, v in zip(c.leaves, c.weak, flatten(after), strict=True)
         ]
-        return c if leaves == c.leaves else Carried(c.name, c.before, leaves, c.weak)
+        return c if leaves == c.leaves else LoopVariable(c.name, c.before, leaves, c.weak)
 
-    def _settle_result(self, c: Carried, after: Value | None) -> Carried | None:
+    def _settle_result(self, c: LoopVariable, after: Value | None) -> LoopVariable | None:
         """What is returned in a loop has no value before it; it is there once the body has shown its type."""
         if after is None or not is_defined(after) or after == Const(None):
             return c if c.leaves else None
@@ -112,7 +112,7 @@ class Carrying(Branches):
             self.fail(f"what is returned in the loop is {after.describe()}", "return numbers or tiles")
         leaves = self.leaves_of(after)
         shape = rebuild(after, [Undefined("") for _ in leaves])
-        return c if leaves == c.leaves else Carried(RESULT, shape, leaves, [False] * len(leaves))
+        return c if leaves == c.leaves else LoopVariable(RESULT, shape, leaves, [False] * len(leaves))
 
     def _settle_leaf(self, name: str, leaf: Leaf, weak: bool, after: Value) -> Leaf:
         found = self.leaf_of(after)
@@ -139,7 +139,7 @@ class Carrying(Branches):
 
     # Values.
 
-    def bind(self, carried: list[Carried], name: Callable[[], str]) -> list[str]:
+    def bind(self, carried: list[LoopVariable], name: Callable[[], str]) -> list[str]:
         """Gives each carried variable new names of the IR, which are returned in order."""
         made: list[str] = []
         for c in carried:
@@ -153,7 +153,7 @@ class Carrying(Branches):
                 self.frame.variables[c.name] = rebuild(c.before, values)
         return made
 
-    def initial(self, carried: list[Carried]) -> list[str]:
+    def initial(self, carried: list[LoopVariable]) -> list[str]:
         """The values before the loop, each in the type that it has in it."""
         return [
             self.as_leaf(value, leaf).name
@@ -161,11 +161,11 @@ class Carrying(Branches):
             for value, leaf in zip(parts(c.before, len(c.leaves)), c.leaves, strict=True)
         ]
 
-    def at_end(self, carried: list[Carried]) -> list[tuple[Value | None, list[Leaf]]]:
+    def at_end(self, carried: list[LoopVariable]) -> list[tuple[Value | None, list[Leaf]]]:
         """The values at the end of a round, with their types."""
         return [(self.frame.variables.get(c.name), c.leaves) for c in carried]
 
-    def bind_after(self, carried: list[Carried], name: str) -> None:
+    def bind_after(self, carried: list[LoopVariable], name: str) -> None:
         self.bind_results(name, [Result(c.name, c.leaves, c.before) for c in carried if c.leaves])
 
     def loop_body(self, node: Loop, flag: str, start: Thunk) -> None:
@@ -181,7 +181,7 @@ class Carrying(Branches):
         if saved is not None:
             frame.variables[CONTINUE] = saved
 
-    def forget(self, node: Loop, carried: list[Carried]) -> None:
+    def forget(self, node: Loop, carried: list[LoopVariable]) -> None:
         """What the loop gives a value to without carrying it has none behind it: the loop may not run."""
         live = self.frame.live.after[id(node)] | self.frame.live.head[id(node)]
         for name in _changed(node) - {c.name for c in carried}:

@@ -30,7 +30,7 @@ def label_of(name: str) -> str:
 
 
 @dataclass
-class Carried:
+class LoopVariable:
     """A variable that a loop changes: its value before, and the types that it has all the while."""
 
     name: str

@@ -14,8 +14,8 @@ from ..dtypes import BOOL, DType
 from . import analysis
 from .branches import Thunk
 from .emitter import Line
-from .loop_variables import Carrying, Loop
-from .region_values import BREAK, RETURN, Carried, Leaf, leaf_text, parts
+from .loop_variables import Loop, LoopVariables
+from .region_values import BREAK, RETURN, Leaf, LoopVariable, leaf_text, parts
 from .values import Const, Memory, Tile, Value, Window
 
 # A leaf that the loop carries: its type, and the memory that it lies in if it is a tile.
@@ -31,11 +31,11 @@ class Rounds:
     # Before the body of each round.
     start: Thunk = lambda: None
     # Variables of the compiler's own that the loop carries, and their values for the next round.
-    counters: list[Carried] = field(default_factory=list)
+    counters: list[LoopVariable] = field(default_factory=list)
     step: Callable[[], list[Value]] = list
 
 
-class WhileLoops(Carrying):
+class WhileLoops(LoopVariables):
     """The layer that knows scf.while."""
 
     def while_loop(self, node: ast.While) -> None:
@@ -81,7 +81,7 @@ class WhileLoops(Carrying):
         if analysis.leaves_loop(node.body, ast.Break):
             carried.append(self.carried(flag, Const(False)))
 
-        def attempt(given: list[Carried]) -> None:
+        def attempt(given: list[LoopVariable]) -> None:
             self.bind(given, self.emitter.fresh)
             self.condition(rounds.test(), "the condition of while")
             self._round(node, rounds, given, flag)
@@ -110,7 +110,7 @@ class WhileLoops(Carrying):
         self.forget(node, carried)
         self.otherwise(node, flag)
 
-    def _round(self, node: Loop, rounds: Rounds, carried: list[Carried], flag: str) -> None:
+    def _round(self, node: Loop, rounds: Rounds, carried: list[LoopVariable], flag: str) -> None:
         for c in carried:
             if c.name in (flag, RETURN):  # not left: the condition has looked
                 self.frame.variables[c.name] = Const(False)
@@ -118,7 +118,7 @@ class WhileLoops(Carrying):
         for c, value in zip(rounds.counters, rounds.step(), strict=True):
             self.frame.variables[c.name] = value
 
-    def _emit_condition(self, rounds: Rounds, carried: list[Carried], given: list[tuple[str, Leaf]]) -> None:
+    def _emit_condition(self, rounds: Rounds, carried: list[LoopVariable], given: list[tuple[str, Leaf]]) -> None:
         """Not left, and then what the programmer wrote."""
         left: Value = Const(False)
         for c in carried:
@@ -141,7 +141,7 @@ class WhileLoops(Carrying):
 
     # Tiles in memory.
 
-    def _enter(self, carried: list[Carried]) -> tuple[list[Kept], list[str]]:
+    def _enter(self, carried: list[LoopVariable]) -> tuple[list[Kept], list[str]]:
         """Where leaves lie, and the values before the loop: tiles are put in their memory, the others are arguments."""
         kept: list[Kept] = []
         arguments = []
@@ -155,7 +155,7 @@ class WhileLoops(Carrying):
                 self._put(memory, name, leaf)
         return kept, arguments
 
-    def _memory_for(self, c: Carried, leaf: Leaf) -> Memory:
+    def _memory_for(self, c: LoopVariable, leaf: Leaf) -> Memory:
         dtype, length = leaf
         if dtype is BOOL:
             self.fail(f"'{c.name}' is a tile of bool, which a loop with break, or while, cannot carry", "keep it as i8")
@@ -181,11 +181,11 @@ class WhileLoops(Carrying):
 
         return name
 
-    def _bind_kept(self, carried: list[Carried], kept: list[Kept]) -> list[str]:
+    def _bind_kept(self, carried: list[LoopVariable], kept: list[Kept]) -> list[str]:
         made = self.bind(carried, self._namer(kept, self.emitter.fresh))
         return [name for name, (_, memory) in zip(made, kept, strict=True) if memory is None]
 
-    def _yield_kept(self, carried: list[Carried], kept: list[Kept]) -> None:
+    def _yield_kept(self, carried: list[LoopVariable], kept: list[Kept]) -> None:
         typed: list[tuple[str, Leaf]] = []
         values = [part for value, leaves in self.at_end(carried) for part in parts(value, len(leaves))]
         for value, (leaf, memory) in zip(values, kept, strict=True):

@@ -15,7 +15,7 @@ import torch
 from torch.fx import Graph, Node
 
 from commsir.torch.collectives import Collective, set_value, site_of
-from commsir.torch.joined_collectives import Joined
+from commsir.torch.joined_collectives import JoinedCollectives
 from commsir.torch.matmul import model as model
 from commsir.torch.matmul import ops as _ops  # noqa: F401  (defines the ops)
 from commsir.torch.matmul.model import collective_time, saved_traffic
@@ -287,7 +287,11 @@ def _other_product(collective: Collective) -> Node | None:
 
 
 def fuse(
-    graph: Graph, collective: Collective, everything: list[Collective], before: Any, stands: Joined | None = None
+    graph: Graph,
+    collective: Collective,
+    everything: list[Collective],
+    before: Any,
+    stands: JoinedCollectives | None = None,
 ) -> Fused | None:
     """Puts an op in the place of a collective and the matmuls beside it; None: there are none, or it is not faster."""
     if not collective.may_be_fused() or stands:
