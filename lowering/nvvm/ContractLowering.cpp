@@ -753,6 +753,28 @@ static void copyStages(const ContractShape &shape, Value memory, const Job &job,
     copyTiles(shape, isLhs, job, step, stage, full, in);
 }
 
+/// What other threads wrote, and the maps: of operands that nothing in the
+/// kernel writes at their first product only (`seen`, bit by bit).
+static void acquireOperands(const ContractShape &shape, int64_t number,
+                            const Job &job, Value seen,
+                            ImplicitLocOpBuilder &b) {
+  auto acquire = [&](ImplicitLocOpBuilder &in) {
+    nvvm::emit(in, Ptx::FenceAsync, {});
+    for (Value map : {job.lhsMap, job.rhsMap})
+      emitText(in, "fence.proxy.tensormap::generic.acquire.gpu [$0], 128;", "l",
+               {map});
+  };
+  if (!shape.constantOperands || number >= 32)
+    return acquire(b);
+  Value bit =
+      arith::AndIOp::create(b, seen, emitNumber(b, int64_t(1) << number));
+  Value isFirst =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::eq, bit, emitNumber(b, 0));
+  auto first = scf::IfOp::create(b, isFirst, /*withElseRegion=*/false);
+  ImplicitLocOpBuilder in(b.getLoc(), first.thenYield());
+  acquire(in);
+}
+
 void nvvm::emitCopies(ArrayRef<ContractShape> shapes, Value memory,
                       ImplicitLocOpBuilder &b) {
   auto only =
@@ -762,8 +784,10 @@ void nvvm::emitCopies(ArrayRef<ContractShape> shapes, Value memory,
   Stages stages(shapes.front(), memory);
   Type i32 = b.getI32Type();
   Value zero = emitNumber(one, 0);
-  auto jobs = scf::WhileOp::create(
-      one, TypeRange{i32, i32}, ValueRange{zero, zero},
+  // The number of jobs and of stages so far, and which products there have
+  // been, bit by bit.
+  scf::WhileOp::create(
+      one, TypeRange{i32, i32, i32}, ValueRange{zero, zero, zero},
       [&](OpBuilder &builder, Location loc, ValueRange values) {
         ImplicitLocOpBuilder in(loc, builder);
         Value parity = (Int(in, values[0]) % 2).value;
@@ -772,24 +796,22 @@ void nvvm::emitCopies(ArrayRef<ContractShape> shapes, Value memory,
       [&](OpBuilder &builder, Location loc, ValueRange values) {
         ImplicitLocOpBuilder in(loc, builder);
         Job job = stages.read(in);
-        // What other threads wrote, and the maps.
-        nvvm::emit(in, Ptx::FenceAsync, {});
-        for (Value map : {job.lhsMap, job.rhsMap})
-          emitText(in, "fence.proxy.tensormap::generic.acquire.gpu [$0], 128;",
-                   "l", {map});
         for (auto [number, shape] : llvm::enumerate(shapes)) {
           Value isThis =
               arith::CmpIOp::create(in, arith::CmpIPredicate::eq, job.product,
                                     emitNumber(in, int64_t(number)));
           auto branch = scf::IfOp::create(in, isThis, false);
           ImplicitLocOpBuilder inner(loc, branch.thenYield());
+          acquireOperands(shape, int64_t(number), job, values[2], inner);
           copyStages(shape, memory, job, values[1], inner);
         }
+        Value bit = arith::ShLIOp::create(in, emitNumber(in, 1),
+                                          (Int(in, job.product) % 32).value);
         scf::YieldOp::create(
             in, ValueRange{(Int(in, values[0]) + 1).value,
-                           (Int(in, values[1]) + job.steps).value});
+                           (Int(in, values[1]) + job.steps).value,
+                           arith::OrIOp::create(in, values[2], bit)});
       });
-  (void)jobs;
 }
 
 void nvvm::emitMap(Value map, Value place, Value base, int64_t rows,
@@ -1254,12 +1276,12 @@ void Emitter::emitPart(ImplicitLocOpBuilder &b, Int fromRow, Int fromColumn) {
   Int steps = (Int(b, parts.depth) + (kDepth - 1)) / kDepth;
   // What was in the stages has been read, also by who copies now; operands may
   // have been written.
-  if (shape.byGroups && !parts.constantOperands)
+  if (shape.byGroups && !shape.constantOperands)
     nvvm::emit(b, Ptx::FenceAsync, {});
-  if (shape.byMaps && parts.constantOperands)
+  if (shape.byMaps && shape.constantOperands)
     announce(b, steps);
   NVVM::Barrier0Op::create(b);
-  if (shape.byMaps && !parts.constantOperands)
+  if (shape.byMaps && !shape.constantOperands)
     announce(b, steps);
   Sums total = shape.byMaps ? multiplyByMaps(b, steps, begin(b, rows, columns))
                             : multiplyByCopies(b, steps, rows, columns);

@@ -38,6 +38,8 @@ struct ContractShape {
   /// by maps. The kernel's products by maps share their stages.
   bool byMaps = false;
   int64_t stageBytes = 0;
+  /// Nothing in the kernel writes the operands.
+  bool constantOperands = false;
 
   int64_t getBlockRows() const { return byGroups ? 64 : 16; }
   /// Rows and columns that the warps hold, what does not exist included.
@@ -86,8 +88,6 @@ struct ContractParts {
   Value rows, columns, depth;
   int64_t tileRows = 0, tileColumns = 0;
   bool accumulate = false;
-  /// Nothing in the kernel writes the operands.
-  bool constantOperands = false;
   /// The address of the stages in shared memory.
   Value memory;
   /// By maps: the product's number among the kernel's, and where the number of

@@ -72,6 +72,7 @@ LogicalResult KernelLowering::layOutContracts(ImplicitLocOpBuilder &b) {
         shapeContract(op, target.threads, left, target.sm);
     if (failed(shape))
       return failure();
+    shape->constantOperands = constantContracts.contains(op);
     contracts[op] = *shape;
   }
   shareStages(ops, left);
@@ -322,7 +323,6 @@ LogicalResult KernelLowering::lowerContract(ContractOp op,
   parts.columns = count(op.getColumns(), parts.tileColumns);
   parts.depth = toI32(op.getDepth(), b);
   parts.accumulate = op.getAccumulate();
-  parts.constantOperands = constantContracts.contains(op);
   if (parts.lhs.element.isF32()) {
     emitPlainContract(parts, op.getTransposeLhs(), op.getTransposeRhs(),
                       target.threads, b);

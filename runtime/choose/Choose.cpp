@@ -82,6 +82,10 @@ static KernelCache &shelf() {
   return shelf;
 }
 
+std::array<llvm::StringRef, 2> commsir::tune::getExtentAlgorithms() {
+  return {"two_shot", "one_shot"};
+}
+
 Answer commsir::tune::choose(const Question &question) {
   return chooseFrom(*shelf().get(), question);
 }

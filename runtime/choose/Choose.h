@@ -16,6 +16,7 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -91,6 +92,10 @@ struct Answer {
 /// COMMSIR_TABLES names, read at the first call, what is wrong with them told
 /// once on standard error. Any thread.
 Answer choose(const Question &question);
+
+/// The algorithms whose kernels can take their size at launch, the first to be
+/// taken where both can.
+std::array<llvm::StringRef, 2> getExtentAlgorithms();
 
 /// COMMSIR_MAX_CTAS: what a group takes for `Question::ctas`, whatever it was
 /// made with; none: it is not set.

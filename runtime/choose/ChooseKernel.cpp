@@ -111,10 +111,11 @@ KernelAnswer commsir::tune::chooseForKernel(comms::KernelOp kernel,
     };
     Answer answer = choose(question);
     if (problem->isSized() && !isUsable(*problem, answer.way)) {
-      // Of the algorithms that take an extent.
-      question.algorithm = "two_shot";
-      if (!isUsable(*problem, {.algorithm = "two_shot"}))
-        question.algorithm = "one_shot";
+      for (llvm::StringRef algorithm : getExtentAlgorithms())
+        if (isUsable(*problem, {.algorithm = algorithm.str()})) {
+          question.algorithm = algorithm.str();
+          break;
+        }
       answer = choose(question);
     }
     if (wish.memory && boundChannels(question) > wish.memory)

@@ -527,11 +527,13 @@ tune::Config Collectives::Impl::sizedWayOf(const Shape &shape, int64_t elements,
   tune::Question open = question;
   tune::Config way = group.wayOf(open);
   multiprocessors = open.multiprocessors;
-  if (way.algorithm == "one_shot" || way.algorithm == "two_shot")
+  auto algorithms = tune::getExtentAlgorithms();
+  if (llvm::is_contained(algorithms, way.algorithm))
     return way;
-  // Of the algorithms that take an extent.
-  question.algorithm =
-      shape.inputParts == 1 && shape.outputParts == 1 ? "two_shot" : "one_shot";
+  // What gives every rank the whole can be done in two steps.
+  question.algorithm = shape.inputParts == 1 && shape.outputParts == 1
+                           ? algorithms.front().str()
+                           : algorithms.back().str();
   return group.wayOf(question);
 }
 
@@ -600,10 +602,13 @@ bool Collectives::Impl::takesPieces(const Shape &shape, uint64_t capture) {
   // Copy engines had carried out the first calls.
   if (shelf.kernels.contains(key) || CopiedCollective::fits(shape))
     return false;
+  // A captured call takes what there is.
+  if (capture)
+    return true;
   unsigned &uses = usesOf(shape, key);
   if (uses >= kUsesOfLarge)
     return !shelf.hasRoom(limits.kernels);
-  uses += !capture;
+  ++uses;
   return true;
 }
 

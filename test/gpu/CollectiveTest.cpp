@@ -583,6 +583,46 @@ TEST_F(CollectiveTest, SizesSeenOnceShareKernels) {
   unsetenv("COMMSIR_FAKE_RESIDENT");
 }
 
+/// A call in pieces is captured in pieces: it has no kernel of its own yet.
+TEST_F(CollectiveTest, LargeCallsMadeOnceAreCaptured) {
+  setenv("COMMSIR_FAKE_RESIDENT", "12", 1);
+  Calls::expectBytes("0");
+  run(
+      {},
+      [](Calls &calls) -> std::string {
+        constexpr int64_t kCount = 1500000;
+        const cuda::Device &device = cuda::getDevice(*calls.group);
+        const cuda::Driver &cu = device.driver();
+        cuda::ContextGuard guard(cu, device.context());
+        CUstream stream = calls.makeStream();
+        char *in = static_cast<char *>(takeMuch(calls, 2 * kCount)),
+             *out = static_cast<char *>(takeMuch(calls, 2 * kCount));
+        for (auto [op, cuts, joins] : {std::tuple("broadcast", false, false),
+                                       {"reduce_scatter", true, false},
+                                       {"gather", false, true},
+                                       {"scatter", true, false}}) {
+          CollectiveCall call = calls.make(op, kCount);
+          if (call.op == "reduce_scatter")
+            call.reduction = "sum";
+          call.input = {in, kCount * (cuts ? 2 : 1)};
+          call.output = {out, kCount * (joins ? 2 : 1)};
+          if (auto error = calls.collectives->run(call, stream))
+            return llvm::toString(std::move(error));
+          if (cu.StreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL))
+            return "no capture";
+          auto error = calls.collectives->run(call, stream);
+          CUgraph graph = nullptr;
+          cu.StreamEndCapture(stream, &graph);
+          cu.GraphDestroy(graph);
+          if (error)
+            return op + (": " + llvm::toString(std::move(error)));
+        }
+        return "";
+      },
+      2);
+  unsetenv("COMMSIR_FAKE_RESIDENT");
+}
+
 /// A tensor may begin anywhere on one rank and at a multiple of 256 bytes on
 /// the other: both are in one kernel.
 TEST_F(CollectiveTest, ArraysThatLieInBetweenOnOneRankAreTaken) {

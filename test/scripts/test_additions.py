@@ -19,7 +19,7 @@ FOLDERS = ("dialect", "lowering", "runtime", "frontend", "tools")
 NAMED = {
     "lowering/Passes.td": "an example of options",
     "lowering/collectives/CollectiveInfo.h": "an error that says what to use",
-    "runtime/choose/ChooseKernel.cpp": "of kernels whose sizes are known at launch",
+    "runtime/choose/Choose.cpp": "of kernels whose sizes are known at launch",
     "runtime/choose/Table.cpp": "what leaves multiprocessors to others",
     "runtime/group/Shape.cpp": "what groups on the CPU use; what writes to peers",
     "frontend/commsir/language/communication.py": "the protocol of channels that name none",

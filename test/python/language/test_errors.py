@@ -365,26 +365,26 @@ STUCK = (
 def test_undecided(load: Load) -> None:
     """What the checker cannot know, because data decide it, is not decided, and runs."""
     module = load(
-        "@kernel\ndef k(s: Signal, y: i64[Array, 1], n: i64):\n    for i in range(n):\n        barrier()\n    y[0] = n\n"
+        "@kernel\ndef k(y: i64[Array, 1], n: i64[Array, 1]):\n    for i in range(n[0]):\n        barrier()\n    y[0] = n[0]\n"
     )
     report = module.k.check(2)
     assert report.verdict == "not decided" and not report.proven
     assert "not known: it depends on data" in report.proof.reasons[0] and "not decided" in str(report)
     assert "not decided" in str(module.k.explain(2))
-    run = module.k.simulate(2, {"n": 3})
+    run = module.k.simulate(2, {"n": [np.array([3])] * 2})
     assert run["y"][1][0] == 3 and "not decided" in str(run)
 
 
 def test_proof_required(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a proof is required, what is not decided is refused, and what asks for no proof gets one."""
-    text = "@kernel\ndef k(s: Signal, y: i64[Array, 1], n: i64):\n    for i in range({}):\n        barrier()\n    y[0] = n\n"
+    text = "@kernel\ndef k(y: i64[Array, 1], n: i64[Array, 1]):\n    for i in range({}):\n        barrier()\n    y[0] = n[0]\n"
     monkeypatch.setenv("COMMSIR_REQUIRE_PROOF", "1")
     assert load(text.format("3")).k.check(2).proven
     for options in ({}, {"check": False}):
         with pytest.raises(commsir.CheckError, match=r"is not proven, and a proof is required(.|\n)*not known"):
-            load(text.format("n")).k.check(2, **options)
+            load(text.format("n[0]")).k.check(2, **options)
     monkeypatch.setenv("COMMSIR_REQUIRE_PROOF", "0")
-    assert not load(text.format("n")).k.check(2).proven
+    assert not load(text.format("n[0]")).k.check(2).proven
 
 
 def test_checker_points_at_python(load: Load) -> None:

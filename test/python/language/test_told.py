@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import re
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,14 @@ import pytest
 CORPUS = Path(__file__).resolve().parents[2] / "corpus"
 LINE = re.compile(r"(?P<name>\w+)\[(?P<begin>\d+), (?P<end>\d+)\) of ranks? (?P<ranks>[\d, to]+): (?P<value>.*)")
 ELEMENT = re.compile(r"\b(?P<name>[a-z_]\w*)\((?P<rank>\d+)\)(?:\[(?P<place>[^\]]*)\])?")
-FUNCTIONS = {"max": np.maximum, "min": np.minimum, "where": np.where, "less": np.less, "exp": np.exp, "sqrt": np.sqrt}
+FUNCTIONS = {
+    "max": lambda *all: reduce(np.maximum, all),
+    "min": lambda *all: reduce(np.minimum, all),
+    "where": np.where,
+    "less": np.less,
+    "exp": np.exp,
+    "sqrt": np.sqrt,
+}
 
 
 def load(path: Path) -> Any:
