@@ -101,15 +101,23 @@ def program(name: str) -> str:
 
 def frame(method: str, params: dict[str, Any], number: int | None = None) -> bytes:
     body = json.dumps({"jsonrpc": "2.0", "method": method, "params": params} | ({"id": number} if number else {}))
-    return b"Content-Length: %d\r\n\r\n%s" % (len(body.encode()), body.encode())
+    return framed(body.encode())
+
+
+def framed(body: bytes) -> bytes:
+    return b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
 
 
 def by_editor(path: pathlib.Path) -> tuple[int, str]:
-    document = {"uri": path.as_uri(), "languageId": "mlir", "version": 1, "text": path.read_text()}
-    sent = frame("initialize", {"processId": None, "rootUri": None, "capabilities": {}}, 1)
-    sent += frame("textDocument/didOpen", {"textDocument": document})
-    sent += frame("shutdown", {}, 2) + frame("exit", {})
-    return start([program("comms-lsp-server")], sent)
+    return edit(path.as_uri(), path.read_text())
+
+
+def edit(uri: str, text: str, sent: bytes = b"") -> tuple[int, str]:
+    """A session of an editor that opens the text, then sends other messages."""
+    document = {"uri": uri, "languageId": "mlir", "version": 1, "text": text}
+    first = frame("initialize", {"processId": None, "rootUri": None, "capabilities": {}}, 1)
+    first += frame("textDocument/didOpen", {"textDocument": document})
+    return start([program("comms-lsp-server")], first + sent + frame("shutdown", {}, 2) + frame("exit", {}))
 
 
 #: In a process of its own: each way in turn, with the error of each on a line.
@@ -188,3 +196,48 @@ def test_a_fifo_is_read_once(tmp_path: pathlib.Path) -> None:
         command = f"{program('comms-opt')} -o /dev/null <(cat {path})"
         status, said = start(["bash", "-c", command])
         assert status == expected, said[:300]
+
+
+URI = "file:///a.mlir"
+AT_BEGIN = {key: {"line": 0, "character": 0} for key in ("start", "end")}
+
+
+def change(*changes: dict[str, Any]) -> bytes:
+    return frame("textDocument/didChange", {"textDocument": {"uri": URI, "version": 2}, "contentChanges": [*changes]})
+
+
+#: What an editor sends beside texts, and what the server says of it.
+MESSAGES = {
+    "bytecode": (frame("mlir/convertFromBytecode", {"uri": URI, "bytecode": "TUzvUgEA/wD/"}, 7), "does not read it"),
+    "range that brings hostile text": (
+        change({"range": AT_BEGIN, "text": TEXTS["types"][0]}), ""),
+    "ranges that add up to hostile text": (
+        b"".join(change({"range": AT_BEGIN, "text": "tuple<" * 100}) for _ in range(1000)), ""),
+    "text behind a range": (change({"range": AT_BEGIN, "text": ""}, {"text": TEXTS["types"][0]}), ""),
+    "deep JSON": (framed(b"[" * 1000000), ""),
+    "deep parameters": (framed(b'{"jsonrpc":"2.0","id":7,"method":"shutdown","params":' + b"[" * 300000), ""),
+    "many values": (framed(b'{"jsonrpc":"2.0","id":7,"method":"nosuch","params":[' + b"0," * 20000000 + b"0]}"), ""),
+    "no version": (framed(b'{"id":7,"method":"shutdown"}'), 'is not "2.0"'),
+    "endless id": (framed(b'{"jsonrpc":"2.0","id":1e999,"method":"nosuch"}'), ""),
+    "list as id": (framed(b'{"jsonrpc":"2.0","id":[7],"method":"nosuch"}'), ""),
+    "number": (framed(b"7"), ""),
+    "batch": (framed(b'[{"jsonrpc":"2.0","id":7,"method":"shutdown"}]'), ""),
+    "long message": (framed(b" " * (65 << 20)), "skips a message of 68157440 bytes"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", MESSAGES)
+def test_a_message_is_no_end_of_the_editor(what: str) -> None:
+    """The server answers what follows the message: the status is that of a session that was shut down."""
+    sent, said_of_it = MESSAGES[what]
+    status, said = edit(URI, kernel(""), sent)
+    assert status == 0, f"it ended with {status}: {said[-500:]}"
+    assert '"id":2,' in said and '"id":inf' not in said, said[-500:]
+    assert said_of_it in said.replace("\\", ""), said[-500:]
+
+
+def test_headers_without_an_end() -> None:
+    status, _ = start([program("comms-lsp-server")], b"X: Y\r\n" * 30000000)
+    assert status == 1
+    status, _ = start([program("comms-lsp-server")], b"X" * 200000000)
+    assert status == 1
