@@ -3,6 +3,8 @@
 TEXTS has one row a text, WAYS one a way; each text goes through each way.
 """
 
+import base64
+import functools
 import json
 import pathlib
 import re
@@ -10,6 +12,7 @@ import resource
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from typing import Any
 
 import commsir
@@ -148,14 +151,33 @@ FAILS = kernel("  %n = arith.fptosi %v : f32 to i64\n  %i = arith.index_cast %n 
 
 def by_python(path: pathlib.Path) -> tuple[int, str]:
     """By simulate, compile_ir, Group.kernel and the replay of a saved run: all go through the C API."""
+    return start([sys.executable, "-c", PYTHON, str(path), str(save_run(path)), str(path.parent)])
+
+
+def by_replay(path: pathlib.Path) -> tuple[int, str]:
+    return start([sys.executable, "-c", REPLAY, str(save_run(path))])
+
+
+REPLAY = """
+import sys
+import commsir
+try:
+    commsir.replay(sys.argv[1], time_limit=20)
+except commsir.UsageError as error:
+    sys.exit(f"error: {error}")
+"""
+
+
+def save_run(path: pathlib.Path) -> pathlib.Path:
+    """A saved run of the kernel in a file."""
     old, new = path.parent / "old.zip", path.parent / "new.zip"
     with pytest.raises(commsir.BoundsError) as caught:
         commsir.simulate(FAILS, ranks=1, arrays={"x": [np.full(8, 1e9, np.float32)]})
     caught.value.save(old)
     with zipfile.ZipFile(old) as read, zipfile.ZipFile(new, "w") as made:
         for name in read.namelist():
-            made.writestr(name, path.read_text() if name == "kernel.mlir" else read.read(name))
-    return start([sys.executable, "-c", PYTHON, str(path), str(new), str(path.parent)])
+            made.writestr(name, path.read_bytes() if name == "kernel.mlir" else read.read(name))
+    return new
 
 
 def by_program(*words: str) -> Any:
@@ -186,6 +208,61 @@ def test_is_an_error_or_runs(what: str, way: str, tmp_path: pathlib.Path) -> Non
     scanned = message in (DEEP, SIGNS, ALIASES, DIGITS)
     if message and (scanned or way in COMPILES):
         assert re.search(message, said), said[:500]
+
+
+def bytecode() -> bytes:
+    command = [program("comms-opt"), "--emit-bytecode", "-"]
+    return subprocess.run(command, input=kernel("").encode(), capture_output=True, check=True).stdout
+
+
+def flip(data: bytes, bit: int) -> bytes:
+    made = bytearray(data)
+    made[bit // 8] ^= 1 << bit % 8
+    return bytes(made)
+
+
+#: What is made of right bytecode.
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "whole": lambda data: data,
+    **{f"first {part} bytes": functools.partial(lambda part, data: data[:part], part) for part in (4, 5, 6, 20, 60)},
+    "first half": lambda data: data[: len(data) // 2],
+    "all but a byte": lambda data: data[:-1],
+    "twice": lambda data: data * 2,
+    **{f"bit {bit}": functools.partial(lambda bit, data: flip(data, bit), bit) for bit in (32, 40, 80, 120, 200, 400)},
+    "each 50th bit": lambda data: functools.reduce(flip, range(40, len(data) * 8, 50), data),
+    "ones": lambda data: data[:8] + b"\xff" * 200,
+    "zeros": lambda data: data[:8] + b"\0" * 200,
+}
+#: Those that run kernels, which refuse all bytecode; the editor as a request. (comms-opt and comms-translate trust
+#: it: docs/Security.md.)
+REFUSES = {way: WAYS[way] for way in ("comms-run",)} | {
+    "replay": by_replay,
+    "comms-run, piped": lambda path: start([program("comms-run"), "--quiet", "-"], path.read_bytes()),
+    "editor": lambda path: edit(URI, kernel(""), frame("mlir/convertFromBytecode", {
+        "uri": URI, "bytecode": base64.b64encode(path.read_bytes()).decode()}, 7)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", REFUSES)
+@pytest.mark.parametrize("what", DAMAGES)
+def test_bytecode_is_refused(what: str, way: str, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "hostile.mlir"
+    path.write_bytes(DAMAGES[what](bytecode()))
+    status, said = REFUSES[way](path)
+    assert status in ((0,) if way == "editor" else (1, 3)), f"it ended with {status}: {said[-500:]}"
+    assert "does not read it" in said if way == "editor" else "error: " in said, said[-500:]
+    if way.startswith("comms-run") and path.read_bytes().startswith(b"ML\xefR"):
+        assert "is MLIR bytecode: give the text" in said, said[-500:]
+
+
+@pytest.mark.parametrize("way", ["comms-opt", "comms-translate"])
+@pytest.mark.parametrize("what", DAMAGES)
+def test_bytecode_is_read(what: str, way: str, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "hostile.mlir"
+    path.write_bytes(DAMAGES[what](bytecode()))
+    status, said = WAYS[way](path)
+    assert status == 0 if what == "whole" else status in (0, 1), f"it ended with {status}: {said[-500:]}"
+    assert status == 0 or "error: " in said, said[-500:]
 
 
 def test_a_fifo_is_read_once(tmp_path: pathlib.Path) -> None:
