@@ -247,18 +247,28 @@ static StringRef getChosenProcessor() {
   return name ? name : "";
 }
 
+/// Whether LLVM has a processor of that name that runs code of `triple`: code
+/// generation ends the process where it asks for 64 bits of one that has 32.
+static bool isProcessor(const Triple &triple, StringRef name) {
+  std::string reason;
+  const Target *target = TargetRegistry::lookupTarget(triple, reason);
+  std::unique_ptr<MCSubtargetInfo> any(
+      target ? target->createMCSubtargetInfo(triple, "", "") : nullptr);
+  if (!any || !any->isCPUStringValid(name))
+    return false;
+  std::unique_ptr<MCSubtargetInfo> named(
+      target->createMCSubtargetInfo(triple, name, ""));
+  return named && (!triple.isX86_64() || named->checkFeatures("+64bit"));
+}
+
 /// Has code made for the processor `name`, without what only this one has.
 static Error chooseProcessor(orc::JITTargetMachineBuilder &builder,
                              StringRef name) {
-  const Triple &triple = builder.getTargetTriple();
-  std::string reason;
-  const Target *target = TargetRegistry::lookupTarget(triple, reason);
-  std::unique_ptr<MCSubtargetInfo> known(
-      target ? target->createMCSubtargetInfo(triple, "", "") : nullptr);
-  if (!known || !known->isCPUStringValid(name))
+  if (!isProcessor(builder.getTargetTriple(), name))
     return createStringError("COMMSIR_PROCESSOR='" + name +
-                             "' is no processor that LLVM knows: give a name "
-                             "like x86-64 or x86-64-v3, or unset it");
+                             "' is no processor of 64 bits that LLVM knows: "
+                             "give a name like x86-64 or x86-64-v3, or unset "
+                             "it");
   builder.setCPU(name.str());
   builder.getFeatures() = SubtargetFeatures();
   return Error::success();
