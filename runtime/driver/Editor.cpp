@@ -20,6 +20,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <thread>
 #include <unistd.h>
 
@@ -130,17 +131,62 @@ static bool replaceMethod(json::Object &message) {
   return true;
 }
 
+/// JSON that the server says is wrong, and that changes nothing else.
+static constexpr llvm::StringLiteral kWrongJson = "{";
+
+/// Whether the message has so many values that they would fill the memory:
+/// each takes 40 bytes, and editor messages have few beside their texts.
+static bool isCrowded(llvm::StringRef message) {
+  constexpr size_t kMostValues = size_t(1) << 20;
+  return message.count(',') > kMostValues &&
+         commsir::countJsonCommas(message) > kMostValues;
+}
+
+/// Whether an answer can repeat it: a number that is no double is read as an
+/// infinity, and would be written as one, which is no JSON.
+static bool isId(const json::Value &id) {
+  std::optional<double> number = id.getAsNumber();
+  return id.getAsString() || id.getAsNull() ||
+         (number && std::isfinite(*number));
+}
+
+/// Whether the server takes it for a request, a notification or an answer.
+static bool isValid(const json::Object &message) {
+  const json::Value *id = message.get("id");
+  return message.getString("jsonrpc") == "2.0" &&
+         (message.getString("method") || id) && (!id || isId(*id));
+}
+
+/// What the server gets in place of an object that is no message of JSON-RPC,
+/// which would end it: a request that it answers with an error, if there is an
+/// id to answer to.
+static std::string replaceInvalid(const json::Object &object) {
+  const json::Value *id = object.get("id");
+  if (!id || !isId(*id))
+    return kWrongJson.str();
+  return llvm::formatv("{0}", json::Value(json::Object{
+                                  {"jsonrpc", "2.0"},
+                                  {"id", *id},
+                                  {"method", "(no request of JSON-RPC 2.0: its "
+                                             "\"jsonrpc\" is not \"2.0\")"}}))
+      .str();
+}
+
 std::string commsir::driver::guardMessage(llvm::StringRef message) {
+  if (isCrowded(message))
+    return kWrongJson.str();
   llvm::Expected<json::Value> parsed = commsir::readJson(message);
   if (!parsed) {
     // The server gets what tells it that the message is wrong, without brackets
     // by which it would recurse.
     llvm::consumeError(parsed.takeError());
-    return message.size() > maxNesting ? "{" : message.str();
+    return message.size() > maxNesting ? kWrongJson.str() : message.str();
   }
   json::Object *all = parsed->getAsObject();
   if (!all)
-    return message.str();
+    return kWrongJson.str();
+  if (!isValid(*all))
+    return replaceInvalid(*all);
   bool replaced = replaceMethod(*all);
   if (json::Object *params = all->getObject("params")) {
     replaced |= replaceText(params->getObject("textDocument"));
@@ -163,10 +209,12 @@ class Reader {
 public:
   explicit Reader(int file) : file(file) {}
 
-  /// Up to the end of the line, or of all; empty: the end.
-  std::string line() {
+  /// Up to the end of the line, or of all, or of `most` bytes or some more;
+  /// empty: the end.
+  std::string line(size_t most) {
     size_t end;
-    while ((end = buffer.find('\n')) == std::string::npos && fill()) {
+    while ((end = buffer.find('\n')) == std::string::npos &&
+           buffer.size() < most && fill()) {
     }
     return take(end == std::string::npos ? buffer.size() : end + 1);
   }
@@ -176,6 +224,16 @@ public:
     while (buffer.size() < count && fill()) {
     }
     return take(std::min(count, buffer.size()));
+  }
+
+  void skip(size_t count) {
+    while (buffer.size() < count) {
+      count -= buffer.size();
+      buffer.clear();
+      if (!fill())
+        return;
+    }
+    take(count);
   }
 
 private:
@@ -205,22 +263,29 @@ static void writeMessage(llvm::raw_ostream &stream, llvm::StringRef body) {
   stream.flush();
 }
 
-/// Calls `take` with each message of `input` until it ends. Returns what
-/// follows the last message.
+/// Calls `take` with each message of `input` until it ends, or until headers
+/// are longer than any. Returns what follows the last message.
 static std::string readMessages(int input, const TakeMessage &take) {
-  // The server refuses longer ones.
-  constexpr size_t kMostBytes = size_t(1) << 30;
+  constexpr size_t kMostBytes = size_t(1) << 26, kMostHeaders = 1 << 16;
   Reader reader(input);
   std::string headers;
   size_t length = 0;
-  for (std::string line; !(line = reader.line()).empty();) {
+  for (std::string line; headers.size() < kMostHeaders &&
+                         !(line = reader.line(kMostHeaders)).empty();) {
     headers += line;
     llvm::StringRef header = llvm::StringRef(line).trim();
     if (header.consume_front_insensitive("Content-Length:"))
       header.trim().getAsInteger(10, length);
-    if (!header.empty() || !length || length > kMostBytes)
+    if (!header.empty() || !length)
       continue;
-    take(reader.bytes(length));
+    if (length <= kMostBytes) {
+      take(reader.bytes(length));
+    } else {
+      llvm::errs() << "comms-lsp-server: error: skips a message of " << length
+                   << " bytes: the longest that it reads has " << kMostBytes
+                   << "\n";
+      reader.skip(length);
+    }
     headers.clear();
     length = 0;
   }

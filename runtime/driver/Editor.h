@@ -30,7 +30,8 @@ namespace commsir::driver {
 
 /// A message of an editor to a language server, in JSON, without what could end
 /// the server: documents that are nested too deep (see Nesting.h), requests to
-/// read bytecode and edits of ranges are replaced. JSON that is nested too deep
+/// read bytecode, edits of ranges and what is no message of JSON-RPC are
+/// replaced. JSON that is nested too deep, or has more than 2^20 values,
 /// becomes JSON that is wrong. Other messages stay as they are.
 std::string guardMessage(llvm::StringRef message);
 

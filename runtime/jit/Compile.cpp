@@ -27,6 +27,8 @@
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Verifier.h"
+#include "llvm/MC/MCSubtargetInfo.h"
+#include "llvm/MC/TargetRegistry.h"
 #include "llvm/Object/ObjectFile.h"
 #include "llvm/Support/LEB128.h"
 #include "llvm/Support/SmallVectorMemoryBuffer.h"
@@ -35,6 +37,7 @@
 #include "llvm/TargetParser/Host.h"
 
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <mutex>
 
@@ -238,12 +241,48 @@ static void initializeTarget() {
   });
 }
 
+/// The processor for which code is made, as LLVM names it; empty: this one.
+static StringRef getChosenProcessor() {
+  const char *name = std::getenv("COMMSIR_PROCESSOR");
+  return name ? name : "";
+}
+
+/// Whether LLVM has a processor of that name that runs code of `triple`: code
+/// generation ends the process where it asks for 64 bits of one that has 32.
+static bool isProcessor(const Triple &triple, StringRef name) {
+  std::string reason;
+  const Target *target = TargetRegistry::lookupTarget(triple, reason);
+  std::unique_ptr<MCSubtargetInfo> any(
+      target ? target->createMCSubtargetInfo(triple, "", "") : nullptr);
+  if (!any || !any->isCPUStringValid(name))
+    return false;
+  std::unique_ptr<MCSubtargetInfo> named(
+      target->createMCSubtargetInfo(triple, name, ""));
+  return named && (!triple.isX86_64() || named->checkFeatures("+64bit"));
+}
+
+/// Has code made for the processor `name`, without what only this one has.
+static Error chooseProcessor(orc::JITTargetMachineBuilder &builder,
+                             StringRef name) {
+  if (!isProcessor(builder.getTargetTriple(), name))
+    return createStringError("COMMSIR_PROCESSOR='" + name +
+                             "' is no processor of 64 bits that LLVM knows: "
+                             "give a name like x86-64 or x86-64-v3, or unset "
+                             "it");
+  builder.setCPU(name.str());
+  builder.getFeatures() = SubtargetFeatures();
+  return Error::success();
+}
+
 static Expected<std::unique_ptr<TargetMachine>>
 makeTargetMachine(unsigned level) {
   initializeTarget();
   auto builder = orc::JITTargetMachineBuilder::detectHost();
   if (!builder)
     return builder.takeError();
+  if (StringRef name = getChosenProcessor(); !name.empty())
+    if (Error error = chooseProcessor(*builder, name))
+      return std::move(error);
   // Hardware conversions to bf16 flush denormal numbers: not our bits.
   builder->getFeatures().AddFeature("avx512bf16", false);
   builder->getFeatures().AddFeature("avxneconvert", false);
@@ -594,6 +633,8 @@ bool commsir::jit::areKernelBytes(StringRef bytes) {
 }
 
 std::string commsir::jit::describeProcessor() {
+  if (StringRef name = getChosenProcessor(); !name.empty())
+    return name.str();
   std::string text = sys::getHostCPUName().str();
   std::vector<std::string> features;
   for (const auto &feature : sys::getHostCPUFeatures())

@@ -16,6 +16,9 @@ namespace commsir {
 /// than any file of ours refused before.
 llvm::Expected<llvm::json::Value> readJson(llvm::StringRef text);
 
+/// Commas outside of strings: about as many as `text` has values.
+size_t countJsonCommas(llvm::StringRef text);
+
 } // namespace commsir
 
 #endif // COMMSIR_RUNTIME_SUPPORT_JSON_H

@@ -13,7 +13,11 @@
 #include "llvm/AsmParser/Parser.h"
 #include "llvm/BinaryFormat/Magic.h"
 #include "llvm/IR/Verifier.h"
+#include "llvm/Object/ObjectFile.h"
 #include "llvm/Support/SourceMgr.h"
+
+#include <cstdlib>
+#include <set>
 
 using namespace commsir;
 using namespace commsir::test;
@@ -140,6 +144,58 @@ TEST(Compile, GivesTheObject) {
       options));
   EXPECT_EQ(llvm::identify_magic(object), llvm::file_magic::elf_relocatable);
 }
+
+//===----------------------------------------------------------------------===//
+// Processors
+//===----------------------------------------------------------------------===//
+
+/// Functions that the object file calls and does not have.
+static std::set<std::string> undefinedSymbols(llvm::StringRef object) {
+  auto file = llvm::cantFail(llvm::object::ObjectFile::createObjectFile(
+      llvm::MemoryBufferRef(object, "object")));
+  std::set<std::string> names;
+  for (const llvm::object::SymbolRef &symbol : file->symbols())
+    if (llvm::cantFail(symbol.getFlags()) &
+        llvm::object::BasicSymbolRef::SF_Undefined)
+      names.insert(llvm::cantFail(symbol.getName()).str());
+  return names;
+}
+
+/// Converts to f16 and back, rounds, and multiplies and adds.
+static constexpr const char *kNarrowKernel = R"(
+comms.kernel @narrow(%x: memref<8xf16>, %y: memref<8xf32>)
+    attributes {ranks = 1 : i64} {
+  %c0 = arith.constant 0 : index
+  %h = memref.load %x[%c0] : memref<8xf16>
+  %w = arith.extf %h : f16 to f32
+  %f = math.floor %w : f32
+  %m = math.fma %f, %w, %w : f32
+  memref.store %m, %y[%c0] : memref<8xf32>
+  %n = arith.truncf %m : f32 to f16
+  memref.store %n, %x[%c0] : memref<8xf16>
+  comms.return
+})";
+
+#if defined(__x86_64__)
+TEST(Compile, AProcessorWithoutConversionsCallsFunctions) {
+  setenv("COMMSIR_PROCESSOR", "x86-64", 1);
+  for (unsigned level : {0u, 2u, 3u}) {
+    std::string object;
+    Source source;
+    jit::CompileOptions options;
+    options.object = &object;
+    options.optLevel = level;
+    // That it loads says that each function is known.
+    EXPECT_TRUE(source.compile(kNarrowKernel, options));
+    std::set<std::string> names = undefinedSymbols(object);
+    for (const char *name : {"__extendhfsf2", "__truncsfhf2", "floorf", "fmaf"})
+      EXPECT_TRUE(names.count(name)) << name << " at level " << level;
+  }
+  EXPECT_EQ(jit::describeProcessor(), "x86-64");
+  unsetenv("COMMSIR_PROCESSOR");
+  EXPECT_NE(jit::describeProcessor(), "x86-64");
+}
+#endif
 
 //===----------------------------------------------------------------------===//
 // Narrow masked stores

@@ -3,6 +3,8 @@
 TEXTS has one row a text, WAYS one a way; each text goes through each way.
 """
 
+import base64
+import functools
 import json
 import pathlib
 import re
@@ -10,6 +12,7 @@ import resource
 import subprocess
 import sys
 import zipfile
+from collections.abc import Callable
 from typing import Any
 
 import commsir
@@ -101,15 +104,23 @@ def program(name: str) -> str:
 
 def frame(method: str, params: dict[str, Any], number: int | None = None) -> bytes:
     body = json.dumps({"jsonrpc": "2.0", "method": method, "params": params} | ({"id": number} if number else {}))
-    return b"Content-Length: %d\r\n\r\n%s" % (len(body.encode()), body.encode())
+    return framed(body.encode())
+
+
+def framed(body: bytes) -> bytes:
+    return b"Content-Length: %d\r\n\r\n%s" % (len(body), body)
 
 
 def by_editor(path: pathlib.Path) -> tuple[int, str]:
-    document = {"uri": path.as_uri(), "languageId": "mlir", "version": 1, "text": path.read_text()}
-    sent = frame("initialize", {"processId": None, "rootUri": None, "capabilities": {}}, 1)
-    sent += frame("textDocument/didOpen", {"textDocument": document})
-    sent += frame("shutdown", {}, 2) + frame("exit", {})
-    return start([program("comms-lsp-server")], sent)
+    return edit(path.as_uri(), path.read_text())
+
+
+def edit(uri: str, text: str, sent: bytes = b"") -> tuple[int, str]:
+    """A session of an editor that opens the text, then sends other messages."""
+    document = {"uri": uri, "languageId": "mlir", "version": 1, "text": text}
+    first = frame("initialize", {"processId": None, "rootUri": None, "capabilities": {}}, 1)
+    first += frame("textDocument/didOpen", {"textDocument": document})
+    return start([program("comms-lsp-server")], first + sent + frame("shutdown", {}, 2) + frame("exit", {}))
 
 
 #: In a process of its own: each way in turn, with the error of each on a line.
@@ -140,14 +151,33 @@ FAILS = kernel("  %n = arith.fptosi %v : f32 to i64\n  %i = arith.index_cast %n 
 
 def by_python(path: pathlib.Path) -> tuple[int, str]:
     """By simulate, compile_ir, Group.kernel and the replay of a saved run: all go through the C API."""
+    return start([sys.executable, "-c", PYTHON, str(path), str(save_run(path)), str(path.parent)])
+
+
+def by_replay(path: pathlib.Path) -> tuple[int, str]:
+    return start([sys.executable, "-c", REPLAY, str(save_run(path))])
+
+
+REPLAY = """
+import sys
+import commsir
+try:
+    commsir.replay(sys.argv[1], time_limit=20)
+except commsir.UsageError as error:
+    sys.exit(f"error: {error}")
+"""
+
+
+def save_run(path: pathlib.Path) -> pathlib.Path:
+    """A saved run of the kernel in a file."""
     old, new = path.parent / "old.zip", path.parent / "new.zip"
     with pytest.raises(commsir.BoundsError) as caught:
         commsir.simulate(FAILS, ranks=1, arrays={"x": [np.full(8, 1e9, np.float32)]})
     caught.value.save(old)
     with zipfile.ZipFile(old) as read, zipfile.ZipFile(new, "w") as made:
         for name in read.namelist():
-            made.writestr(name, path.read_text() if name == "kernel.mlir" else read.read(name))
-    return start([sys.executable, "-c", PYTHON, str(path), str(new), str(path.parent)])
+            made.writestr(name, path.read_bytes() if name == "kernel.mlir" else read.read(name))
+    return new
 
 
 def by_program(*words: str) -> Any:
@@ -180,6 +210,61 @@ def test_is_an_error_or_runs(what: str, way: str, tmp_path: pathlib.Path) -> Non
         assert re.search(message, said), said[:500]
 
 
+def bytecode() -> bytes:
+    command = [program("comms-opt"), "--emit-bytecode", "-"]
+    return subprocess.run(command, input=kernel("").encode(), capture_output=True, check=True).stdout
+
+
+def flip(data: bytes, bit: int) -> bytes:
+    made = bytearray(data)
+    made[bit // 8] ^= 1 << bit % 8
+    return bytes(made)
+
+
+#: What is made of right bytecode.
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "whole": lambda data: data,
+    **{f"first {part} bytes": functools.partial(lambda part, data: data[:part], part) for part in (4, 5, 6, 20, 60)},
+    "first half": lambda data: data[: len(data) // 2],
+    "all but a byte": lambda data: data[:-1],
+    "twice": lambda data: data * 2,
+    **{f"bit {bit}": functools.partial(lambda bit, data: flip(data, bit), bit) for bit in (32, 40, 80, 120, 200, 400)},
+    "each 50th bit": lambda data: functools.reduce(flip, range(40, len(data) * 8, 50), data),
+    "ones": lambda data: data[:8] + b"\xff" * 200,
+    "zeros": lambda data: data[:8] + b"\0" * 200,
+}
+#: Those that run kernels, which refuse all bytecode; the editor as a request. (comms-opt and comms-translate trust
+#: it: docs/Security.md.)
+REFUSES = {way: WAYS[way] for way in ("comms-run",)} | {
+    "replay": by_replay,
+    "comms-run, piped": lambda path: start([program("comms-run"), "--quiet", "-"], path.read_bytes()),
+    "editor": lambda path: edit(URI, kernel(""), frame("mlir/convertFromBytecode", {
+        "uri": URI, "bytecode": base64.b64encode(path.read_bytes()).decode()}, 7)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("way", REFUSES)
+@pytest.mark.parametrize("what", DAMAGES)
+def test_bytecode_is_refused(what: str, way: str, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "hostile.mlir"
+    path.write_bytes(DAMAGES[what](bytecode()))
+    status, said = REFUSES[way](path)
+    assert status in ((0,) if way == "editor" else (1, 3)), f"it ended with {status}: {said[-500:]}"
+    assert "does not read it" in said if way == "editor" else "error: " in said, said[-500:]
+    if way.startswith("comms-run") and path.read_bytes().startswith(b"ML\xefR"):
+        assert "is MLIR bytecode: give the text" in said, said[-500:]
+
+
+@pytest.mark.parametrize("way", ["comms-opt", "comms-translate"])
+@pytest.mark.parametrize("what", DAMAGES)
+def test_bytecode_is_read(what: str, way: str, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "hostile.mlir"
+    path.write_bytes(DAMAGES[what](bytecode()))
+    status, said = WAYS[way](path)
+    assert status == 0 if what == "whole" else status in (0, 1), f"it ended with {status}: {said[-500:]}"
+    assert status == 0 or "error: " in said, said[-500:]
+
+
 def test_a_fifo_is_read_once(tmp_path: pathlib.Path) -> None:
     """A file that is no regular one: what is checked is what is read."""
     for text, expected in ((TEXTS["types"][0], 1), (kernel(""), 0)):
@@ -188,3 +273,48 @@ def test_a_fifo_is_read_once(tmp_path: pathlib.Path) -> None:
         command = f"{program('comms-opt')} -o /dev/null <(cat {path})"
         status, said = start(["bash", "-c", command])
         assert status == expected, said[:300]
+
+
+URI = "file:///a.mlir"
+AT_BEGIN = {key: {"line": 0, "character": 0} for key in ("start", "end")}
+
+
+def change(*changes: dict[str, Any]) -> bytes:
+    return frame("textDocument/didChange", {"textDocument": {"uri": URI, "version": 2}, "contentChanges": [*changes]})
+
+
+#: What an editor sends beside texts, and what the server says of it.
+MESSAGES = {
+    "bytecode": (frame("mlir/convertFromBytecode", {"uri": URI, "bytecode": "TUzvUgEA/wD/"}, 7), "does not read it"),
+    "range that brings hostile text": (
+        change({"range": AT_BEGIN, "text": TEXTS["types"][0]}), ""),
+    "ranges that add up to hostile text": (
+        b"".join(change({"range": AT_BEGIN, "text": "tuple<" * 100}) for _ in range(1000)), ""),
+    "text behind a range": (change({"range": AT_BEGIN, "text": ""}, {"text": TEXTS["types"][0]}), ""),
+    "deep JSON": (framed(b"[" * 1000000), ""),
+    "deep parameters": (framed(b'{"jsonrpc":"2.0","id":7,"method":"shutdown","params":' + b"[" * 300000), ""),
+    "many values": (framed(b'{"jsonrpc":"2.0","id":7,"method":"nosuch","params":[' + b"0," * 20000000 + b"0]}"), ""),
+    "no version": (framed(b'{"id":7,"method":"shutdown"}'), 'is not "2.0"'),
+    "endless id": (framed(b'{"jsonrpc":"2.0","id":1e999,"method":"nosuch"}'), ""),
+    "list as id": (framed(b'{"jsonrpc":"2.0","id":[7],"method":"nosuch"}'), ""),
+    "number": (framed(b"7"), ""),
+    "batch": (framed(b'[{"jsonrpc":"2.0","id":7,"method":"shutdown"}]'), ""),
+    "long message": (framed(b" " * (65 << 20)), "skips a message of 68157440 bytes"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", MESSAGES)
+def test_a_message_is_no_end_of_the_editor(what: str) -> None:
+    """The server answers what follows the message: the status is that of a session that was shut down."""
+    sent, said_of_it = MESSAGES[what]
+    status, said = edit(URI, kernel(""), sent)
+    assert status == 0, f"it ended with {status}: {said[-500:]}"
+    assert '"id":2,' in said and '"id":inf' not in said, said[-500:]
+    assert said_of_it in said.replace("\\", ""), said[-500:]
+
+
+def test_headers_without_an_end() -> None:
+    status, _ = start([program("comms-lsp-server")], b"X: Y\r\n" * 30000000)
+    assert status == 1
+    status, _ = start([program("comms-lsp-server")], b"X" * 200000000)
+    assert status == 1

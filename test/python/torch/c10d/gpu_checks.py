@@ -161,7 +161,7 @@ def a_prepared_call_makes_what_it_sends(size: int) -> None:
     x, s, w = (torch.empty(*shape, device="cuda") for shape in ((4, 64), (4, 1), (64,)))
     outputs = [(torch.float32, 64)]
     for op, rows in (("all_gather", 4 * size), ("all_to_all", 4)):
-        how = {"reduce_op": "", "produce": _SCALED, "sources": 2}
+        how: dict[str, Any] = {"reduce_op": "", "produce": _SCALED, "sources": 2}
         call = ops.prepare(op, _WIDENED, outputs, **how)
         assert [y.shape for y in call(x, [s, w, w])] == [(rows, 64)]
         asked = calls_of(lambda call=call: call(x, [s, w, w]))
