@@ -680,7 +680,7 @@ llvm::Expected<KernelRequest> commsir::group::writeFused(const FusedCall &call,
 
   std::string bad;
   enum { Source, Argument, Output };
-  static constexpr const char *whats[] = {"source", "argument", "output"};
+  static constexpr const char *titles[] = {"source", "argument", "output"};
   std::string parameters, names[3], types[3];
   auto list = [&](llvm::ArrayRef<FusedCall::Operand> operands, int which,
                   char letter) {
@@ -691,7 +691,7 @@ llvm::Expected<KernelRequest> commsir::group::writeFused(const FusedCall &call,
         bad = "type '" + one.elementType + "' is not one that arrays hold";
       if (one.columns < 1 || one.array.elements != rows * one.columns)
         bad = llvm::formatv("{0} {1} has {2} elements, not {3} rows of {4}",
-                            whats[which], i, one.array.elements, rows,
+                            titles[which], i, one.array.elements, rows,
                             one.columns);
       int64_t shown = capacity ? capacity : rows;
       std::string type = llvm::formatv("memref<{0}{1}x{2}>",

@@ -229,7 +229,7 @@ class Writer:
 
     def session(self) -> bytes:
         def plain(method: str, number: int | None = None) -> bytes:
-            params = {"processId": None, "rootUri": None, "capabilities": {}}
+            params: dict[str, Any] = {"processId": None, "rootUri": None, "capabilities": {}}
             message = {"jsonrpc": "2.0", "method": method, "params": params} | (
                 {} if number is None else {"id": number}
             )
@@ -249,7 +249,7 @@ class Writer:
 
 def read_frames(output: bytes) -> tuple[list[Any], str]:
     """What the server wrote, as values, and what is wrong with it."""
-    found = []
+    found: list[Any] = []
     while output:
         head, mark, rest = output.partition(b"\r\n\r\n")
         if not mark or not head.startswith(b"Content-Length: "):

@@ -67,7 +67,7 @@ def values(kind: str) -> Any:
 
 def compute(name: str) -> None:
     """Writes what each kernel computes to a file."""
-    found = {}
+    found: dict[str, Any] = {}
     for number, (op, kind, result) in enumerate(CASES):
         made = np.zeros(COUNT, TYPES[result])
         arrays = {"x": [values(kind)], "y": [made]}

@@ -6,6 +6,7 @@ Run by test_gpu.py over a driver without a GPU, where kernels do nothing, or wha
 from __future__ import annotations
 
 import ctypes
+import functools
 import json
 import os
 import signal
@@ -164,7 +165,7 @@ def a_prepared_call_makes_what_it_sends(size: int) -> None:
         how: dict[str, Any] = {"reduce_op": "", "produce": _SCALED, "sources": 2}
         call = ops.prepare(op, _WIDENED, outputs, **how)
         assert [y.shape for y in call(x, [s, w, w])] == [(rows, 64)]
-        asked = calls_of(lambda call=call: call(x, [s, w, w]))
+        asked = calls_of(functools.partial(call, x, [s, w, w]))
         assert {**asked, **LAUNCH} == asked and not {"EventRecord", "MemAlloc"} & set(asked), asked
         assert ops.fused_collective(op, x, [s, w, w], _WIDENED, outputs, **how)[0].shape == (rows, 64)
         assert "source 0 has 2 elements, not 4 rows of 1" in error_of(lambda call=call: call(x, [s[:2], w, w]))
