@@ -248,9 +248,7 @@ public:
     return at(b, {b, emitNumber(b, 0)}, 16 * shape.stages + 8);
   }
   /// How often a step's stage was used before.
-  Int getTurn(ImplicitLocOpBuilder &, Int step) const {
-    return step / shape.stages;
-  }
+  Int getTurn(Int step) const { return step / shape.stages; }
   int64_t getRest() const { return 16 * shape.stages + 16 + Job::kBytes; }
 
   void post(ImplicitLocOpBuilder &b, const Job &job) const;
@@ -370,8 +368,7 @@ private:
   using Body = llvm::function_ref<void(ImplicitLocOpBuilder &)>;
 
   static Value number(ImplicitLocOpBuilder &b, int64_t value) {
-    return arith::ConstantOp::create(
-        b, b.getI32IntegerAttr(static_cast<int32_t>(value)));
+    return emitNumber(b, value);
   }
   static void when(ImplicitLocOpBuilder &b, Value condition, Body body) {
     auto only = scf::IfOp::create(b, condition, /*withElseRegion=*/false);
@@ -667,7 +664,7 @@ Emitter::Sums Emitter::multiplyByMaps(ImplicitLocOpBuilder &b, Int steps,
   Int step(in, loop.getInductionVar());
   Int place = step + before.value;
   Descriptors descriptors = describe(in, getStage(in, place));
-  emitAwait(in, stages.getFull(in, place), stages.getTurn(in, place) % 2);
+  emitAwait(in, stages.getFull(in, place), stages.getTurn(place) % 2);
   Sums carried(loop.getRegionIterArgs());
   multiplyByGroups(in, descriptors, carried);
   emitText(in, "wgmma.wait_group.sync.aligned 1;", "", {});
@@ -744,8 +741,7 @@ static void copyStages(const ContractShape &shape, Value memory, const Job &job,
   Int step(in, loop.getInductionVar());
   Int place = step + before;
   // Before its first use a stage is empty.
-  emitAwait(in, stages.getEmpty(in, place),
-            (stages.getTurn(in, place) + 1) % 2);
+  emitAwait(in, stages.getEmpty(in, place), (stages.getTurn(place) + 1) % 2);
   Value full = stages.getFull(in, place), stage = stages.getStage(in, place);
   emitText(in, "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;", "r,r",
            {full, emitNumber(in, shape.getLhsBytes() + shape.getRhsBytes())});

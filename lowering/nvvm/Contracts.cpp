@@ -30,8 +30,6 @@ static constexpr int64_t kReserve = 4 << 10;
 static constexpr int64_t kCopyReserve = 256;
 /// A stage begins where a pattern of eight rows of 128 bytes does.
 static constexpr int64_t kStageAlignment = 1 << 10;
-/// Stages below which one thread's copies are no help.
-static constexpr int64_t kLeastMapStages = 2;
 /// The barrier of all threads but those that copy.
 static constexpr int64_t kOthersBarrier = 1;
 
@@ -154,8 +152,7 @@ bool KernelLowering::canUseMaps(ContractOp op, const ContractShape &shape) {
            !isSharedMemory(memory) && getAlignment(memory) >= 16 &&
            shape.getMapRows(isLhs) <= kMostTileRows;
   };
-  return shape.byGroups && shape.stages >= kLeastMapStages &&
-         getDivisor(op.getDepth()) % kStageDepth == 0 &&
+  return shape.byGroups && getDivisor(op.getDepth()) % kStageDepth == 0 &&
          isMapped(op.getLhs(), true) && isMapped(op.getRhs(), false);
 }
 
@@ -204,8 +201,7 @@ void KernelLowering::addCopyThreads() {
                                         number(b, target.threads));
   LLVM::CondBrOp::create(b, isOther, body, copies);
   b.setInsertionPointToStart(copies);
-  if (target.sm >= 90)
-    emit(b, Ptx::WaitForPrevious, {});
+  emit(b, Ptx::WaitForPrevious, {}); // Chips with maps have it.
   emitCopies(mapped, memory, b);
   LLVM::ReturnOp::create(b, ValueRange{});
   launchedThreads = target.threads + kCopyThreads;
