@@ -6,9 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // All threads of a CTA multiply together. Operands come through shared memory,
-// 64 terms of the sum a stage, several stages ahead; sums stay in registers.
+// 64 terms of the sum a stage (128 where elements of 8 bits are multiplied as
+// they are), several stages ahead; sums stay in registers.
 //
-// A stage of an operand is panels of 64 columns: rows of 128 bytes, whose eight
+// A stage of an operand is panels of columns: rows of 128 bytes, whose eight
 // pieces of 16 bytes are exchanged by the row's number modulo 8. It is what
 // ldmatrix reads without bank conflicts, and wgmma's swizzle of 128 bytes.
 //
@@ -28,11 +29,15 @@ using namespace mlir;
 using namespace mlir::comms;
 using namespace mlir::comms::nvvm;
 
-/// Terms of a stage, and bytes of a row of a panel.
-static constexpr int64_t kDepth = 64, kRowBytes = 128;
+/// Terms of a stage that threads copy.
+static constexpr int64_t kDepth = 64;
+static constexpr int64_t kRowBytes = ContractShape::kRowBytes;
 /// Registers of a thread that hold sums, at most.
 static constexpr int64_t kMostSums = 128;
-static constexpr int64_t kMostStages = 4;
+/// The same, of elements of 8 bits, beside those of a portion.
+static constexpr int64_t kMostByteSums = 96;
+/// Stages at most; of elements of 8 bits, which are multiplied faster.
+static constexpr int64_t kMostStages = 4, kMostByteStages = 6;
 /// Where groups multiply while the threads go on: a stage that is multiplied,
 /// one that was until just now, and one that is copied.
 static constexpr int64_t kLeastStages = 3;
@@ -45,7 +50,8 @@ static constexpr int64_t kLeastStages = 3;
 /// false: the sums do not fit the registers.
 static bool shareOut(int64_t warps, ContractShape &shape) {
   int64_t down = llvm::divideCeil(shape.rows, shape.getBlockRows()),
-          across = llvm::divideCeil(shape.columns, 16), best = -1;
+          across = llvm::divideCeil(shape.columns, 16), best = -1,
+          most = shape.elementBytes == 1 ? kMostByteSums : kMostSums;
   for (int64_t warpRows = 1; warpRows <= warps; warpRows *= 2) {
     int64_t warpColumns = warps / warpRows;
     int64_t m = llvm::divideCeil(down, warpRows),
@@ -56,7 +62,7 @@ static bool shareOut(int64_t warps, ContractShape &shape) {
     // What is read of shared memory decides between equal work: groups read
     // both operands for each of their instructions, warps each block once.
     int64_t cost = m * n * 64 + (shape.byGroups ? m * (4 + n) : m + n);
-    if (m * n * 8 > kMostSums || (best >= 0 && cost >= best))
+    if (m * n * 8 > most || (best >= 0 && cost >= best))
       continue;
     best = cost;
     shape.warpRows = warpRows;
@@ -80,12 +86,25 @@ int64_t ContractShape::getRhsBytes() const {
 
 int64_t ContractShape::getMapRows(bool isLhs) const {
   if (isLhs ? transposeLhs : !transposeRhs)
-    return kDepth;
+    return getDepth();
   return isLhs ? warpRows * getWarpRows() : warpColumns * getWarpColumns();
 }
 
+/// Whether groups multiply elements of 8 bits: terms lie beside one another,
+/// and stages are whole.
+static bool keepsBytes(ContractOp op) {
+  auto isByte = [](Value memory) {
+    return cast<MemRefType>(memory.getType())
+               .getElementType()
+               .getIntOrFloatBitWidth() == 8;
+  };
+  return isByte(op.getLhs()) && isByte(op.getRhs()) && !op.getTransposeLhs() &&
+         op.getTransposeRhs();
+}
+
 FailureOr<ContractShape> nvvm::shapeContract(ContractOp op, int64_t threads,
-                                             int64_t memory, unsigned sm) {
+                                             int64_t memory, unsigned sm,
+                                             bool byMaps) {
   ContractShape shape;
   shape.transposeLhs = op.getTransposeLhs();
   shape.transposeRhs = op.getTransposeRhs();
@@ -93,6 +112,8 @@ FailureOr<ContractShape> nvvm::shapeContract(ContractOp op, int64_t threads,
   shape.columns = op.getTileColumns();
   // Groups of four warps have no fewer than 64 rows.
   shape.byGroups = sm == 90 && threads >= 128 && shape.rows > 32;
+  if (shape.byGroups && byMaps && keepsBytes(op))
+    shape.elementBytes = 1;
   int64_t least = shape.byGroups ? kLeastStages : 2;
   int64_t warps = threads / (shape.byGroups ? 128 : 32);
   // Parts whose sums fit the registers, and whose operands fit the memory.
@@ -100,7 +121,8 @@ FailureOr<ContractShape> nvvm::shapeContract(ContractOp op, int64_t threads,
     bool fits = shareOut(warps, shape);
     int64_t stage = fits ? shape.getLhsBytes() + shape.getRhsBytes() : 0;
     if (fits && least * stage <= memory) {
-      shape.stages = std::min<int64_t>(kMostStages, memory / stage);
+      int64_t most = shape.elementBytes == 1 ? kMostByteStages : kMostStages;
+      shape.stages = std::min<int64_t>(most, memory / stage);
       return shape;
     }
     int64_t &longer = shape.rows >= shape.columns ? shape.rows : shape.columns;
@@ -407,8 +429,13 @@ private:
     Value rhs;
   };
   Descriptors describe(ImplicitLocOpBuilder &b, Value stage);
+  std::string spellProducts(int64_t count, bool anew);
+  void startPortion(ImplicitLocOpBuilder &b, const Descriptors &descriptors,
+                    int64_t portion, MutableArrayRef<Value> sums, bool anew);
   void multiplyByGroups(ImplicitLocOpBuilder &b, const Descriptors &descriptors,
                         Sums &sums);
+  void addStage(ImplicitLocOpBuilder &b, const Descriptors &descriptors,
+                Sums &sums);
   void waitForGroups(ImplicitLocOpBuilder &b, Sums &sums);
   void forSums(ImplicitLocOpBuilder &b,
                llvm::function_ref<void(ImplicitLocOpBuilder &, int64_t at,
@@ -652,6 +679,26 @@ void Emitter::announce(ImplicitLocOpBuilder &b, Int steps) {
   });
 }
 
+/// Multiplies a stage of elements of 8 bits. Tensor cores add such products
+/// with fewer bits than f32 has: the sums of each portion begin with 0, and are
+/// added here while other groups multiply.
+void Emitter::addStage(ImplicitLocOpBuilder &b, const Descriptors &descriptors,
+                       Sums &sums) {
+  int64_t portions = shape.rowBlocks * shape.getPortions(),
+          count = sums.size() / portions;
+  for (int64_t portion = 0; portion < portions; ++portion) {
+    Sums terms(count, LLVM::UndefOp::create(b, f32));
+    emitText(b, "wgmma.fence.sync.aligned;", "", {});
+    startPortion(b, descriptors, portion, terms, /*anew=*/true);
+    emitText(b, "wgmma.commit_group.sync.aligned;", "", {});
+    waitForGroups(b, terms);
+    for (auto [i, term] : llvm::enumerate(terms)) {
+      Value &sum = sums[portion * count + i];
+      sum = arith::AddFOp::create(b, sum, term);
+    }
+  }
+}
+
 /// Multiplies stages as another thread fills them.
 Emitter::Sums Emitter::multiplyByMaps(ImplicitLocOpBuilder &b, Int steps,
                                       Sums sums) {
@@ -666,6 +713,13 @@ Emitter::Sums Emitter::multiplyByMaps(ImplicitLocOpBuilder &b, Int steps,
   Descriptors descriptors = describe(in, getStage(in, place));
   emitAwait(in, stages.getFull(in, place), stages.getTurn(place) % 2);
   Sums carried(loop.getRegionIterArgs());
+  if (shape.elementBytes == 1) {
+    addStage(in, descriptors, carried);
+    leaveStage(in, place);
+    scf::YieldOp::create(in, carried);
+    LLVM::StoreOp::create(b, (before + steps).value, parts.counter);
+    return Sums(loop.getResults());
+  }
   multiplyByGroups(in, descriptors, carried);
   emitText(in, "wgmma.wait_group.sync.aligned 1;", "", {});
   when(in, step.constant(0).isBelow(step), [&](ImplicitLocOpBuilder &inner) {
@@ -713,7 +767,7 @@ static void copyTiles(const ContractShape &shape, bool isLhs, const Job &job,
   Int row(b, isLhs ? job.lhsRow : job.rhsRow),
       column(b, isLhs ? job.lhsColumn : job.rhsColumn);
   Int &along = alongDepth ? column : row;
-  along = along + step * kDepth;
+  along = along + step * shape.getDepth();
   int64_t begin = isLhs ? 0 : shape.getLhsBytes(),
           bytes = isLhs ? shape.getLhsBytes() : shape.getRhsBytes(),
           panel = shape.getMapRows(isLhs) * kRowBytes;
@@ -724,8 +778,8 @@ static void copyTiles(const ContractShape &shape, bool isLhs, const Job &job,
              "complete_tx::bytes [$0], [$1, {$2, $3}], [$4];",
              "r,l,r,r,r",
              {(place + (begin + at * panel)).value,
-              isLhs ? job.lhsMap : job.rhsMap, (column + at * 64).value,
-              row.value, full});
+              isLhs ? job.lhsMap : job.rhsMap,
+              (column + at * shape.getDepth()).value, row.value, full});
   }
 }
 
@@ -820,6 +874,7 @@ void nvvm::emitMap(Value map, Value place, Value base, int64_t rows,
   auto wide = [&](ImplicitLocOpBuilder &b, int64_t value) {
     return arith::ConstantOp::create(b, b.getI64IntegerAttr(value));
   };
+  int64_t bytes = element.getIntOrFloatBitWidth() / 8;
   Value thread = NVVM::ThreadIdXOp::create(b, b.getI32Type());
   auto only =
       scf::IfOp::create(b,
@@ -849,14 +904,15 @@ void nvvm::emitMap(Value map, Value place, Value base, int64_t rows,
   };
   replace("global_address", "b64", "$1", "l", base);
   replace("rank", "b32", "1", "", {});
-  replace("box_dim", "b32", "0, $1", "r", number(one, 64));
+  replace("box_dim", "b32", "0, $1", "r", number(one, kRowBytes / bytes));
   replace("box_dim", "b32", "1, $1", "r", number(one, tileRows));
   replace("global_dim", "b32", "0, $1", "r", number(one, columns));
   replace("global_dim", "b32", "1, $1", "r", number(one, rows));
-  replace("global_stride", "b64", "0, $1", "l", wide(one, columns * 2));
+  replace("global_stride", "b64", "0, $1", "l", wide(one, columns * bytes));
   replace("element_stride", "b32", "0, $1", "r", number(one, 1));
   replace("element_stride", "b32", "1, $1", "r", number(one, 1));
-  replace("elemtype", "b32", element.isBF16() ? "10" : "6", "", {});
+  StringRef kind = bytes == 1 ? "0" : element.isBF16() ? "10" : "6";
+  replace("elemtype", "b32", kind, "", {});
   replace("interleave_layout", "b32", "0", "", {});
   replace("swizzle_mode", "b32", "3", "", {});
   replace("fill_mode", "b32", "0", "", {});
@@ -957,8 +1013,16 @@ static Value describeOperand(ImplicitLocOpBuilder &b, const Operand &operand,
 }
 
 /// Units from a stage's first term to a later one.
-static int64_t getUnitsBefore(const Operand &operand, int64_t term) {
-  return (operand.alongDepth ? term * 2 : term * kRowBytes) / 16;
+static int64_t getUnitsBefore(const ContractShape &shape,
+                              const Operand &operand, int64_t term) {
+  return term * (operand.alongDepth ? shape.elementBytes : kRowBytes) / 16;
+}
+
+/// The name of an operand's elements in a stage.
+static StringRef nameElement(const ContractShape &shape, Type element) {
+  if (shape.elementBytes == 1)
+    return isa<Float8E5M2Type>(element) ? "e5m2" : "e4m3";
+  return element.isBF16() ? "bf16" : "f16";
 }
 
 /// What wgmma knows of all blocks of rows of this group, and of its columns.
@@ -993,40 +1057,68 @@ static std::string tieOperands(int64_t count, StringRef others) {
   return text;
 }
 
+/// The instructions that multiply the terms of a stage by one block of rows,
+/// whose `count` sums are the first operands. With `anew` the sums begin with
+/// 0.
+std::string Emitter::spellProducts(int64_t count, bool anew) {
+  std::string text = "{ .reg .pred p; setp.ne.b32 p, 1, 0; ";
+  if (anew)
+    text += ".reg .pred q; setp.eq.b32 q, 1, 0; ";
+  StringRef left = nameElement(shape, lhs.element),
+            right = nameElement(shape, rhs.element);
+  // Only elements of 16 bits may lie transposed.
+  std::string layout = shape.elementBytes == 1
+                           ? ""
+                           : (", " + Twine(int(!lhs.alongDepth)) + ", " +
+                              Twine(int(!rhs.alongDepth)))
+                                 .str();
+  for (int64_t at = 0; at < shape.getDepth() / shape.getTerms(); ++at)
+    text += ("wgmma.mma_async.sync.aligned.m64n" + Twine(count * 2) + "k" +
+             Twine(shape.getTerms()) + ".f32." + left + "." + right + " {" +
+             listOperands(count) + "}, $" + Twine(count + 2 * at) + ", $" +
+             Twine(count + 2 * at + 1) + (anew && at == 0 ? ", q" : ", p") +
+             ", 1, 1" + layout + "; ")
+                .str();
+  return text + "}";
+}
+
+/// Starts the products of a stage and one portion of the sums: a block of rows
+/// by some columns.
+void Emitter::startPortion(ImplicitLocOpBuilder &b,
+                           const Descriptors &descriptors, int64_t portion,
+                           MutableArrayRef<Value> sums, bool anew) {
+  int64_t count = sums.size();
+  std::string constraints;
+  SmallVector<Value> operands;
+  auto later = [&](Value first, int64_t units) {
+    Value constant = arith::ConstantOp::create(b, b.getI64IntegerAttr(units));
+    return b.createOrFold<arith::AddIOp>(first, constant);
+  };
+  int64_t columns = portion % shape.getPortions() * count * 2;
+  for (int64_t term = 0; term < shape.getDepth(); term += shape.getTerms()) {
+    operands.push_back(later(descriptors.lhs[portion / shape.getPortions()],
+                             getUnitsBefore(shape, lhs, term)));
+    operands.push_back(later(descriptors.rhs, getUnitsBefore(shape, rhs, term) +
+                                                  columns * kRowBytes / 16));
+    constraints += constraints.empty() ? "l,l" : ",l,l";
+  }
+  operands.append(sums.begin(), sums.end());
+  Value record =
+      emitText(b, spellProducts(count, anew), tieOperands(count, constraints),
+               operands, getRecord(b, f32, count));
+  llvm::copy(split(b, record, count), sums.begin());
+}
+
 /// Starts the products of a stage. They end later: until then nothing may
 /// touch the sums.
 void Emitter::multiplyByGroups(ImplicitLocOpBuilder &b,
                                const Descriptors &descriptors, Sums &sums) {
   int64_t count = shape.columnBlocks * 8;
-  StringRef type = lhs.element.isBF16() ? "bf16" : "f16";
   emitText(b, "wgmma.fence.sync.aligned;", "", {});
-  for (int64_t m = 0; m < shape.rowBlocks; ++m) {
-    std::string text = "{ .reg .pred p; setp.ne.b32 p, 1, 0; ", constraints;
-    SmallVector<Value> operands;
-    Value left = descriptors.lhs[m], right = descriptors.rhs;
-    auto later = [&](const Operand &operand, Value first, int64_t term) {
-      Value units = arith::ConstantOp::create(
-          b, b.getI64IntegerAttr(getUnitsBefore(operand, term)));
-      return b.createOrFold<arith::AddIOp>(first, units);
-    };
-    for (int64_t term = 0; term < kDepth; term += 16) {
-      int64_t at = count + operands.size();
-      operands.push_back(later(lhs, left, term));
-      operands.push_back(later(rhs, right, term));
-      text += ("wgmma.mma_async.sync.aligned.m64n" +
-               Twine(shape.getWarpColumns()) + "k16.f32." + type + "." + type +
-               " {" + listOperands(count) + "}, $" + Twine(at) + ", $" +
-               Twine(at + 1) + ", p, 1, 1, " + Twine(int(!lhs.alongDepth)) +
-               ", " + Twine(int(!rhs.alongDepth)) + "; ")
-                  .str();
-      constraints += constraints.empty() ? "l,l" : ",l,l";
-    }
-    auto *sum = &sums[m * count];
-    operands.append(sum, sum + count);
-    Value record = emitText(b, text + "}", tieOperands(count, constraints),
-                            operands, getRecord(b, f32, count));
-    llvm::copy(split(b, record, count), sum);
-  }
+  for (int64_t m = 0; m < shape.rowBlocks; ++m)
+    startPortion(b, descriptors, m,
+                 MutableArrayRef<Value>(sums).slice(m * count, count),
+                 /*anew=*/false);
   emitText(b, "wgmma.commit_group.sync.aligned;", "", {});
 }
 
@@ -1141,9 +1233,9 @@ void Emitter::storePair(ImplicitLocOpBuilder &b, Value pair, Int row,
   });
 }
 
-/// Of four blocks of eight columns each of four lanes has two columns of each:
-/// gives each lane one whole block, by exchanges between lanes at distances 1
-/// and 2.
+/// Of four blocks of eight columns each of four lanes has two columns of
+/// each: gives each lane one whole block, by exchanges between lanes at
+/// distances 1 and 2.
 SmallVector<Value> Emitter::turnBlocks(ImplicitLocOpBuilder &b,
                                        ArrayRef<Value> words) {
   auto isSet = [&](int64_t bit) {
@@ -1175,8 +1267,8 @@ SmallVector<Value> Emitter::turnBlocks(ImplicitLocOpBuilder &b,
   return result;
 }
 
-/// Stores four pairs of a row, of blocks that are neighbors: where all columns
-/// exist, each lane 16 bytes of one block.
+/// Stores four pairs of a row, of blocks that are neighbors: where all
+/// columns exist, each lane 16 bytes of one block.
 void Emitter::storeBlocks(ImplicitLocOpBuilder &b, ArrayRef<Value> pairs,
                           Int row, Int column, Int rows, Int columns) {
   Int quad = Int(b, lane) % 4, first = column - quad * 2;
@@ -1269,9 +1361,10 @@ void Emitter::emitPart(ImplicitLocOpBuilder &b, Int fromRow, Int fromColumn) {
     columns = fromColumn.getRest(columns, shape.columns);
   lhs = getOperand(b, true, fromRow, rows);
   rhs = getOperand(b, false, fromColumn, columns);
-  Int steps = (Int(b, parts.depth) + (kDepth - 1)) / kDepth;
-  // What was in the stages has been read, also by who copies now; operands may
-  // have been written.
+  int64_t depth = shape.getDepth();
+  Int steps = (Int(b, parts.depth) + (depth - 1)) / depth;
+  // What was in the stages has been read, also by who copies now; operands
+  // may have been written.
   if (shape.byGroups && !shape.constantOperands)
     nvvm::emit(b, Ptx::FenceAsync, {});
   if (shape.byMaps && shape.constantOperands)

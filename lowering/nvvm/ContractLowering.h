@@ -34,6 +34,10 @@ struct ContractShape {
   /// Stages of shared memory, and how operands lie in them.
   int64_t stages = 2;
   bool transposeLhs = false, transposeRhs = false;
+  /// Bytes of an element in a stage. Elements of 8 bits become f16 on the way
+  /// to it, but for groups that multiply them as they are (1): the sums of a
+  /// stage's terms are then added to those of the stages before.
+  int64_t elementBytes = 2;
   /// A thread that does nothing else copies the operands of a stage as tiles,
   /// by maps. The kernel's products by maps share their stages.
   bool byMaps = false;
@@ -42,6 +46,17 @@ struct ContractShape {
   bool constantOperands = false;
 
   int64_t getBlockRows() const { return byGroups ? 64 : 16; }
+  /// Terms of the sum that a stage holds, and one instruction of a group
+  /// multiplies.
+  int64_t getDepth() const { return kRowBytes / elementBytes; }
+  int64_t getTerms() const { return 32 / elementBytes; }
+  /// Parts of a group's columns whose sums are multiplied on their own.
+  int64_t getPortions() const {
+    constexpr int64_t kMostColumns = 128;
+    return elementBytes == 1 && getWarpColumns() > kMostColumns ? 2 : 1;
+  }
+  /// Bytes of a row of a panel, as operands lie in a stage.
+  static constexpr int64_t kRowBytes = 128;
   /// Rows and columns that the warps hold, what does not exist included.
   int64_t getWarpRows() const { return rowBlocks * getBlockRows(); }
   int64_t getWarpColumns() const { return columnBlocks * 16; }
@@ -61,10 +76,12 @@ struct ContractShape {
 constexpr int64_t kCopyThreads = 32;
 
 /// The shape for a CTA of `threads` with `memory` bytes of shared memory, on a
-/// chip of compute capability `sm`, times ten. Emits an error where the least
-/// that is needed does not fit.
+/// chip of compute capability `sm`, times ten. With `byMaps`, elements of 8
+/// bits may stay what they are. Emits an error where the least that is needed
+/// does not fit.
 FailureOr<ContractShape> shapeContract(ContractOp op, int64_t threads,
-                                       int64_t memory, unsigned sm);
+                                       int64_t memory, unsigned sm,
+                                       bool byMaps);
 
 /// A matrix in memory: the address of its part's first element.
 struct ContractMemory {
@@ -96,9 +113,9 @@ struct ContractParts {
   Value counter;
 };
 
-/// Makes the map of a matrix of elements of 16 bits, in tiles of 64 columns and
-/// `tileRows` rows, at `map` in global memory, by way of 128 bytes of shared
-/// memory at `place` (i32). All threads of the CTA come here.
+/// Makes the map of a matrix of elements of 8 or 16 bits, in tiles of columns
+/// of 128 bytes and `tileRows` rows, at `map` in global memory, by way of 128
+/// bytes of shared memory at `place` (i32). All threads of the CTA come here.
 void emitMap(Value map, Value place, Value base, int64_t rows, int64_t columns,
              Type element, int64_t tileRows, ImplicitLocOpBuilder &b);
 

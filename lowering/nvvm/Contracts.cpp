@@ -63,17 +63,15 @@ LogicalResult KernelLowering::layOutContracts(ImplicitLocOpBuilder &b) {
                                   getElementBytes(type.getElementType()),
                               128);
   });
-  for (ContractOp op : ops) {
-    if (cast<MemRefType>(op.getLhs().getType()).getElementType().isF32())
-      continue;
-    FailureOr<ContractShape> shape =
-        shapeContract(op, target.threads, left, target.sm);
-    if (failed(shape))
+  llvm::erase_if(ops, [](ContractOp op) {
+    return cast<MemRefType>(op.getLhs().getType()).getElementType().isF32();
+  });
+  for (bool byMaps : {true, false}) {
+    if (failed(shapeContracts(ops, left, byMaps)))
       return failure();
-    shape->constantOperands = constantContracts.contains(op);
-    contracts[op] = *shape;
+    if (byMaps && shareStages(ops, left))
+      break;
   }
-  shareStages(ops, left);
   int64_t most = 0;
   for (auto &[op, shape] : contracts)
     most = std::max(most, shape.getBytes());
@@ -86,28 +84,36 @@ LogicalResult KernelLowering::layOutContracts(ImplicitLocOpBuilder &b) {
   return success();
 }
 
+/// Chooses how the threads share each of the products.
+LogicalResult KernelLowering::shapeContracts(ArrayRef<ContractOp> ops,
+                                             int64_t left, bool byMaps) {
+  for (ContractOp op : ops) {
+    FailureOr<ContractShape> shape =
+        shapeContract(op, target.threads, left, target.sm, byMaps);
+    if (failed(shape))
+      return failure();
+    shape->constantOperands = constantContracts.contains(op);
+    contracts[op] = *shape;
+  }
+  return success();
+}
+
 /// Where threads that only copy can serve all products of the kernel, these
-/// share their stages in `left` bytes.
-void KernelLowering::shareStages(ArrayRef<ContractOp> ops, int64_t left) {
+/// share their stages in `left` bytes. False: they cannot.
+bool KernelLowering::shareStages(ArrayRef<ContractOp> ops, int64_t left) {
   // The library's barriers count all threads of a CTA.
   if (kernel->hasAttr(kNcclAttr) || target.threads + kCopyThreads > 1024)
-    return;
+    return false;
   int64_t most = 0, stages = INT64_MAX;
   for (ContractOp op : ops) {
-    auto found = contracts.find(op);
-    if (found == contracts.end())
-      continue;
-    if (!canUseMaps(op, found->second))
-      return;
-    most = std::max(most,
-                    found->second.getLhsBytes() + found->second.getRhsBytes());
-    stages = std::min(stages, found->second.stages);
+    const ContractShape &shape = contracts[op];
+    if (!canUseMaps(op, shape))
+      return false;
+    most = std::max(most, shape.getLhsBytes() + shape.getRhsBytes());
+    stages = std::min(stages, shape.stages);
   }
   for (ContractOp op : ops) {
-    auto found = contracts.find(op);
-    if (found == contracts.end())
-      continue;
-    ContractShape &shape = found->second;
+    ContractShape &shape = contracts[op];
     shape.byMaps = true;
     shape.stageBytes = most;
     shape.stages = stages;
@@ -116,6 +122,7 @@ void KernelLowering::shareStages(ArrayRef<ContractOp> ops, int64_t left) {
     mapped.push_back(shape);
     numbers[op] = int64_t(mapped.size()) - 1;
   }
+  return true;
 }
 
 ContractMemory KernelLowering::findMatrix(Value memory, Value row, Value column,
@@ -141,18 +148,18 @@ ContractMemory KernelLowering::findMatrix(Value memory, Value row, Value column,
 /// Whether one thread can copy the operands as tiles: stages are whole, and
 /// rows begin where maps want them.
 bool KernelLowering::canUseMaps(ContractOp op, const ContractShape &shape) {
-  constexpr int64_t kStageDepth = 64, kMostTileRows = 256;
+  constexpr int64_t kMostTileRows = 256;
   auto isMapped = [&](Value memory, bool isLhs) {
     auto type = cast<MemRefType>(memory.getType());
     int64_t bytes = getElementBytes(type.getElementType()),
             stride = getMatrixColumns(type);
-    return bytes == 2 && stride * bytes % 16 == 0 &&
+    return bytes == shape.elementBytes && stride * bytes % 16 == 0 &&
            stride < (int64_t(1) << 31) &&
            getMatrixRows(type) < (int64_t(1) << 31) &&
            !isSharedMemory(memory) && getAlignment(memory) >= 16 &&
            shape.getMapRows(isLhs) <= kMostTileRows;
   };
-  return shape.byGroups && getDivisor(op.getDepth()) % kStageDepth == 0 &&
+  return shape.byGroups && getDivisor(op.getDepth()) % shape.getDepth() == 0 &&
          isMapped(op.getLhs(), true) && isMapped(op.getRhs(), false);
 }
 

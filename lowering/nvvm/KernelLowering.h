@@ -234,7 +234,9 @@ private:
                             ImplicitLocOpBuilder &b);
   bool isSharedMemory(Value memory) const;
   void findConstantContracts();
-  void shareStages(ArrayRef<ContractOp> ops, int64_t left);
+  LogicalResult shapeContracts(ArrayRef<ContractOp> ops, int64_t left,
+                               bool byMaps);
+  bool shareStages(ArrayRef<ContractOp> ops, int64_t left);
   bool canUseMaps(ContractOp op, const ContractShape &shape);
   void addCopyThreads();
   Value getContractMemory(ImplicitLocOpBuilder &b);

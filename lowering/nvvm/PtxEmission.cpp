@@ -237,6 +237,29 @@ static LogicalResult linkDeviceLibrary(ModuleOp lowered, llvm::Module &module,
   return success();
 }
 
+static bool multipliesByGroups(const llvm::Function &function) {
+  return llvm::any_of(llvm::instructions(function), [](const auto &inst) {
+    auto *call = dyn_cast<llvm::CallBase>(&inst);
+    auto *text =
+        call ? dyn_cast<llvm::InlineAsm>(call->getCalledOperand()) : nullptr;
+    return text && StringRef(text->getAsmString()).contains("wgmma.");
+  });
+}
+
+/// A kernel whose groups of warps multiply gets no calls: in code that it
+/// links, as nvJitLink does, ptxas 13.0 makes each of a group's instructions
+/// wait for the one before where the kernel calls a function (C7509).
+static void inlineCalls(llvm::Module &module) {
+  if (llvm::none_of(module, multipliesByGroups))
+    return;
+  for (llvm::Function &function : module) {
+    if (function.isDeclaration() || !function.hasLocalLinkage())
+      continue;
+    function.removeFnAttr(llvm::Attribute::NoInline);
+    function.addFnAttr(llvm::Attribute::AlwaysInline);
+  }
+}
+
 static void optimize(llvm::Module &module, llvm::TargetMachine &machine,
                      unsigned level) {
   llvm::TimeTraceScope scope("commsir: LLVM's optimizer");
@@ -290,6 +313,7 @@ mlir::comms::translateToNVPTX(ModuleOp lowered, llvm::LLVMContext &context,
   if (failed(linkDeviceLibrary(lowered, *module, options.deviceLibrary)) ||
       failed(checkRules(lowered, *module)))
     return nullptr;
+  inlineCalls(*module);
   optimize(*module, *machine, options.optLevel);
   return module;
 }
