@@ -439,6 +439,18 @@ typedef struct {
 COMMSIR_API commsir_status commsir_group_fused(commsir_group *,
                                                const commsir_fused *,
                                                void *stream);
+/* As commsir_prepare. Texts and operands of `call` are copied; `input` and the
+ * `data` of operands do not count. The first launch compiles the regions.
+ * COMMSIR_USAGE: the sizes or types of the operands do not fit. */
+COMMSIR_API commsir_status commsir_prepare_fused(
+    commsir_group *, const commsir_fused *call, const commsir_prepare_options *,
+    commsir_prepared **prepared);
+/* As commsir_launch, of a call by commsir_prepare_fused. `arrays` has `count`
+ * addresses: the input, then those of the sources, the arguments and the
+ * outputs, in the order of the call. COMMSIR_USAGE: another count. */
+COMMSIR_API commsir_status commsir_launch_fused(commsir_prepared *,
+                                                void *const *arrays,
+                                                size_t count, void *stream);
 
 /* A kernel of the caller's own. `options` is JSON: algorithm, protocol, blocks,
  * threads, cluster, check, impl ("nccl": calls of NCCL's device library),

@@ -414,16 +414,21 @@ TEST_F(CollectiveTest, LargeFusedCallsGoInPieces) {
         call.outputs.push_back({{arrays[1], count}, "i32", true, columns});
         call.consume = "(%sum: tensor<512xi32>) { comms.yield %sum : "
                        "tensor<512xi32> }";
-        for (int32_t turn = 0; turn < 2; ++turn) {
+        PreparedFused prepared(call);
+        for (int32_t turn = 0; turn < 4; ++turn) {
           std::iota(arrays[0], arrays[0] + count, turn * 7);
           std::fill_n(arrays[1], count, -1);
-          if (auto error = calls.collectives->run(call, nullptr))
+          llvm::Error error =
+              turn % 2 ? calls.collectives->launch(
+                             prepared, {arrays[0], arrays[1]}, nullptr)
+                       : calls.collectives->run(call, nullptr);
+          if (error)
             return llvm::toString(std::move(error));
           if (!std::equal(arrays[0], arrays[0] + count, arrays[1]))
             return "not all was reduced";
         }
         uint64_t launches = calls.group->counts().launches;
-        return launches == 12 && calls.collectives->counts().inPlace == 2
+        return launches == 24 && calls.collectives->counts().inPlace == 4
                    ? ""
                    : std::to_string(launches) + " launches";
       },
