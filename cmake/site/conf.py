@@ -42,22 +42,26 @@ MENU = {
     "Use": ["Results", "Tutorial", "OwnCollective", "Torch", "TorchCompile", "Python", "Groups", "Gpu", "Debugging"],
     "Reference": [
         *("Glossary", "PythonKernels", "Spec", "Ops", "Passes", "Checker", "CApi"),
-        *("TorchReference", "GroupsReference", "GpuReference"),
+        *("TorchReference", "GroupsReference", "GpuReference", "Versioning", "Security"),
     ],
-    "Inside": [
-        *("Architecture", "Rationale", "AddAnOp", "AddAnAlgorithm", "AddAProtocol", "AddACheckerRule"),
-        *("Benchmarking", "Editors", "Security", "Versioning", "../CONTRIBUTING", "../CHANGELOG", "../SECURITY"),
+    "Contribute": [
+        *("../CONTRIBUTING", "Architecture", "Rationale", "AddAnOp", "AddACollective", "AddAnAlgorithm"),
+        *("AddAProtocol", "AddACheckerRule", "AddATarget", "Editors", "../SECURITY", "../CHANGELOG"),
     ],
+    "Measurements": ["Benchmarking", "Benchmarks", "results/README"],
 }
 
 
-def menu() -> str:
+def menu_text() -> str:
     """The table of contents, as MyST writes it, for the end of the README."""
     named = {page for pages in MENU.values() for page in pages}
     rest = sorted(path.stem for path in (ROOT / "docs").glob("*.md") if path.stem not in named)
-    dated = [f"{path.parent.name}/{path.stem}" for path in sorted((ROOT / "docs").glob("*/*.md"))]
+    menu = {caption: list(pages) for caption, pages in MENU.items()}
+    menu["Measurements"] += [f"history/{path.stem}" for path in sorted((ROOT / "docs" / "history").glob("*.md"))]
+    if rest:
+        menu["More"] = rest
     text = ""
-    for caption, pages in {**MENU, "More": rest + dated}.items():
+    for caption, pages in menu.items():
         names = [page.removeprefix("../") if page.startswith("../") else f"docs/{page}" for page in pages]
         text += f"\n```{{toctree}}\n:hidden:\n:caption: {caption}\n\n" + "\n".join(names) + "\n```\n"
     return text
@@ -89,7 +93,7 @@ class MlirLexer(RegexLexer):  # type: ignore[misc]
 def add_menu(app: Any, name: str, source: list[str]) -> None:
     """The README is the first page; its text does not know of the site."""
     if name == root_doc:
-        source[0] += menu()
+        source[0] += app.config.menu
 
 
 def add_index(app: Any, failure: Exception | None) -> None:
@@ -101,5 +105,6 @@ def add_index(app: Any, failure: Exception | None) -> None:
 
 def setup(app: Any) -> None:
     app.add_lexer("mlir", MlirLexer)
+    app.add_config_value("menu", menu_text(), "env")  # A build with another menu reads all pages again.
     app.connect("source-read", add_menu)
     app.connect("build-finished", add_index)

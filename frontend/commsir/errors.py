@@ -110,7 +110,7 @@ class CommsError(Exception):
 
 
 class UsageError(CommsError, ValueError):
-    """What was asked for makes no sense, or a file, device or library is not there."""
+    """The request is invalid, or a file, device or library is missing."""
 
 
 class CompileError(CommsError):
@@ -122,7 +122,7 @@ class CheckError(CompileError):
 
 
 class DeadlockError(CommsError):
-    """Nothing can go on, or a peer did not come in time; `waiting` has who waits for what."""
+    """No block can continue, or a peer was late. `waiting` lists the blocks and what each waits for."""
 
 
 class MismatchError(CommsError, AssertionError):

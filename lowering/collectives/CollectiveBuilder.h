@@ -166,17 +166,18 @@ public:
   void send(const Channels &channels, ValueRange tiles, Value slot, Value peer,
             Value tile);
   Tiles receive(const Channels &channels, Value slot, Value peer, Value tile);
-  /// Between the sends of a round and its receives. Every rank must reach it.
+  /// Separates the sends of a round from its receives. Every rank must reach
+  /// it.
   void endRound(const Channels &channels);
-  /// Around collectives in which some rank sends and hears nothing back: keeps
-  /// it from running ahead of those that still receive. Every rank says at the
-  /// beginning that it has come, and at the end waits for all that should have:
-  /// by then the wait is over. Where a protocol's rounds are barriers anyway,
-  /// the collective ends in one.
+  /// Wrap a collective in which some rank sends but receives nothing. They keep
+  /// that rank from running ahead of those that still receive: every rank
+  /// arrives at a barrier at the beginning and waits for it at the end, when
+  /// all have usually arrived. If the protocol's rounds are barriers anyway,
+  /// the collective ends in one instead.
   void beginCollective();
   void endCollective();
-  /// Block b of all ranks meets. What each did before comes before what each
-  /// does after, unless the order is relaxed.
+  /// A barrier of block b of all ranks. Accesses before it happen before
+  /// accesses after it, unless the order is relaxed.
   void barrier(MemoryOrder order = MemoryOrder::AcqRel);
 
 private:

@@ -21,7 +21,7 @@ class Module;
 
 namespace mlir::comms {
 
-/// Why no code can be made for `chip`, and what to write; empty: it can.
+/// Returns an error message if `chip` is unsupported, or an empty string.
 std::string findChipMistake(StringRef chip);
 
 /// How PTX is made.

@@ -546,7 +546,8 @@ commsir_status commsir_prepare(commsir_group *group,
       return report(std::move(error));
     *prepared = PreparedCalls::get().make(
         {group, *timeout,
-         std::make_unique<group::PreparedCollective>(std::move(made))});
+         std::make_unique<group::PreparedCollective>(std::move(made)),
+         nullptr});
     return COMMSIR_OK;
   });
 }
@@ -554,7 +555,11 @@ commsir_status commsir_prepare(commsir_group *group,
 /// Reports what has failed since, and sets the timeout of waits to come. On the
 /// CPU launches have reported it themselves, and a group whose ranks disagreed
 /// recovers in the launch.
-static commsir_status beforeLaunch(OpenGroup &open, double timeout) {
+static commsir_status beforeLaunch(OpenGroup &open, double timeout,
+                                   void *stream) {
+  if (stream && !open.group->onGpu())
+    return fail(COMMSIR_USAGE, "a group on the CPU has no streams; give a null "
+                               "pointer for `stream`");
   if (open.group->onGpu())
     if (llvm::Error error = open.group->poll())
       return capi::markEarlier(report(std::move(error)));
@@ -571,10 +576,11 @@ commsir_status commsir_launch(commsir_prepared *prepared, const void *input,
     });
   const commsir_prepared::Content &content = prepared->content;
   return inTurn(content.group, "a prepared collective", [&](OpenGroup &open) {
-    if (stream && !open.group->onGpu())
-      return fail(COMMSIR_USAGE, "commsir_launch: a group on the CPU has no "
-                                 "streams; give a null pointer");
-    if (commsir_status status = beforeLaunch(open, content.timeout))
+    if (!content.call)
+      return fail(COMMSIR_USAGE,
+                  "commsir_launch: the call was prepared by "
+                  "commsir_prepare_fused; launch it by commsir_launch_fused");
+    if (commsir_status status = beforeLaunch(open, content.timeout, stream))
       return status;
     return report(open.collectives.launch(
         *content.call, const_cast<void *>(input), output, stream));
@@ -630,31 +636,91 @@ operandsOf(const commsir_operand *operands, size_t count) {
   return made;
 }
 
+/// Whether the arrays of operands are there.
+static bool hasOperands(const commsir_fused &call) {
+  return (!call.source_count || call.sources) &&
+         (!call.argument_count || call.arguments) &&
+         (!call.output_count || call.outputs);
+}
+
+static group::FusedCall fusedOf(const commsir_fused &call) {
+  group::FusedCall made;
+  made.op = textOf(call.op);
+  made.reduction = textOf(call.reduction);
+  made.elementType = textOf(call.type);
+  made.rows = call.rows;
+  made.columns = call.columns;
+  // What does not fit is refused by its rows and columns.
+  int64_t elements = 0;
+  if (__builtin_mul_overflow(call.rows, call.columns, &elements))
+    elements = -1;
+  made.input = {const_cast<void *>(call.input), elements};
+  made.sources = operandsOf(call.sources, call.source_count);
+  made.arguments = operandsOf(call.arguments, call.argument_count);
+  made.outputs = operandsOf(call.outputs, call.output_count);
+  made.produce = llvm::StringRef(call.produce ? call.produce : "");
+  made.consume = llvm::StringRef(call.consume ? call.consume : "");
+  return made;
+}
+
 commsir_status commsir_group_fused(commsir_group *group,
                                    const commsir_fused *call, void *stream) {
   return inTurn(group, "a fused collective", [&](OpenGroup &open) {
-    if (!call || (call->source_count && !call->sources) ||
-        (call->argument_count && !call->arguments) ||
-        (call->output_count && !call->outputs))
+    if (!call || !hasOperands(*call))
       return isNull("an argument of commsir_group_fused");
-    group::FusedCall made;
-    made.op = textOf(call->op);
-    made.reduction = textOf(call->reduction);
-    made.elementType = textOf(call->type);
-    made.rows = call->rows;
-    made.columns = call->columns;
-    // What does not fit is refused by its rows and columns.
-    int64_t elements = 0;
-    if (__builtin_mul_overflow(call->rows, call->columns, &elements))
-      elements = -1;
-    made.input = {const_cast<void *>(call->input), elements};
-    made.sources = operandsOf(call->sources, call->source_count);
-    made.arguments = operandsOf(call->arguments, call->argument_count);
-    made.outputs = operandsOf(call->outputs, call->output_count);
-    made.produce = llvm::StringRef(call->produce ? call->produce : "");
-    made.consume = llvm::StringRef(call->consume ? call->consume : "");
-    return report(open.collectives.run(made, stream));
+    return report(open.collectives.run(fusedOf(*call), stream));
   });
+}
+
+commsir_status commsir_prepare_fused(commsir_group *group,
+                                     const commsir_fused *call,
+                                     const commsir_prepare_options *options,
+                                     commsir_prepared **prepared) {
+  return beside(group, [&](OpenGroup &open) {
+    if (!call || !hasOperands(*call) || !prepared)
+      return isNull("an argument of commsir_prepare_fused");
+    auto timeout = timeoutOf(options);
+    if (!timeout)
+      return fail(COMMSIR_USAGE, "commsir_prepare_fused: the timeout must be "
+                                 "more than 0 seconds, or 0 for the group's");
+    group::FusedCall made = fusedOf(*call);
+    if (llvm::Error error = open.collectives.check(made))
+      return report(std::move(error));
+    *prepared = PreparedCalls::get().make(
+        {group, *timeout, nullptr,
+         std::make_unique<group::PreparedFused>(made)});
+    return COMMSIR_OK;
+  });
+}
+
+commsir_status commsir_launch_fused(commsir_prepared *prepared,
+                                    void *const *arrays, size_t count,
+                                    void *stream) {
+  if (!prepared || !capi::isWhole(prepared))
+    return guard([&] {
+      return prepared ? isOther("a prepared call") : isNull("prepared");
+    });
+  const commsir_prepared::Content &content = prepared->content;
+  return inTurn(
+      content.group, "a prepared fused collective", [&](OpenGroup &open) {
+        if (!content.fused)
+          return fail(COMMSIR_USAGE,
+                      "commsir_launch_fused: the call was prepared by "
+                      "commsir_prepare; launch it by commsir_launch");
+        if (!arrays)
+          return isNull("arrays");
+        if (size_t wanted = content.fused->countArrays(); count != wanted)
+          return fail(COMMSIR_USAGE,
+                      "commsir_launch_fused: there are " +
+                          std::to_string(count) +
+                          " arrays; the call was prepared with " +
+                          std::to_string(wanted) +
+                          ": the input, sources, arguments and outputs");
+        if (commsir_status status = beforeLaunch(open, content.timeout, stream))
+          return status;
+        return report(open.collectives.launch(
+            *content.fused, llvm::ArrayRef(arrays, count), stream));
+      });
 }
 
 //===----------------------------------------------------------------------===//

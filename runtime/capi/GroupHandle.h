@@ -43,8 +43,9 @@ struct commsir_prepared final : commsir::capi::Tagged {
     commsir_group *group = nullptr;
     /// Seconds; 0: the group's.
     double timeout = 0;
-    /// Used by calls of the group in their turns.
+    /// One of both, used by calls of the group in their turns.
     std::unique_ptr<commsir::group::PreparedCollective> call;
+    std::unique_ptr<commsir::group::PreparedFused> fused;
   } content;
 };
 

@@ -1,20 +1,18 @@
-/*===- commsir.h - CommsIR's C API ---------------------------------*- C
--*-===*\
+/*===- commsir.h - CommsIR's C API --------------------------------*- C -*-===*\
 |*
 |* Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 |* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 |*
 |*===----------------------------------------------------------------------===*|
 |*
-|* All that other languages and libraries need of CommsIR: compile, check and
-|* simulate kernels, and be one rank of a group. Strings are UTF-8, ended by a
-|* zero. Requests and reports that have many fields are JSON objects; their keys
-|* are in docs/CApi.md.
+|* The interface of CommsIR for other languages and libraries: it compiles,
+|* checks and simulates kernels, and makes the process one rank of a group.
+|* Strings are UTF-8 and end with a zero. Requests and reports with many fields
+|* are JSON objects; docs/CApi.md lists their keys.
 |*
-|* A function that can fail returns COMMSIR_OK or another status; then
-|* commsir_error_message() and commsir_error_json() of the same thread tell
-more.
-|* Strings that a function hands out are freed with commsir_free().
+|* A function that can fail returns a status. If it is not COMMSIR_OK,
+|* commsir_error_message() and commsir_error_json() describe the error, on the
+|* same thread. Free strings that a function returns with commsir_free().
 |*
 \*===----------------------------------------------------------------------===*/
 
@@ -32,13 +30,13 @@ extern "C" {
 
 typedef enum {
   COMMSIR_OK = 0,
-  /* What was asked for makes no sense, or a file or device is not there. */
+  /* The request is invalid, or a file or device is missing. */
   COMMSIR_USAGE = 2,
   /* The source is wrong, or cannot be compiled. */
   COMMSIR_COMPILE = 3,
   /* The checker has refused the kernel. */
   COMMSIR_CHECKER = 4,
-  /* Deadlock, or a peer that did not come in time. */
+  /* A deadlock, or a peer was late. */
   COMMSIR_DEADLOCK = 5,
   /* A result differs from what was expected. */
   COMMSIR_MISMATCH = 6,
@@ -58,15 +56,15 @@ COMMSIR_API const char *commsir_version(void);
  * those of the header only if both are equal. */
 #define COMMSIR_ABI_VERSION 1
 COMMSIR_API int32_t commsir_abi_version(void);
-/* What happened; below it, a line each, what is wrong in the source. */
+/* What happened, followed by one line for each diagnostic of the source. */
 COMMSIR_API const char *commsir_error_message(void);
 /* {"kind", "message", "diagnostics": [{"severity", "message", "file", "line",
  * "column", "notes": […]}], "waiting": [{"rank", "block", "op", "location",
- * "what"}]}: those that there are. */
+ * "what"}]}. Fields without a value are left out. */
 COMMSIR_API const char *commsir_error_json(void);
-/* Whether the thread's last error is not of the call that returned it, but of
- * an earlier launch: commsir_launch reports such a failure before it launches,
- * commsir_group_poll and commsir_group_finish report nothing else. */
+/* Nonzero if the thread's last error comes from an earlier launch, not from the
+ * call that returned it. commsir_launch reports such a failure before it
+ * launches; commsir_group_poll and commsir_group_finish report nothing else. */
 COMMSIR_API int commsir_error_is_earlier(void);
 COMMSIR_API void commsir_free(void *text);
 
@@ -74,30 +72,29 @@ COMMSIR_API void commsir_free(void *text);
 |* Groups: one rank of N processes (runtime/group/Group.h)
 \*===----------------------------------------------------------------------===*/
 
-/* Threads. Any thread may call any function at any time, also with a group that
- * another thread closes, destroys or drops: then the call fails with
- * COMMSIR_ABORTED. A handle stays a handle until the process ends, and is not
- * used again.
+/* Threads. Any thread may call any function at any time. If another thread
+ * closes, destroys or drops the group, the call fails with COMMSIR_ABORTED. A
+ * handle stays valid until the process ends; its address is not used again.
  *
- * - Calls that all ranks make (windows, signals, collectives, kernels and their
- *   launches), and commsir_window_adopt and commsir_window_forget, take turns:
- *   one runs, and those of other threads wait in the order in which they came.
- *   Ranks compare these calls, so threads that make different ones have to
- *   order them themselves, the same on all ranks, or have a group each.
- * - All other functions run at once, beside whatever other threads do: a wait
- *   for a signal keeps no collective waiting, and abort, poll, ended and stats
- *   work while a call waits for peers.
- * - A function that the library calls (an interrupt hook, a store's) may call
- *   the second kind alone for the group that it is called for; the first kind
- *   fails there with COMMSIR_USAGE.
- * - One thread at a time uses arrays: a call reads and writes those that it was
- *   given until it returns (GPU: until the stream has done it).
+ * - Collective calls (windows, signals, collectives, kernels and their
+ *   launches), and commsir_window_adopt and commsir_window_forget, take turns,
+ *   first come, first served. Ranks compare these calls. So threads that make
+ *   different ones must make them in one order on all ranks, or use a group
+ *   each.
+ * - All other functions run concurrently: a wait for a signal delays no
+ *   collective, and abort, poll, ended and stats work while another call waits
+ *   for peers.
+ * - A callback (an interrupt hook, a function of a store) may make only calls
+ *   of the second kind on its group; the first kind fails with COMMSIR_USAGE.
+ * - A call uses its arrays until it returns (GPU: until the stream has run it).
+ *   No other thread may use them meanwhile.
  */
 typedef struct commsir_group commsir_group;
 typedef struct commsir_kernel commsir_kernel;
 
-/* Where ranks meet. `get` waits for the key, at most `timeout` seconds, and
- * hands out malloc()ed bytes. Both return 0 when all is well. */
+/* A key-value store through which ranks find each other. `get` waits for the
+ * key, at most `timeout` seconds, and returns bytes from malloc(). Both
+ * functions return 0 on success. */
 typedef struct {
   void *self;
   int (*set)(void *self, const char *key, const void *data, size_t bytes);
@@ -114,34 +111,33 @@ typedef struct {
   double timeout;
   /* ncclComm_t of the caller, or null. */
   void *nccl_comm;
-  /* GPU: CTAs, at most, of an all_reduce, all_gather or reduce_scatter that
-   * takes 0.15 ms or more, for kernels of others that run beside it; 0: as many
-   * as are fastest; -1: as many as carry what NCCL does (28). COMMSIR_MAX_CTAS
-   * counts where it is set. */
+  /* GPU: the most CTAs of an all_reduce, all_gather or reduce_scatter that
+   * takes 0.15 ms or more, which leaves the rest to other kernels. 0: as many
+   * as are fastest; -1: 28, enough for NCCL's bandwidth. COMMSIR_MAX_CTAS
+   * overrides it. */
   int64_t ctas;
 } commsir_group_options;
 
-/* Collective. `store` is used during the call alone. */
+/* Collective. Uses `store` only during the call. */
 COMMSIR_API commsir_status commsir_group_create(const commsir_group_options *,
                                                 const commsir_store *store,
                                                 commsir_group **group);
 /* A store in a folder that all ranks see. */
 COMMSIR_API commsir_status commsir_group_create_in_folder(
     const commsir_group_options *, const char *folder, commsir_group **group);
-/* Begins the group's end: no call begins from now on. Calls of other threads
-   that wait for signals or for their turns fail at once (COMMSIR_ABORTED);
-   others have 5 s to end, then the group is aborted. Windows, and the group,
-   stay until commsir_group_destroy or commsir_group_drop, which do this first
-   (drop waits for nobody). */
+/* Refuses new calls. Calls of other threads that wait for signals or for their
+   turns fail at once (COMMSIR_ABORTED); others have 5 s to end before the group
+   is aborted. Windows and the group stay until commsir_group_destroy or
+   commsir_group_drop, which close the group first (drop without waiting). */
 COMMSIR_API void commsir_group_close(commsir_group *);
-/* Ends the group. GPU: waits for what runs there. Over NCCL that is for all
-   ranks to do, and waits up to 5 s for those that are late; what they still use
-   is lost to the process then. */
+/* Ends the group. GPU: waits for running kernels. With NCCL windows the call is
+   collective, and waits up to 5 s for late ranks; memory that they still use is
+   then not returned before the process ends. */
 COMMSIR_API void commsir_group_destroy(commsir_group *);
-/* The same for finalisers of garbage collectors, which run at times that differ
-   by rank: waits for nothing. GPU: a thread ends the group when all ranks have
-   let go of it; one whose launches graphs have captured stays until the process
-   ends. */
+/* The same without waiting, for finalizers of garbage collectors, which run at
+   different times on each rank. GPU: a background thread ends the group when
+   all ranks have dropped it. A group whose launches a graph has captured stays
+   until the process ends. */
 COMMSIR_API void commsir_group_drop(commsir_group *);
 COMMSIR_API commsir_status commsir_group_abort(commsir_group *,
                                                const char *reason);
@@ -154,21 +150,22 @@ COMMSIR_API commsir_status commsir_group_shrink(commsir_group *,
  * launches of graphs that were captured before. */
 COMMSIR_API commsir_status commsir_group_set_timeout(commsir_group *,
                                                      double seconds);
-/* Adds to what waits of groups on the CPU, for a store's folder, and for the
- * end of a simulation on the CPU, ask every 50 ms or sooner on the thread that
- * waits; when it does not return 0, as after Ctrl-C, the call fails with
- * COMMSIR_ABORTED, and so do later ones of the group (not after
- * commsir_wait_signal). Null: nobody is asked from now on. At most 8. */
+/* Adds a function, at most 8. Waits of groups on the CPU, waits for a store's
+ * folder, and simulations on the CPU call it at least every 50 ms, on the
+ * waiting thread. If it does not return 0, as after Ctrl-C, the call fails with
+ * COMMSIR_ABORTED, and so do later calls of the group (except after
+ * commsir_wait_signal). Null removes all functions. */
 COMMSIR_API void commsir_set_interrupt(int (*check)(void));
-/* The first failure that launches have reported since. Does not wait. */
+/* Returns the first failure that launches have reported so far. Does not wait.
+ */
 COMMSIR_API commsir_status commsir_group_poll(commsir_group *);
-/* Why the group can no longer be used, as the first failure has it, to be
- * freed; null: it can. On the CPU so it is, too, after a collective in which
- * ranks disagreed and that has failed on all of them: in the next collective
- * call they meet again. Until then commsir_group_poll and one-sided access say
- * what has failed (COMMSIR_DISAGREE); commsir_window_adopt works. */
+/* Why the group can no longer be used, from its first failure, to be freed;
+ * null: it can be used. It can on the CPU after a collective in which ranks
+ * disagreed and that failed on all of them: the next collective call recovers
+ * the group. Until then commsir_group_poll and one-sided access return that
+ * failure (COMMSIR_DISAGREE); commsir_window_adopt works. */
 COMMSIR_API char *commsir_group_ended(commsir_group *);
-/* Waits until what was put into `stream` has ended, then as
+/* Waits until `stream` has run all work queued so far, then acts as
  * commsir_group_poll. CPU: calls have ended when they return. */
 COMMSIR_API commsir_status commsir_group_finish(commsir_group *, void *stream);
 /* {"launches", "compiled", "from_cache", "window_bytes", "channel_bytes",
@@ -177,28 +174,29 @@ COMMSIR_API char *commsir_group_stats(commsir_group *);
 
 COMMSIR_API commsir_status commsir_window_allocate(commsir_group *,
                                                    size_t bytes, void **base);
-/* The same; `purpose` says what all ranks want it for ("f32 (2, 3)"): where
- * that is not the same they fail (COMMSIR_DISAGREE), and the group can be used.
- */
+/* The same. `purpose` describes the use of the memory ("f32 (2, 3)"). If it
+ * differs between ranks, the call fails on all of them (COMMSIR_DISAGREE), and
+ * the group can still be used. */
 COMMSIR_API commsir_status commsir_window_allocate_for(commsir_group *,
                                                        size_t bytes,
                                                        const char *purpose,
                                                        void **base);
-/* Threads that wait for a cell there then fail (COMMSIR_USAGE). */
+/* Waits of other threads for a cell in it fail (COMMSIR_USAGE). */
 COMMSIR_API commsir_status commsir_window_release(commsir_group *, void *base);
-/* This rank's view of the window that begins at `own` stays mapped when the
- * window is released, until commsir_window_drop has been called as often. Any
- * thread. On a GPU it does not. */
+/* CPU: keeps this rank's view of the window at `own` mapped after the window is
+ * released, until commsir_window_drop was called as many times. Any thread. On
+ * a GPU this has no effect. */
 COMMSIR_API void commsir_window_keep(commsir_group *, void *own);
 COMMSIR_API void commsir_window_drop(commsir_group *, void *own);
-/* Memory that others made symmetric: where this rank reaches each rank's part.
- * Not collective. */
+/* Adopts memory that is symmetric already. `parts` has the address at which
+ * this rank reaches each rank's part. Not collective. */
 COMMSIR_API commsir_status commsir_window_adopt(commsir_group *, void *own,
                                                 size_t bytes,
                                                 const uint64_t *parts);
-/* Makes memory of this rank's GPU, by whomever it was allocated (cudaMalloc,
- * ncclMemAlloc, CUDA's virtual memory), a window. Collective: the same number
- * of bytes on all ranks. It must stay until all ranks have forgotten it. */
+/* Makes memory of this rank's GPU a window, whatever allocated it (cudaMalloc,
+ * ncclMemAlloc, CUDA's virtual memory). Collective, with the same number of
+ * bytes on all ranks. Keep the memory until all ranks have called
+ * commsir_window_forget. */
 COMMSIR_API commsir_status commsir_window_share(commsir_group *, void *own,
                                                 size_t bytes);
 /* Ends commsir_window_adopt or commsir_window_share, on this rank. Waits for
@@ -210,14 +208,15 @@ COMMSIR_API void *commsir_window_peer(commsir_group *, const void *data,
                                       int64_t peer);
 
 /*===----------------------------------------------------------------------===*\
-|* One-sided access (runtime/group/OneSided.h): the other rank is in no call.
-|* docs/Groups.md says what is ordered.
+|* One-sided access (runtime/group/OneSided.h): the other rank makes no call.
+|* docs/GroupsReference.md says what is ordered.
 \*===----------------------------------------------------------------------===*/
 
-/* To the peer's part of a window, and from it. `to` of a put and `from` of a
- * get lie in this rank's part, at the offset that is meant. CPU: done when the
- * call returns; `stream` is null. GPU: put into `stream`, which may be
- * capturing. COMMSIR_DEADLOCK: the peer is gone. */
+/* Copy to the peer's part of a window, and from it. `to` of a put and `from` of
+ * a get are addresses in this rank's part; the copy accesses the same offset of
+ * the peer's part. CPU: done when the call returns; `stream` is null. GPU:
+ * queued in `stream`, which may be capturing. COMMSIR_DEADLOCK: the peer has
+ * left or died. */
 COMMSIR_API commsir_status commsir_put(commsir_group *, int64_t peer, void *to,
                                        const void *from, size_t bytes,
                                        void *stream);
@@ -225,8 +224,8 @@ COMMSIR_API commsir_status commsir_get(commsir_group *, int64_t peer,
                                        const void *from, void *to, size_t bytes,
                                        void *stream);
 
-/* Cells of signals: numbers from 0 to 2^63 - 1, one of each cell on each rank,
- * at first 0. Both are collective; `first` is the number of the first cell.
+/* Signal cells: each rank has one number per cell, from 0 to 2^63 - 1, at first
+ * 0. Both functions are collective; `first` is the number of the first cell.
  * Releasing cells ends waits of other threads for them (COMMSIR_USAGE). */
 COMMSIR_API commsir_status commsir_signals_reserve(commsir_group *,
                                                    int64_t count,
@@ -238,35 +237,36 @@ COMMSIR_API commsir_status commsir_signals_release(commsir_group *,
 enum { COMMSIR_SIGNAL_SET = 0, COMMSIR_SIGNAL_ADD = 1 };
 enum { COMMSIR_WAIT_EQ = 0, COMMSIR_WAIT_GE = 1 };
 
-/* Changes a cell of the peer, after what this rank has put before. */
+/* Changes a cell of the peer after all earlier puts of this rank. */
 COMMSIR_API commsir_status commsir_signal(commsir_group *, int64_t peer,
                                           int64_t cell, int32_t kind,
                                           int64_t value, void *stream);
-/* Put, then signal: who has waited for the signal sees the data. */
+/* A put, then a signal. A rank that waits for the signal is then guaranteed to
+ * see the data. */
 COMMSIR_API commsir_status commsir_put_signal(commsir_group *, int64_t peer,
                                               void *to, const void *from,
                                               size_t bytes, int64_t cell,
                                               int32_t kind, int64_t value,
                                               void *stream);
-/* Waits for a cell of this rank, which `source` (-1: any rank) has to signal.
- * `timeout` in seconds. CPU: 0 is the group's. GPU: with 0 the stream waits,
- * for ever if need be; else the host does, and `stream` is not used. A wait
- * that fails (COMMSIR_DEADLOCK: the source is gone, or the time is over;
- * COMMSIR_ABORTED: interrupted) leaves the group as it was. */
+/* Waits for a cell of this rank, which `source` (-1: any rank) signals.
+ * `timeout` is in seconds. CPU: 0 means the group's. GPU: with 0 the stream
+ * waits, without a limit; otherwise the host waits, and `stream` is not used.
+ * After a wait that fails the group can still be used (COMMSIR_DEADLOCK: the
+ * source has left or died, or the timeout; COMMSIR_ABORTED: interrupted). */
 COMMSIR_API commsir_status commsir_wait_signal(commsir_group *, int64_t cell,
                                                int32_t kind, int64_t value,
                                                int64_t source, double timeout,
                                                void *stream);
-/* Waits until a cell of this rank holds `value` or more, and takes so much from
- * it: the other end of signals that add. It waits for the group's timeout at
- * most. CPU: done when the call returns, with the errors of a wait. GPU: the
- * stream waits; commsir_group_poll tells of a wait in vain
+/* Waits until a cell of this rank holds at least `value`, and subtracts `value`
+ * from it: the counterpart of signals that add. It waits at most for the
+ * group's timeout. CPU: done when the call returns, with the errors of a wait.
+ * GPU: the stream waits; commsir_group_poll reports a timeout
  * (COMMSIR_DEADLOCK), after which the group has ended. */
 COMMSIR_API commsir_status commsir_take_signal(commsir_group *, int64_t cell,
                                                int64_t value, int64_t source,
                                                void *stream);
-/* A cell of this rank: now, and made 0. GPU: the first does not follow any
- * stream; the second goes into `stream`. */
+/* Read a cell of this rank, and set it to 0. GPU: the read is not ordered with
+ * any stream; the reset is queued in `stream`. */
 COMMSIR_API commsir_status commsir_read_signal(commsir_group *, int64_t cell,
                                                int64_t *value);
 COMMSIR_API commsir_status commsir_reset_signal(commsir_group *, int64_t cell,
@@ -274,43 +274,45 @@ COMMSIR_API commsir_status commsir_reset_signal(commsir_group *, int64_t cell,
 
 /*===----------------------------------------------------------------------===*\
 |* Sends and receives between processes of one host, on the CPU
-|* (runtime/group/PointToPoint.h). Nothing is collective, and any thread may
-|* call.
+|* (runtime/group/PointToPoint.h). No call is collective. Any thread may call.
 \*===----------------------------------------------------------------------===*/
 
 typedef struct commsir_p2p commsir_p2p;
 typedef struct commsir_transfer commsir_transfer;
 
-/* One rank of `ranks` that use the same `name`. `store` is used until
- * commsir_p2p_destroy, from any thread; `get` with a timeout of 0 does not
- * wait. */
+/* Makes this process one of `ranks` ranks that use the same `name`. Uses
+ * `store` until commsir_p2p_destroy, from any thread. Its `get` with a timeout
+ * of 0 must not wait. */
 COMMSIR_API commsir_status commsir_p2p_create(const char *name, int64_t rank,
                                               int64_t ranks,
                                               const commsir_store *store,
                                               commsir_p2p **p2p);
-/* What is not in a peer's ring by now is lost, and all transfers are over,
- * which may be freed later. COMMSIR_DEADLOCK: the store has been asked, and
- * does not answer for seconds; it has to stay until the process ends. */
+/* Ends all transfers; messages that are not in a peer's ring yet are lost.
+ * Transfers may be freed later. COMMSIR_DEADLOCK: the store did not answer for
+ * seconds; keep it until the process ends. */
 COMMSIR_API commsir_status commsir_p2p_destroy(commsir_p2p *);
 /* Ends all transfers, also on the other side. */
 COMMSIR_API commsir_status commsir_p2p_abort(commsir_p2p *, const char *reason);
-/* The same in an orderly way, as at the end of a program: sends have at most
- * `timeout` seconds to get into their peers' rings, whose programs take them
- * from there later. COMMSIR_DEADLOCK as of commsir_p2p_destroy. */
+/* For the end of a program: waits at most `timeout` seconds until all sends are
+ * in their peers' rings, from which the peers can still receive them. Then ends
+ * all transfers, as commsir_p2p_abort does. COMMSIR_DEADLOCK as for
+ * commsir_p2p_destroy, which has to follow. */
 COMMSIR_API commsir_status commsir_p2p_leave(commsir_p2p *, double timeout);
-/* All ranks have called commsir_p2p_create, as the caller knows by other means:
- * whoever is gone is gone from this group. Without it a rank that ends before
- * its first message is missed after five seconds, for it may be one of an
- * earlier group of the name. Does not wait. */
+/* States that all ranks have called commsir_p2p_create, which the caller knows
+ * by other means. A rank that is missing then counts as gone at once. Without
+ * this call, a rank that ended before its first message counts as gone after
+ * five seconds, because it may belong to an earlier group of the same name.
+ * Does not wait. */
 COMMSIR_API commsir_status commsir_p2p_confirm(commsir_p2p *);
-/* Whether `peer` (-1: every rank) can be sent to, the same on both sides. Waits
- * at most `timeout` seconds until it has called commsir_p2p_create
- * (COMMSIR_DEADLOCK: it has not). */
+/* Whether messages can reach `peer` (-1: every rank); both sides get the same
+ * answer. Waits at most `timeout` seconds until the peer has called
+ * commsir_p2p_create (COMMSIR_DEADLOCK: it has not). */
 COMMSIR_API commsir_status commsir_p2p_reaches(commsir_p2p *, int64_t peer,
                                                double timeout, int *reached);
 
-/* `what` says what the data is: the same on both sides, or both fail
- * (COMMSIR_DISAGREE), as does what follows between them. */
+/* `what` describes the data ("4 x float32"). If it differs between the two
+ * sides, both fail (COMMSIR_DISAGREE), and so do later messages between them.
+ */
 typedef struct {
   /* Receive: -1 is any rank. */
   int64_t peer, tag;
@@ -318,23 +320,24 @@ typedef struct {
   size_t bytes;
   const char *what;
 } commsir_message;
-/* Do not wait. The data stays where it is until the transfer is over. */
+/* Do not wait. Keep the data in place until the transfer is over. */
 COMMSIR_API commsir_status commsir_p2p_send(commsir_p2p *,
                                             const commsir_message *,
                                             commsir_transfer **);
 COMMSIR_API commsir_status commsir_p2p_receive(commsir_p2p *,
                                                const commsir_message *,
                                                commsir_transfer **);
-/* A send is done when its message has been taken. COMMSIR_DEADLOCK: the other
- * side has not come within `timeout` seconds, and the transfer is given up, or
- * it is gone. */
+/* A send is done when the receiver has taken its message. COMMSIR_DEADLOCK: the
+ * other side was later than `timeout` seconds, which cancels the transfer, or
+ * it has left or died. */
 COMMSIR_API commsir_status commsir_transfer_wait(commsir_transfer *,
                                                  double timeout);
-/* Whether it is done, or has failed. */
+/* Nonzero if the transfer is done or has failed. */
 COMMSIR_API int commsir_transfer_is_over(commsir_transfer *);
-/* Who has sent what was received. */
+/* The rank that sent the received message. */
 COMMSIR_API int64_t commsir_transfer_source(commsir_transfer *);
-/* The transfer goes on. No other thread is in a call of it. */
+/* Frees the handle; the transfer continues. No other thread may be in a call
+ * with it. */
 COMMSIR_API void commsir_transfer_free(commsir_transfer *);
 
 /* A plain collective; elements are counted as in runtime/group/Collective.h.
@@ -348,11 +351,11 @@ typedef struct {
   void *output;
   int64_t output_elements;
   const char *algorithm, *protocol;
-  /* all_to_all_v alone: elements to and from each rank; else not read. */
+  /* Only for all_to_all_v: elements to and from each rank. */
   const int64_t *send_counts, *recv_counts;
-  /* What the caller takes the elements for ("ui8", "complex<f32>"), where
-   * `type` says only how they are moved: ranks whose names differ are told so
-   * (COMMSIR_DISAGREE). Null: `type`. */
+  /* The caller's name of the element type ("ui8", "complex<f32>"), if `type`
+   * says only how to move the elements. Ranks whose names differ get
+   * COMMSIR_DISAGREE. Null: `type`. */
   const char *type_name;
 } commsir_collective;
 COMMSIR_API commsir_status commsir_group_collective(commsir_group *,
@@ -386,15 +389,15 @@ COMMSIR_API commsir_status commsir_prepare(commsir_group *,
  * COMMSIR_USAGE. */
 COMMSIR_API commsir_status commsir_launch(commsir_prepared *, const void *input,
                                           void *output, void *stream);
-/* Frees it, before or after its group. No other thread is in a launch of it;
- * launches that are under way on a GPU go on. A later call with it fails
+/* Frees it, before or after its group. No other thread may be launching it;
+ * launches in flight on a GPU continue. A later call with it fails
  * (COMMSIR_USAGE). */
 COMMSIR_API void commsir_prepared_release(commsir_prepared *);
 
-/* A collective on arrays whose parts lie by themselves, in place of `input` or
- * `output` of the call: `inputs`, `outputs` are one a rank, or one where the
- * array is one part; null: that array is whole. A part may have less than
- * `elements`, which is the most that any has, and the same on all ranks. */
+/* A collective on arrays whose parts lie apart. `inputs` and `outputs` replace
+ * `input` and `output` of the call: one part for each rank, or one part if the
+ * array has only one; null: the array is in one piece. A part has at most
+ * `elements` elements, the same number on all ranks. */
 typedef struct {
   void *data;
   int64_t elements;
@@ -409,7 +412,7 @@ typedef struct {
 COMMSIR_API commsir_status
 commsir_group_collective_parts(commsir_group *, const commsir_collective *,
                                const commsir_parts *, void *stream);
-/* Null: CommsIR compiles this call; else the reason why not, to be freed. */
+/* Null if CommsIR compiles this call; otherwise the reason, to be freed. */
 COMMSIR_API char *commsir_group_why_not(commsir_group *,
                                         const commsir_collective *);
 
@@ -428,10 +431,12 @@ typedef struct {
   size_t argument_count;
   const commsir_operand *outputs;
   size_t output_count;
-  /* MLIR text of the region: "(%sum: tensor<64xf32>, …) { … comms.yield … }" */
+  /* MLIR text of the region: "(%sum: tensor<64xf32>, …) { … comms.yield … }".
+   */
   const char *consume;
-  /* The same for what travels, of a row of `input` and one of each source:
-   * "(%x: tensor<64xf32>, …) { … }". Null or empty: `input` travels. */
+  /* The region that computes the row to send from a row of `input` and one of
+   * each source: "(%x: tensor<64xf32>, …) { … }". Null or empty: the row of
+   * `input` is sent. */
   const char *produce;
   const commsir_operand *sources;
   size_t source_count;
@@ -439,11 +444,24 @@ typedef struct {
 COMMSIR_API commsir_status commsir_group_fused(commsir_group *,
                                                const commsir_fused *,
                                                void *stream);
+/* As commsir_prepare, with arithmetic. Copies the texts and operands of `call`;
+ * `input` and the `data` of operands are not used. The first launch compiles
+ * the regions. COMMSIR_USAGE: the sizes or types of the operands do not fit. */
+COMMSIR_API commsir_status commsir_prepare_fused(
+    commsir_group *, const commsir_fused *call, const commsir_prepare_options *,
+    commsir_prepared **prepared);
+/* As commsir_launch, for a call from commsir_prepare_fused. `arrays` has
+ * `count` addresses: the input, then the sources, the arguments and the
+ * outputs, in the order of the call. COMMSIR_USAGE: the count is wrong. */
+COMMSIR_API commsir_status commsir_launch_fused(commsir_prepared *,
+                                                void *const *arrays,
+                                                size_t count, void *stream);
 
-/* A kernel of the caller's own. `options` is JSON: algorithm, protocol, blocks,
- * threads, cluster, check, impl ("nccl": calls of NCCL's device library),
- * concurrent (true: on GPUs its launches need not follow the group's others; it
- * has to fit beside them); null: none. It lives as long as the group. */
+/* Compiles a kernel of the caller, which lives as long as the group. `options`
+ * is JSON or null: algorithm, protocol, blocks, threads, cluster, check, impl
+ * ("nccl": calls of NCCL's device library), concurrent (true: on GPUs the
+ * caller orders its launches, which must fit on the GPU with the group's
+ * others). */
 COMMSIR_API commsir_status commsir_group_kernel(commsir_group *,
                                                 const char *source,
                                                 const char *name,
@@ -476,26 +494,25 @@ typedef struct {
   void *data;
   size_t bytes;
 } commsir_host_array;
-/* Runs a kernel on N ranks of this process: on the CPU world, or ("target":
- * "cuda") one GPU a rank. `request`: as above, and "launches", "seed",
- * "shuffle", "fast", "max_steps", "time_limit", "trace", "scalars": {name:
- * value or one a rank}. Inputs are read from `arrays`; what the kernel wrote is
- * written back to them. `result` is the report of comms-run --json. */
+/* Runs a kernel on N ranks of this process: in the CPU world, or ("target":
+ * "cuda") on one GPU per rank. `request` has the keys above, and "launches",
+ * "seed", "shuffle", "fast", "max_steps", "time_limit", "trace", "scalars":
+ * {name: a value, or one per rank}. Reads inputs from `arrays` and writes the
+ * kernel's results back to them. `result` is the report of comms-run --json. */
 COMMSIR_API commsir_status commsir_simulate(const char *request,
                                             commsir_host_array *arrays,
                                             size_t count, char **result);
 
-/* Takes measured tables (comms-bench --tune) of a file, or of a folder of
- * *.json, from the next choice of an algorithm, protocol and launch on, in
- * place of those that COMMSIR_TABLES or an earlier call named; null or "": none
- * but those that are built in. After an error all is as before. Ranks of a
- * group on GPUs call it with the same tables, between the same calls of the
- * group; then its collectives are compiled anew, and a stream that captures
- * them next has to have seen them once before. */
+/* Loads measured tables (comms-bench --tune) from a file, or from a folder of
+ * *.json. They replace those that COMMSIR_TABLES or an earlier call named, for
+ * every later choice of algorithm, protocol and launch; null or "": only the
+ * built-in tables. An error changes nothing. All ranks of a group on GPUs must
+ * load the same tables between the same calls of the group. Its collectives are
+ * then compiled again, so make each call once before a stream captures it. */
 COMMSIR_API commsir_status commsir_load_tables(const char *path);
 
 /* What this machine has: {"version", "cuda": …, "nccl": …, "linker": …,
- * "cache": …}, each with what to do where something is missing. */
+ * "cache": …}, each with advice if something is missing. */
 COMMSIR_API char *commsir_doctor(void);
 
 /* The table of collectives, as JSON: [{"name": "all_reduce", "movement":
@@ -504,9 +521,9 @@ COMMSIR_API char *commsir_doctor(void);
  * commsir_free. */
 COMMSIR_API char *commsir_collectives(void);
 
-/* What the program of the name argv[0] does: comms-run, comms-opt, comms-bench
- * or comms-translate. Returns its exit status. For a process of its own: it may
- * set signal handlers, and prints. */
+/* Runs the program named by argv[0]: comms-run, comms-opt, comms-bench or
+ * comms-translate. Returns its exit status. Use a separate process, because it
+ * prints and may set signal handlers. */
 COMMSIR_API int commsir_tool(int argc, char **argv);
 
 #ifdef __cplusplus

@@ -110,14 +110,15 @@ struct Plan {
 struct PlainPlan : Plan {
   Shape shape;
 };
-} // namespace commsir::group
 
-namespace {
 struct FusedPlan : Plan {
   std::string text;
   /// Bytes of the elements of each argument.
   llvm::SmallVector<size_t, 8> widths;
 };
+} // namespace commsir::group
+
+namespace {
 
 /// A call's description as bytes, to look it up by.
 class Key {
@@ -282,6 +283,8 @@ struct Collectives::Impl {
   std::optional<llvm::Error> launchAgain(PlainPlan &plan, const Array &input,
                                          const Array &output, void *stream);
   llvm::Expected<FusedPlan *> planOf(const FusedCall &call, void *stream);
+  llvm::Error launchFused(FusedPlan &plan, const FusedCall &call, void *stream);
+  bool mayRepeat(const PreparedFused &prepared) const;
   bool takesExtent(const FusedCall &call) const;
   /// Of what is cut into the same pieces: calls of any number of rows where a
   /// kernel takes them.
@@ -319,6 +322,8 @@ struct Collectives::Impl {
   static constexpr unsigned kRecentBits = 5;
   std::array<Recent, 1 << kRecentBits> recent;
   llvm::StringMap<FusedPlan> fused;
+  /// Counts how often `fused` was emptied.
+  uint64_t fusedGeneration = 1;
   /// Rows of the pieces of fused calls that are too large in one.
   llvm::StringMap<int64_t> fusedPieces;
   /// GPU: capacities of the kernels of any size of an operation and type,
@@ -1340,8 +1345,10 @@ llvm::Expected<FusedPlan *> Collectives::Impl::planOf(const FusedCall &call,
   for (const auto *operands : {&call.sources, &call.arguments, &call.outputs})
     for (const FusedCall::Operand &one : *operands)
       plan.widths.push_back(*elementBytesOf(one.elementType));
-  if (fused.size() >= kPlans)
+  if (fused.size() >= kPlans) {
     fused.clear();
+    ++fusedGeneration;
+  }
   FusedPlan &made = fused[key.str()];
   made = std::move(plan);
   return &made;
@@ -1406,6 +1413,26 @@ llvm::Error Collectives::Impl::runRows(Collectives &collectives,
   return llvm::Error::success();
 }
 
+llvm::Error Collectives::Impl::launchFused(FusedPlan &plan,
+                                           const FusedCall &call,
+                                           void *stream) {
+  llvm::SmallVector<Argument, 8> arguments;
+  auto add = [&](const Array &array) {
+    size_t width = plan.widths[arguments.size()];
+    arguments.push_back({array.data, size_t(array.elements) * width});
+  };
+  add(call.input);
+  for (const auto *operands : {&call.sources, &call.arguments, &call.outputs})
+    for (const FusedCall::Operand &one : *operands)
+      add(one.array);
+  group.announce(plan.digest, plan.text);
+  llvm::Error error =
+      group.launch(*plan.kept->kernel, arguments, stream, plan.extent);
+  group.announce(0, "");
+  ++counted.inPlace;
+  return note(std::move(error));
+}
+
 llvm::Error Collectives::run(const FusedCall &call, void *stream) {
   if (impl->mayBeHurt())
     if (llvm::Error error = impl->mend())
@@ -1430,19 +1457,45 @@ llvm::Error Collectives::run(const FusedCall &call, void *stream) {
     impl->fusedPieces[impl->pieceKeyOf(call)] = piece;
     return impl->runRows(*this, call, piece, stream);
   }
-  llvm::SmallVector<Argument, 8> arguments;
-  auto add = [&](const Array &array) {
-    size_t width = (*plan)->widths[arguments.size()];
-    arguments.push_back({array.data, size_t(array.elements) * width});
-  };
-  add(call.input);
-  for (const auto *operands : {&call.sources, &call.arguments, &call.outputs})
-    for (const FusedCall::Operand &one : *operands)
-      add(one.array);
-  impl->group.announce((*plan)->digest, (*plan)->text);
-  llvm::Error error = impl->group.launch(*(*plan)->kept->kernel, arguments,
-                                         stream, (*plan)->extent);
-  impl->group.announce(0, "");
-  ++impl->counted.inPlace;
-  return impl->note(std::move(error));
+  return impl->launchFused(**plan, call, stream);
+}
+
+PreparedFused::PreparedFused(const FusedCall &call)
+    : produce(call.produce), consume(call.consume), call(call) {
+  this->call.produce = produce;
+  this->call.consume = consume;
+}
+
+/// Whether a launch comes to the plan of the last one: a call that is cut into
+/// pieces, or whose ranks have to meet first, is `run`.
+bool Collectives::Impl::mayRepeat(const PreparedFused &prepared) const {
+  return prepared.generation == fusedGeneration && isCurrent(*prepared.plan) &&
+         fusedPieces.empty() && !mayBeHurt() &&
+         (!group.onGpu() || tune::getTablesDigest() == tables);
+}
+
+llvm::Error Collectives::launch(PreparedFused &prepared,
+                                llvm::ArrayRef<void *> arrays, void *stream) {
+  FusedCall &call = prepared.call;
+  auto next = arrays.begin();
+  call.input.data = *next++;
+  for (auto *operands : {&call.sources, &call.arguments, &call.outputs})
+    for (FusedCall::Operand &one : *operands)
+      one.array.data = *next++;
+  if (impl->mayRepeat(prepared)) {
+    prepared.plan->shelf->touch(*prepared.plan->kept);
+    return impl->launchFused(*prepared.plan, call, stream);
+  }
+  if (llvm::Error error = run(call, stream))
+    return error;
+  auto known = impl->fused.find(keyOf(call).str());
+  if (known != impl->fused.end()) {
+    prepared.plan = &known->second;
+    prepared.generation = impl->fusedGeneration;
+  }
+  return llvm::Error::success();
+}
+
+llvm::Error Collectives::check(const FusedCall &call) const {
+  return writeFused(call, impl->group).takeError();
 }

@@ -89,6 +89,7 @@ struct FusedCall {
 };
 
 struct PlainPlan;
+struct FusedPlan;
 
 /// A plain collective that is launched many times, on other arrays of the same
 /// sizes. Lives at most as long as its Collectives, and keeps what the last
@@ -104,6 +105,28 @@ private:
   CollectiveCall call;
   /// Valid while the plans are those of that generation.
   PlainPlan *plan = nullptr;
+  uint64_t generation = 0;
+};
+
+/// The same for a collective with arithmetic.
+class PreparedFused {
+public:
+  /// Copies the texts of `call`; the addresses of its arrays are not used.
+  explicit PreparedFused(const FusedCall &call);
+  PreparedFused(const PreparedFused &) = delete;
+  PreparedFused &operator=(const PreparedFused &) = delete;
+  /// The input, sources, arguments and outputs.
+  size_t countArrays() const {
+    return 1 + call.sources.size() + call.arguments.size() +
+           call.outputs.size();
+  }
+
+private:
+  friend class Collectives;
+  const std::string produce, consume;
+  FusedCall call;
+  /// Valid while the fused plans are those of that generation.
+  FusedPlan *plan = nullptr;
   uint64_t generation = 0;
 };
 
@@ -140,9 +163,15 @@ public:
   /// sizes it was prepared with.
   llvm::Error launch(PreparedCollective &prepared, void *input, void *output,
                      void *stream);
+  /// The same with arithmetic: `arrays` are the input, the sources, the
+  /// arguments and the outputs, `prepared.countArrays()` in all.
+  llvm::Error launch(PreparedFused &prepared, llvm::ArrayRef<void *> arrays,
+                     void *stream);
   /// Success: `call` has the sizes, root and types of a collective that CommsIR
   /// compiles. Makes no kernel, and does not look at the arrays' memory.
   llvm::Error check(const CollectiveCall &call) const;
+  /// The same with arithmetic, whose regions are not parsed.
+  llvm::Error check(const FusedCall &call) const;
   /// `made` is `call`, and was `run`: `repeat` finds it from now on.
   void remember(const CollectiveTexts &call, const CollectiveCall &made);
   /// Whether `call` is one that CommsIR compiles; else the reason, for the

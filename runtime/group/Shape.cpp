@@ -611,7 +611,7 @@ std::string PartsKernel::write() {
     on(shape.root, false, [&] { receive(0, shape.root); });
   else
     forAll([&](int64_t rank) { receive(rank, rank); });
-  // Who only sends hears nothing back.
+  // A rank that only sends receives nothing.
   if (gathers || scatters)
     os << "  comms.barrier %team block\n";
   os << "  comms.return\n}\n";

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <limits>
 #include <string>
+#include <utility>
 #include <vector>
 
 using namespace commsir::test;
@@ -33,6 +34,37 @@ commsir_prepared *prepare(commsir_group *group, const commsir_collective &call,
   commsir_prepare_options options = {sizeof options, timeout};
   commsir_prepared *prepared = nullptr;
   expectOk(commsir_prepare(group, &call, &options, &prepared));
+  return prepared;
+}
+
+/// An all-reduce of `rows` rows of 8 floats, then r = sum + b and q = r * sum.
+class Fused {
+public:
+  explicit Fused(int64_t rows) : residual{nullptr, rows * 8, "f32", 1, 8} {
+    outputs[0] = outputs[1] = residual;
+    call.op = "all_reduce";
+    call.reduction = "sum";
+    call.type = "f32";
+    call.rows = rows;
+    call.columns = 8;
+    call.arguments = &residual;
+    call.argument_count = 1;
+    call.outputs = outputs;
+    call.output_count = 2;
+    call.consume = "(%s: tensor<8xf32>, %b: tensor<8xf32>) {\n"
+                   "  %r = arith.addf %s, %b : tensor<8xf32>\n"
+                   "  %q = arith.mulf %r, %s : tensor<8xf32>\n"
+                   "  comms.yield %r, %q : tensor<8xf32>, tensor<8xf32>\n}";
+  }
+  commsir_operand residual, outputs[2];
+  commsir_fused call = {};
+};
+
+commsir_prepared *prepare(commsir_group *group, const commsir_fused &call,
+                          double timeout = 0) {
+  commsir_prepare_options options = {sizeof options, timeout};
+  commsir_prepared *prepared = nullptr;
+  expectOk(commsir_prepare_fused(group, &call, &options, &prepared));
   return prepared;
 }
 
@@ -270,6 +302,170 @@ TEST(Prepared, ErrorsOfEarlierLaunchesAreMarked) {
     EXPECT_TRUE(commsir_error_is_earlier());
     EXPECT_EQ(commsir_group_poll(nullptr), COMMSIR_USAGE);
     EXPECT_FALSE(commsir_error_is_earlier());
+    commsir_group_destroy(group);
+  });
+}
+
+TEST(PreparedFused, LaunchesOnOtherArrays) {
+  runRanks(3, [](int64_t rank, commsir_group *group) {
+    commsir_prepared *prepared = prepare(group, Fused(2).call);
+    commsir_prepared *other = prepare(group, Fused(4).call);
+    for (int i = 0; i < 6; ++i) {
+      for (auto [made, size] :
+           {std::pair(prepared, 16), std::pair(other, 32)}) {
+        std::vector<float> x(size, float(rank + i)), b(size, 0.5f), r(size),
+            q(size);
+        void *arrays[] = {x.data(), b.data(), r.data(), q.data()};
+        expectOk(commsir_launch_fused(made, arrays, 4, nullptr));
+        float sum = float(3 + 3 * i);
+        EXPECT_EQ(r, std::vector<float>(size, sum + 0.5f));
+        EXPECT_EQ(q, std::vector<float>(size, (sum + 0.5f) * sum));
+      }
+    }
+    commsir_prepared_release(prepared);
+    commsir_prepared_release(other);
+    commsir_group_destroy(group);
+  });
+}
+
+TEST(PreparedFused, KeepsNothingOfTheCaller) {
+  runRanks(2, [](int64_t rank, commsir_group *group) {
+    commsir_prepared *prepared = nullptr;
+    {
+      std::string op = "all_reduce", kind = "max", type = "f32",
+                  produce = "(%x: tensor<8xf32>, %w: tensor<8xf32>) {\n"
+                            "  %p = arith.mulf %x, %w : tensor<8xf32>\n"
+                            "  comms.yield %p : tensor<8xf32>\n}";
+      commsir_operand source = {nullptr, 8, type.data(), 0, 8};
+      commsir_operand output = {nullptr, 16, type.data(), 1, 8};
+      commsir_fused call = {};
+      call.op = op.data();
+      call.reduction = kind.data();
+      call.type = type.data();
+      call.rows = 2;
+      call.columns = 8;
+      call.outputs = &output;
+      call.output_count = 1;
+      call.produce = produce.data();
+      call.sources = &source;
+      call.source_count = 1;
+      expectOk(commsir_prepare_fused(group, &call, nullptr, &prepared));
+      for (std::string *text : {&op, &kind, &type, &produce})
+        text->assign(text->size(), 'x');
+    }
+    for (float weight : {2.0f, 3.0f}) {
+      std::vector<float> x(16, float(rank + 1)), w(8, weight), y(16);
+      void *arrays[] = {x.data(), w.data(), y.data()};
+      expectOk(commsir_launch_fused(prepared, arrays, 3, nullptr));
+      EXPECT_EQ(y, std::vector<float>(16, 2 * weight));
+    }
+    commsir_prepared_release(prepared);
+    commsir_group_destroy(group);
+  });
+}
+
+TEST(PreparedFused, RanksThatLaunchDifferentCallsAreTold) {
+  runRanks(2, [](int64_t rank, commsir_group *group) {
+    commsir_prepared *one = prepare(group, Fused(2).call);
+    commsir_prepared *two = prepare(group, Fused(4).call);
+    std::vector<float> x(32, 1), b(32), r(32), q(32);
+    void *arrays[] = {x.data(), b.data(), r.data(), q.data()};
+    // Both were launched, so that each is a repeated call.
+    for (commsir_prepared *made : {one, two, one, two})
+      expectOk(commsir_launch_fused(made, arrays, 4, nullptr));
+    expectError(commsir_launch_fused(rank ? one : two, arrays, 4, nullptr),
+                COMMSIR_DISAGREE, "all_reduce");
+    // As after any such call, the group can be used.
+    expectOk(commsir_launch_fused(one, arrays, 4, nullptr));
+    EXPECT_EQ(r.front(), 2);
+    commsir_group_destroy(group);
+  });
+}
+
+TEST(PreparedFused, SizesAreCheckedWhenItIsPrepared) {
+  runRanks(1, [](int64_t, commsir_group *group) {
+    commsir_prepared *prepared = nullptr;
+    auto refuse = [&](const commsir_fused &call, const char *part) {
+      expectError(commsir_prepare_fused(group, &call, nullptr, &prepared),
+                  COMMSIR_USAGE, part);
+      EXPECT_EQ(prepared, nullptr);
+    };
+    Fused right(2), cut(2), unknown(2), missing(2), none(2);
+    cut.residual.elements = 15;
+    refuse(cut.call, "argument 0 has 15 elements");
+    unknown.outputs[1].type = "f31";
+    refuse(unknown.call, "f31");
+    missing.call.arguments = nullptr;
+    refuse(missing.call, "null pointer");
+    none.call.output_count = 0;
+    refuse(none.call, "no output");
+    commsir_prepare_options options = {sizeof options, -1};
+    EXPECT_EQ(commsir_prepare_fused(group, &right.call, &options, &prepared),
+              COMMSIR_USAGE);
+    EXPECT_EQ(commsir_prepare_fused(group, nullptr, nullptr, &prepared),
+              COMMSIR_USAGE);
+    EXPECT_EQ(commsir_prepare_fused(group, &right.call, nullptr, nullptr),
+              COMMSIR_USAGE);
+    commsir_group_destroy(group);
+  });
+}
+
+TEST(PreparedFused, OtherArraysThanWerePrepared) {
+  runRanks(1, [](int64_t, commsir_group *group) {
+    commsir_prepared *fused = prepare(group, Fused(2).call);
+    commsir_prepared *plain = prepare(group, sumOf(16));
+    std::vector<float> x(16, 1), b(16), r(16), q(16);
+    void *arrays[] = {x.data(), b.data(), r.data(), q.data()};
+    expectError(commsir_launch_fused(fused, arrays, 3, nullptr), COMMSIR_USAGE,
+                "prepared with 4");
+    expectError(commsir_launch_fused(fused, nullptr, 4, nullptr), COMMSIR_USAGE,
+                "null pointer");
+    expectError(commsir_launch_fused(plain, arrays, 2, nullptr), COMMSIR_USAGE,
+                "commsir_launch");
+    expectError(commsir_launch(fused, x.data(), r.data(), nullptr),
+                COMMSIR_USAGE, "commsir_launch_fused");
+    expectError(commsir_launch_fused(fused, arrays, 4, &x), COMMSIR_USAGE,
+                "stream");
+    EXPECT_EQ(commsir_launch_fused(nullptr, arrays, 4, nullptr), COMMSIR_USAGE);
+    arrays[2] = nullptr;
+    EXPECT_EQ(commsir_launch_fused(fused, arrays, 4, nullptr), COMMSIR_USAGE);
+    arrays[2] = r.data();
+    expectOk(commsir_launch_fused(fused, arrays, 4, nullptr));
+    commsir_prepared_release(fused);
+    expectError(commsir_launch_fused(fused, arrays, 4, nullptr), COMMSIR_USAGE,
+                "freed");
+    commsir_group_destroy(group);
+  });
+}
+
+TEST(PreparedFused, ARegionThatDoesNotCompileIsAnErrorOfTheLaunch) {
+  runRanks(2, [](int64_t, commsir_group *group) {
+    Fused wrong(2), right(2);
+    wrong.call.consume = "(%s: tensor<8xf32>, %b: tensor<8xf32>) { nonsense }";
+    commsir_prepared *bad = prepare(group, wrong.call);
+    commsir_prepared *good = prepare(group, right.call);
+    std::vector<float> x(16, 1), b(16), r(16), q(16);
+    void *arrays[] = {x.data(), b.data(), r.data(), q.data()};
+    for (int i = 0; i < 2; ++i)
+      expectError(commsir_launch_fused(bad, arrays, 4, nullptr),
+                  COMMSIR_COMPILE, "nonsense");
+    expectOk(commsir_launch_fused(good, arrays, 4, nullptr));
+    EXPECT_EQ(q.front(), 4);
+    commsir_group_destroy(group);
+  });
+}
+
+TEST(PreparedFused, TimeoutOfALaunch) {
+  runRanks(2, [](int64_t rank, commsir_group *group) {
+    std::vector<float> x(16, 1), b(16), r(16), q(16);
+    void *arrays[] = {x.data(), b.data(), r.data(), q.data()};
+    commsir_prepared *quick = prepare(group, Fused(2).call, 0.3);
+    expectOk(commsir_launch_fused(quick, arrays, 4, nullptr));
+    if (rank == 0)
+      EXPECT_EQ(commsir_launch_fused(quick, arrays, 4, nullptr),
+                COMMSIR_DEADLOCK);
+    else
+      sleepFor(1.5);
     commsir_group_destroy(group);
   });
 }

@@ -414,21 +414,71 @@ TEST_F(CollectiveTest, LargeFusedCallsGoInPieces) {
         call.outputs.push_back({{arrays[1], count}, "i32", true, columns});
         call.consume = "(%sum: tensor<512xi32>) { comms.yield %sum : "
                        "tensor<512xi32> }";
-        for (int32_t turn = 0; turn < 2; ++turn) {
+        PreparedFused prepared(call);
+        for (int32_t turn = 0; turn < 4; ++turn) {
           std::iota(arrays[0], arrays[0] + count, turn * 7);
           std::fill_n(arrays[1], count, -1);
-          if (auto error = calls.collectives->run(call, nullptr))
+          llvm::Error error =
+              turn % 2 ? calls.collectives->launch(
+                             prepared, {arrays[0], arrays[1]}, nullptr)
+                       : calls.collectives->run(call, nullptr);
+          if (error)
             return llvm::toString(std::move(error));
           if (!std::equal(arrays[0], arrays[0] + count, arrays[1]))
             return "not all was reduced";
         }
         uint64_t launches = calls.group->counts().launches;
-        return launches == 12 && calls.collectives->counts().inPlace == 2
+        return launches == 24 && calls.collectives->counts().inPlace == 4
                    ? ""
                    : std::to_string(launches) + " launches";
       },
       2);
   unsetenv("COMMSIR_CHANNEL_BYTES");
+}
+
+/// A prepared one comes to its kernel at once, also between others.
+TEST_F(CollectiveTest, PreparedFusedCallsAreRepeated) {
+  run(
+      {},
+      [](Calls &calls) -> std::string {
+        constexpr int64_t rows = 4, columns = 512, count = rows * columns;
+        int32_t *arrays[4];
+        for (int32_t *&array : arrays)
+          array = static_cast<int32_t *>(
+              llvm::cantFail(calls.group->allocateOwn(count * 4)));
+        Calls::expect(count);
+        FusedCall call;
+        call.op = "all_reduce";
+        call.reduction = "sum";
+        call.elementType = "i32";
+        call.rows = rows;
+        call.columns = columns;
+        call.input.elements = count;
+        call.outputs.push_back({{nullptr, count}, "i32", true, columns});
+        std::string text = "(%sum: tensor<512xi32>) { comms.yield %sum : "
+                           "tensor<512xi32> }";
+        call.consume = text;
+        if (llvm::Error error = calls.collectives->check(call))
+          return llvm::toString(std::move(error));
+        PreparedFused prepared(call);
+        text.assign(text.size(), 'x');
+        for (int32_t turn = 0; turn < 6; ++turn) {
+          int32_t *input = arrays[turn % 2], *output = arrays[2 + turn % 2];
+          std::iota(input, input + count, turn * 7);
+          std::fill_n(output, count, -1);
+          if (llvm::Error error =
+                  calls.collectives->launch(prepared, {input, output}, nullptr))
+            return llvm::toString(std::move(error));
+          if (!std::equal(input, input + count, output))
+            return "not all was reduced";
+        }
+        uint64_t launches = calls.group->counts().launches;
+        return launches == 6 && calls.collectives->counts().inPlace == 6 &&
+                       calls.kernels() == 1
+                   ? ""
+                   : std::to_string(launches) + " launches";
+      },
+      2);
 }
 
 TEST_F(CollectiveTest, CapturesNeedPreparedCalls) {

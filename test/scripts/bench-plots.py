@@ -289,7 +289,7 @@ def figures(runs: dict[str, Run]) -> dict[str, str]:
         for run in machines
     ]
     fused = Panel(
-        "graph, windows, 2026-11-22 and 25",
+        "CUDA graphs, 2026-11-22 and 25",
         [Line(run.machine, ratios(run.points("all_reduce_rmsnorm", memory="windows"))) for run in machines],
         "NCCL's time / CommsIR's",
         "rows of 8192 bf16",
@@ -337,7 +337,7 @@ def figures(runs: dict[str, Run]) -> dict[str, str]:
     }
     products = [
         Panel(
-            name,
+            f"{name}, {matmul.data['date']}",
             [Line(who, points) for who in others if (points := times(matmul.points(name, who)))],
             "µs a call",
             "rows of 8192 bf16",
@@ -382,6 +382,50 @@ def day(run: Run) -> str:
     return str(run.data["date"])[5:]
 
 
+def span(ratios: list[float]) -> str:
+    """From the least to the greatest."""
+    return f"{times_as_long(min(ratios)).removesuffix('×')} to {times_as_long(max(ratios))}"
+
+
+def over(run: Run, operation: str, contender: str) -> list[float]:
+    """At each size that both were measured at, how many times as long the contender takes as CommsIR."""
+    other = run.points(operation, contender)
+    return [other[x]["us"] / point["us"] for x, point in run.points(operation).items() if x in other]
+
+
+def answers(runs: dict[str, Run]) -> str:
+    """What a reader asks first: how fast, against whom."""
+    hosts = [runs[f"2026-11-{name}"] for name in ("25-2xh100", "22-2xh200", "22-4xh200", "22-8xh200")]
+
+    def kernels(operations: tuple[str, ...], least: float, most: float) -> str:
+        found = [host.points(operation, memory="windows") for host in hosts for operation in operations]
+        return span([point["ratio"] for points in found for x, point in points.items() if least <= x <= most])
+
+    def products(name: str) -> list[float]:
+        operations = ("all_gather_matmul", "matmul_reduce_scatter", "matmul_all_reduce")
+        points = [runs[name].points(operation).values() for operation in operations]
+        return [point["ratio"] for measured in points for point in measured if "ratio" in point]
+
+    peers, eager = runs["2026-11-26-4xh100-peers"], runs["2026-11-27-1xh100-products"].points("matmul", mode="eager")
+    layer = runs["2026-11-27-4xh100-decoder"].points("decoder_layer").values()
+    others = ("all_gather", "reduce_scatter", "all_to_all", "broadcast")
+    where = "2 to 8 H100 or H200, 11-22 and 11-25"
+    matmuls = products("2026-11-26-2xh100-matmul") + products("2026-11-26-4xh100-matmul")
+    small = "all_reduce, 1 KiB to 4 MiB"
+    rows = [
+        ["NCCL", "all_reduce, 1 KiB to 1 MiB", kernels(("all_reduce",), 1 << 10, 1 << 20), where],
+        ["NCCL", "all_reduce, 256 MiB", kernels(("all_reduce",), 256 << 20, 256 << 20), where],
+        ["NCCL", "other collectives, 1 KiB to 16 MiB", kernels(others, 1 << 10, 16 << 20), where],
+        ["NCCL and a kernel", "all_reduce, residual, RMSNorm", kernels(("all_reduce_rmsnorm",), 1, 512), where],
+        *([name, small, span(over(peers, "all_reduce", name)), "4×H100, 11-26"] for name in PEERS[1:5]),
+        ["FlashInfer", "the fused kernel", span(over(peers, "all_reduce_rmsnorm", "FlashInfer")), "4×H100, 11-26"],
+        ["torch, NCCL", "matmul with a collective", span(matmuls), "2 and 4 H100, 11-26"],
+        ["Inductor, NCCL", "70B decoder layer", span([point["ratio"] for point in layer]), "4×H100, 11-27"],
+        ["cuBLAS", "product, 4096³ and 8192³", span([point["ratio"] for point in eager.values()]), "1×H100, 11-27"],
+    ]
+    return table(["against", "doing", "ratio", "on, measured"], rows)
+
+
 def tables(runs: dict[str, Run]) -> dict[str, str]:
     """Every table, by the name that Results.md gives it."""
     counts = [1 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20, 16 << 20, 64 << 20, 256 << 20]
@@ -424,6 +468,20 @@ def tables(runs: dict[str, Run]) -> dict[str, str]:
     peers = runs["2026-11-26-4xh100-peers"]
     kinds = [1 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20, 4 << 20]
     beside = [[name, *(cell(peers.points("all_reduce", name, memory="plain").get(n)) for n in kinds)] for name in PEERS]
+    counted = (1, 8, 64, 512)
+    fused = [
+        [name, *(cell(peers.points("all_reduce_rmsnorm", name).get(n)) for n in counted)]
+        for name in ("CommsIR", "best peer", "FlashInfer")
+    ]
+    layer = runs["2026-11-27-4xh100-decoder"]
+    decoder = [
+        [label, *(cell(layer.points("decoder_layer", who).get(n)) for n in (1, 8, 32, 128, 512))]
+        for label, who in (("CommsIR", "CommsIR"), ("Inductor with NCCL", "NCCL"))
+    ]
+    contract = [
+        [who, *(cell(runs["2026-11-27-1xh100-products"].points("matmul", who, mode="eager")[n]) for n in (4096, 8192))]
+        for who in ("CommsIR", "cuBLAS")
+    ]
     products = []
     for name in ("2026-11-26-2xh100-matmul", "2026-11-26-4xh100-matmul"):
         for op in ("all_gather_matmul", "matmul_reduce_scatter", "matmul_all_reduce"):
@@ -445,6 +503,10 @@ def tables(runs: dict[str, Run]) -> dict[str, str]:
         "pytorch": table(["2×H100", *map(size, sizes)], calls),
         "peers": table(["4×H100", *map(size, kinds)], beside),
         "matmul": table(["rows of all ranks", "measured on", "1,024", "4,096", "8,192", "16,384"], products),
+        "answers": answers(runs),
+        "peers-fused": table(["rows of 8192", *map(str, counted)], fused),
+        "decoder": table(["rows of 8192", "1", "8", "32", "128", "512"], decoder),
+        "products": table(["1×H100", "4096³", "8192³"], contract),
         "gloo": table(["", *map(size, lasts)], cpu),
         "sources": table(["figures, dated", "measured on", "by"], sources),
     }

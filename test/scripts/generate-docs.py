@@ -41,6 +41,14 @@ def tool(build: pathlib.Path) -> str:
     return f"{found[1]}/bin/mlir-tblgen"
 
 
+def pipe_table(html: re.Match[str]) -> str:
+    """The Markdown of a table that mlir-tblgen writes as HTML."""
+    rows = [re.findall(r"<t[hd]>(.*?)</t[hd]>", row, re.DOTALL) for row in html[0].split("</tr>")]
+    lines = [" | ".join(re.sub(r"</?code>", "`", cell) for cell in row) for row in rows if row]
+    separator = " | ".join(":---" for _ in rows[0])
+    return "\n".join(f"| {line} |" for line in [lines[0], separator, *lines[1:]])
+
+
 def generate(mlir_tblgen: str, source: str, flags: list[str], title: str, above: str) -> str:
     """The Markdown of one page."""
     include = pathlib.Path(mlir_tblgen).parents[1] / "include"
@@ -53,6 +61,8 @@ def generate(mlir_tblgen: str, source: str, flags: list[str], title: str, above:
     body = re.sub(r"<!--.*?-->\n?", "", body, flags=re.DOTALL)
     body = re.sub(r"[ \t]+$", "", body, flags=re.MULTILINE)
     body = body.replace("[TOC]\n\n", "")
+    body = re.sub(r"<table>.*?</table>", pipe_table, body, flags=re.DOTALL)
+    body = body.replace("| :-----: |", "| :--- |")
     body = re.sub(r"^# .*\n", "", body.lstrip())  # The page has a title of its own.
     if not re.search(r"^## ", body, re.MULTILINE):  # Passes come as ###: no level is left out.
         body = re.sub(r"^#(#+ )", r"\1", body, flags=re.MULTILINE)

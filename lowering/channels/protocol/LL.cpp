@@ -12,12 +12,12 @@
 // Memory: [2 buffers][rows][slots][packets] of i64, one row for each source
 // (single: one row).
 //
-// Reuse: launch k + 2 writes the buffer of launch k. A sender may do so when it
-// has heard, in launch k + 1, from the receiver's same block: that block has
-// then made its reads of launch k. Where a sender hears nothing back, whoever
-// made the program puts a barrier at the end of the launch. Nothing has to be
-// cleared: what lies there carries the flag of launch k. Flags have 32 bits; a
-// slot would have to lie untouched for 2^32 launches to be taken for full.
+// Reuse: launch k + 2 writes the buffer of launch k. A sender may do so once it
+// has received, in launch k + 1, from the receiver's same block: that block has
+// then finished its reads of launch k. For a sender that receives nothing, the
+// algorithm puts a barrier at the end of the launch. Nothing has to be cleared,
+// because old packets carry the flag of launch k. Flags have 32 bits; only a
+// slot that stays untouched for 2^32 launches could be mistaken for full.
 //
 //===----------------------------------------------------------------------===//
 

@@ -21,10 +21,10 @@
 //     rank reads its own memory;
 //   - nobody writes there: that buffer was filled in launch k - 1 (all of it
 //     that was received has been seen to arrive) and is filled next in launch
-//     k + 2. A sender gets there when it has heard, in launch k + 1, from this
-//     rank's same block, which has then made its clears of launch k. Where a
-//     sender hears nothing back, whoever made the program puts a barrier at the
-//     end of the launch.
+//     k + 2. A sender gets there once it has received, in launch k + 1, from
+//     this rank's same block, which has then made its clears of launch k. For a
+//     sender that receives nothing, the algorithm puts a barrier at the end of
+//     the launch.
 // Where kernels share the memory (see docs/Spec.md, "Shared channel memory"),
 // the prologue of the next launch, of whatever kernel, clears the extent that
 // this launch leaves behind in the block states; the same argument holds, for

@@ -21,7 +21,7 @@ using namespace commsir::torch_c10d;
 using c10d::ReduceOp;
 using std::chrono::milliseconds;
 
-/// How much longer who waits for a call waits than the call.
+/// Extra time a waiter allows beyond the call's own timeout.
 static constexpr milliseconds kGrace{5000};
 
 //===----------------------------------------------------------------------===//

@@ -1,0 +1,168 @@
+"""Products of one kernel (`a @ b` in Python) beside cuBLAS, on one GPU.
+
+python test/gpu/products.py [--sizes 4096 6144 8192] [--rounds 5] [--json FILE]
+
+Square products of bf16 (`a @ b` and `a @ b.T`; cuBLAS as torch.mm) and of fp8 (`a @ b.T`; cuBLAS as torch._scaled_mm
+without fast accumulation), by 132 persistent blocks of 256 threads. Each is compared with cuBLAS's result, and fp8 of
+several distributions with float64, by the bounds of docs/Spec.md "Products". Prints µs a call: the least of rounds in
+which contenders take turns, and the median. Ends with status 1 if a result is wrong.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import pathlib
+import statistics
+import sys
+import tempfile
+from collections.abc import Callable
+from typing import Any
+
+import commsir
+import torch
+from commsir import Array, bf16, block_id, dims, f8, f8e5m2, f32, num_blocks
+
+m, k, n = dims("m k n")
+SUPER = 16  # Rows of tiles that blocks share before the next columns.
+Call = Callable[[], torch.Tensor]
+
+
+@commsir.kernel
+def straight(a: bf16[Array, m, k], b: bf16[Array, k, n], c: bf16[Array, m, n]) -> None:
+    columns = n // 256
+    for t in range(block_id(), (m // 128) * columns, num_blocks()):
+        inside = t % (SUPER * columns)
+        i = (t // (SUPER * columns) * SUPER + inside % SUPER) * 128
+        j = inside // SUPER * 256
+        c[i : i + 128, j : j + 256] = a[i : i + 128] @ b[:, j : j + 256]
+
+
+@commsir.kernel
+def turned(a: bf16[Array, m, k], b: bf16[Array, n, k], c: bf16[Array, m, n]) -> None:
+    columns = n // 256
+    for t in range(block_id(), (m // 128) * columns, num_blocks()):
+        inside = t % (SUPER * columns)
+        i = (t // (SUPER * columns) * SUPER + inside % SUPER) * 128
+        j = inside // SUPER * 256
+        c[i : i + 128, j : j + 256] = a[i : i + 128] @ b[j : j + 256].T
+
+
+@commsir.kernel
+def eight(a: f8[Array, m, k], b: f8[Array, n, k], c: bf16[Array, m, n]) -> None:
+    columns = (n + 191) // 192
+    for t in range(block_id(), (m // 128) * columns, num_blocks()):
+        inside = t % (SUPER * columns)
+        i = (t // (SUPER * columns) * SUPER + inside % SUPER) * 128
+        j = inside // SUPER * 192
+        c[i : i + 128, j : min(j + 192, n)] = a[i : i + 128] @ b[j : min(j + 192, n)].T
+
+
+@commsir.kernel
+def mixed(a: f8[Array, m, k], b: f8e5m2[Array, n, k], c: f32[Array, m, n]) -> None:
+    for t in range(block_id(), m // 128, num_blocks()):
+        for j in range(0, n, 128):
+            c[t * 128 : (t + 1) * 128, j : j + 128] = a[t * 128 : (t + 1) * 128] @ b[j : j + 128].T
+
+
+def seconds(call: Call, calls: int = 20) -> float:
+    """The time of one of several calls, one after the other."""
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    begin.record()
+    for _ in range(calls):
+        call()
+    end.record()
+    torch.cuda.synchronize()
+    return float(begin.elapsed_time(end)) / calls / 1e3
+
+
+def compare(name: str, ours: Call, theirs: Call, rounds: int) -> dict[str, Any]:
+    """Checks that both compute the same, to bf16's rounding, and times them in turns."""
+    right, got = theirs().float(), ours().float()
+    torch.cuda.synchronize()
+    error = float((got - right).abs().max() / right.abs().max())
+    times: list[list[float]] = [[], []]
+    for _ in range(rounds):
+        for call, kept in zip((ours, theirs), times, strict=True):
+            seconds(call, 3)
+            kept.append(seconds(call) * 1e6)
+    mine, other = (min(kept) for kept in times)
+    middle = [statistics.median(kept) for kept in times]
+    print(
+        f"{name}: {mine:.1f} us (median {middle[0]:.1f}), cuBLAS {other:.1f} ({middle[1]:.1f}): "
+        f"{other / mine:.3f} of its speed; error {error:.1e}",
+        flush=True,
+    )
+    return {"name": name, "us": mine, "cublas": other, "ratio": other / mine, "right": error < 2**-7}
+
+
+def speed(group: Any, sizes: list[int], rounds: int) -> list[dict[str, Any]]:
+    found = []
+    for size in sizes:
+        shape = {"m": size, "k": size, "n": size}
+        a, b = (torch.randn(size, size, device="cuda", dtype=torch.bfloat16) for _ in range(2))
+        a8, b8 = a.to(torch.float8_e4m3fn), b.to(torch.float8_e4m3fn)
+        one, c = torch.ones((), device="cuda"), torch.zeros_like(a)
+
+        def call(kernel: Any, x: torch.Tensor, y: torch.Tensor, out: torch.Tensor = c) -> Call:
+            made = group.kernel(kernel, blocks=132, threads=256, **shape)
+
+            def launch() -> torch.Tensor:
+                made(x, y, out, stream=torch.cuda.current_stream().cuda_stream)
+                return out
+
+            return launch
+
+        def scaled(x: torch.Tensor = a8, y: torch.Tensor = b8, s: torch.Tensor = one) -> torch.Tensor:
+            return torch._scaled_mm(x, y.t(), s, s, out_dtype=torch.bfloat16, use_fast_accum=False)
+
+        pairs: list[tuple[str, Call, Call]] = [
+            ("fp8 a @ b.T", call(eight, a8, b8), scaled),
+        ]
+        if size % 256 == 0:
+            pairs += [
+                ("bf16 a @ b", call(straight, a, b), lambda x=a, y=b: torch.mm(x, y)),
+                ("bf16 a @ b.T", call(turned, a, b), lambda x=a, y=b: torch.mm(x, y.t())),
+            ]
+        found += [{"size": size, **compare(f"{size} {name}", *calls, rounds)} for name, *calls in pairs]
+    return found
+
+
+def bounds(group: Any) -> bool:
+    """Products of fp8 against float64: the error in parts of the sum of absolute values."""
+    generator, fine = torch.Generator().manual_seed(3), True
+    for kind in ("normal", "positive", "wide"):
+        for depth in (128, 384, 1024, 8192):
+            x, y = (torch.randn(256, depth, generator=generator) for _ in range(2))
+            if kind == "positive":
+                x, y = x.abs(), y.abs()
+            if kind == "wide":
+                x, y = (v * torch.exp2(torch.randint(-6, 6, v.shape, generator=generator).float()) for v in (x, y))
+            a, b = x.to(torch.float8_e4m3fn).cuda(), y.to(torch.float8_e5m2).cuda()
+            c = torch.zeros(256, 256, device="cuda")
+            made = group.kernel(mixed, blocks=2, m=256, k=depth, n=256)
+            made(a, b, c, stream=torch.cuda.current_stream().cuda_stream)
+            exact, size = a.double() @ b.double().T, a.double().abs() @ b.double().abs().T
+            error = float(((c.double() - exact).abs() / size).max())
+            fine &= error <= 2**-6
+            print(f"fp8 {kind}, {depth} terms: error {error:.2e} of the absolute sum", flush=True)
+    return fine
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sizes", type=int, nargs="+", default=[4096, 6144, 8192])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--json", type=pathlib.Path)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        group = commsir.Group(0, 1, folder=folder, device=0)
+        fine = bounds(group)
+        found = speed(group, options.sizes, options.rounds)
+    if options.json:
+        options.json.write_text(json.dumps(found, indent=1))
+    return 0 if fine and all(entry["right"] for entry in found) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
