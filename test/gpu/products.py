@@ -17,6 +17,7 @@ import statistics
 import sys
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import commsir
@@ -67,7 +68,8 @@ def mixed(a: f8[Array, m, k], b: f8e5m2[Array, n, k], c: f32[Array, m, n]) -> No
 
 def seconds(call: Call, calls: int = 20) -> float:
     """The time of one of several calls, one after the other."""
-    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    event: Any = torch.cuda.Event
+    begin, end = (event(enable_timing=True) for _ in range(2))
     begin.record()
     for _ in range(calls):
         call()
@@ -96,35 +98,39 @@ def compare(name: str, ours: Call, theirs: Call, rounds: int) -> dict[str, Any]:
     return {"name": name, "us": mine, "cublas": other, "ratio": other / mine, "right": error < 2**-7}
 
 
+def prepare(group: Any, kernel: Any, a: torch.Tensor, b: torch.Tensor) -> Call:
+    """A square product by a kernel, on the current stream."""
+    size = a.shape[0]
+    made = group.kernel(kernel, blocks=132, threads=256, m=size, k=size, n=size)
+    out = torch.zeros(size, size, device="cuda", dtype=torch.bfloat16)
+
+    def launch() -> torch.Tensor:
+        made(a, b, out, stream=torch.cuda.current_stream().cuda_stream)
+        return out
+
+    return launch
+
+
+def scaled(a: torch.Tensor, b: torch.Tensor, one: torch.Tensor) -> torch.Tensor:
+    return torch._scaled_mm(a, b.t(), one, one, out_dtype=torch.bfloat16, use_fast_accum=False)
+
+
+def multiply_turned(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return torch.mm(a, b.t())
+
+
 def speed(group: Any, sizes: list[int], rounds: int) -> list[dict[str, Any]]:
     found = []
     for size in sizes:
-        shape = {"m": size, "k": size, "n": size}
         a, b = (torch.randn(size, size, device="cuda", dtype=torch.bfloat16) for _ in range(2))
         a8, b8 = a.to(torch.float8_e4m3fn), b.to(torch.float8_e4m3fn)
-        one, c = torch.ones((), device="cuda"), torch.zeros_like(a)
-
-        def call(kernel: Any, x: torch.Tensor, y: torch.Tensor, out: torch.Tensor = c) -> Call:
-            made = group.kernel(kernel, blocks=132, threads=256, **shape)
-
-            def launch() -> torch.Tensor:
-                made(x, y, out, stream=torch.cuda.current_stream().cuda_stream)
-                return out
-
-            return launch
-
-        def scaled(x: torch.Tensor = a8, y: torch.Tensor = b8, s: torch.Tensor = one) -> torch.Tensor:
-            return torch._scaled_mm(x, y.t(), s, s, out_dtype=torch.bfloat16, use_fast_accum=False)
-
+        one = torch.ones((), device="cuda")
         pairs: list[tuple[str, Call, Call]] = [
-            ("fp8 a @ b.T", call(eight, a8, b8), scaled),
+            ("fp8 a @ b.T", prepare(group, eight, a8, b8), partial(scaled, a8, b8, one)),
+            ("bf16 a @ b", prepare(group, straight, a, b), partial(torch.mm, a, b)),
+            ("bf16 a @ b.T", prepare(group, turned, a, b), partial(multiply_turned, a, b)),
         ]
-        if size % 256 == 0:
-            pairs += [
-                ("bf16 a @ b", call(straight, a, b), lambda x=a, y=b: torch.mm(x, y)),
-                ("bf16 a @ b.T", call(turned, a, b), lambda x=a, y=b: torch.mm(x, y.t())),
-            ]
-        found += [{"size": size, **compare(f"{size} {name}", *calls, rounds)} for name, *calls in pairs]
+        found += [{"size": size, **compare(f"{size} {name}", ours, theirs, rounds)} for name, ours, theirs in pairs]
     return found
 
 
@@ -151,7 +157,7 @@ def bounds(group: Any) -> bool:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--sizes", type=int, nargs="+", default=[4096, 6144, 8192])
+    parser.add_argument("--sizes", type=int, nargs="+", default=[4096, 6144, 8192], help="multiples of 256")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", type=pathlib.Path)
     options = parser.parse_args()
