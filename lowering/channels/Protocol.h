@@ -210,8 +210,9 @@ LogicalResult sendTiles(OpBuilder &builder, const ChannelContext &context,
                         SendOp op);
 FailureOr<Value> recvTiles(OpBuilder &builder, const ChannelContext &context,
                            RecvOp op);
-LogicalResult meetRanks(OpBuilder &builder, const ChannelContext &context,
-                        ChannelBarrierOp op);
+LogicalResult synchronizeRanks(OpBuilder &builder,
+                               const ChannelContext &context,
+                               ChannelBarrierOp op);
 
 // Packets, with the launch's number as their flag.
 bool canBePackets(Type elementType, bool reducing, std::string &why);

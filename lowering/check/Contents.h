@@ -56,7 +56,7 @@ Tile evaluateTile(Values &values, Operation *op, llvm::ArrayRef<Tile> operands);
 /// Memory of one rank, or of one block.
 class Memory {
 public:
-  struct Held {
+  struct StoredPiece {
     Ref ref;
     /// Who wrote it; null: nobody in this run.
     Operation *by = nullptr;
@@ -68,13 +68,13 @@ public:
   void write(const Values &values, int64_t begin, const Tile &tile,
              Operation *by);
   /// Calls `visit` for pieces that cover exactly [begin, end).
-  void
-  visit(int64_t begin, int64_t end,
-        llvm::function_ref<void(int64_t, int64_t, const Held &)> visit) const;
+  void visit(int64_t begin, int64_t end,
+             llvm::function_ref<void(int64_t, int64_t, const StoredPiece &)>
+                 visit) const;
 
 private:
   /// By their first element, each up to the next.
-  std::map<int64_t, Held> pieces;
+  std::map<int64_t, StoredPiece> pieces;
 };
 
 /// The memory and tiles of a run. A tile is known by a number, its handle.

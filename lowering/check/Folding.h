@@ -54,9 +54,9 @@ public:
   /// Forgets what was added since the last class.
   void drop();
   /// Whether blocks of two classes meet.
-  bool classesMeet();
+  bool classesOverlap();
   /// Names an object that two blocks touch.
-  std::string nameMeeting() const;
+  std::string describeConflict() const;
 
 private:
   struct Span {
@@ -69,8 +69,8 @@ private:
     /// The class of each entry of `all`.
     std::vector<int32_t> classes;
   };
-  bool meetWithin(std::vector<Span> &spans, int64_t count) const;
-  bool meetBetween(Part &part) const;
+  bool overlapWithin(std::vector<Span> &spans, int64_t count) const;
+  bool overlapBetween(Part &part) const;
   bool keep(Part &part, int64_t count);
 
   const Program &program;
@@ -104,8 +104,8 @@ public:
   bool touchSlot(int32_t channel, int64_t source, int64_t slot);
   bool touchMemory(int32_t thread, const RangePlan &range, int64_t rank,
                    int64_t begin, int64_t end, bool writes, bool isExact);
-  bool touchMail(int32_t thread, const Action &action, int64_t rank,
-                 int64_t begin, int64_t end);
+  bool touchPackets(int32_t thread, const Action &action, int64_t rank,
+                    int64_t begin, int64_t end);
 
   /// The first block of the second class.
   int64_t splitsAt() const { return split; }

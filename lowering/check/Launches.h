@@ -21,7 +21,7 @@
 namespace mlir::comms::check {
 
 /// How the launches of a program follow one another.
-struct Course {
+struct LaunchPattern {
   /// From launch `start` on, what one launch does the launch `period` later
   /// does as well.
   int64_t start = 1, period = 1;
@@ -33,7 +33,8 @@ struct Course {
 };
 
 /// Of `program` with so many ranks and blocks.
-Course findCourse(const Program &program, int64_t ranks, int64_t blocks);
+LaunchPattern findLaunchPattern(const Program &program, int64_t ranks,
+                                int64_t blocks);
 
 } // namespace mlir::comms::check
 

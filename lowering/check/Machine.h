@@ -45,7 +45,7 @@ struct Model {
 
 /// Why a program that nothing was found against is not proven, or cannot be
 /// followed.
-struct Doubt {
+struct UnprovenReason {
   Operation *op = nullptr;
   std::string text;
   llvm::SmallVector<std::pair<Operation *, std::string>, 2> notes;
@@ -131,7 +131,7 @@ public:
   /// With the data of a model, something leaves its range, which ends a run
   /// with an error that says so: such data show nothing else.
   bool modelLeavesRange() const { return leavesRange; }
-  llvm::ArrayRef<Doubt> getDoubts() const { return doubts; }
+  llvm::ArrayRef<UnprovenReason> getUnprovenReasons() const { return unproven; }
   /// What was chosen, in this order.
   const std::vector<bool> &choicesMade() const { return madeChoices; }
   /// Scalars with which a run chooses so: "steps = 1 in launch 2". Absent: none
@@ -172,11 +172,11 @@ private:
   };
   /// A fence that names a proxy, and what was visible to its thread.
   struct ProxyFence {
-    Stamp stamp;
+    Timestamp stamp;
     std::vector<uint32_t> seen;
   };
   /// A choice or a loop of which it is not known what it does.
-  struct Unsure {
+  struct UnknownBranch {
     int32_t guard = -1;
     /// Tells one run of its region from others.
     int64_t run = 0;
@@ -231,14 +231,14 @@ private:
     llvm::SmallVector<Pending, 0> underway;
     /// Choices and loops around `pc` whose conditions are unknown: what is
     /// followed may happen or not.
-    llvm::SmallVector<Unsure, 0> unsure;
+    llvm::SmallVector<UnknownBranch, 0> unsure;
     /// Scratch memory that it has written since its last fence of proxy async.
     llvm::SmallVector<ScratchWrite, 0> scratchWrites;
   };
   /// One change of a cell.
   struct Change {
     /// When, and what the sender had done until then.
-    Stamp stamp, deed;
+    Timestamp stamp, deed;
     /// What was added, or (absolute) the new value; and the value after it.
     int64_t amount = 0, after = 0;
     bool absolute = false;
@@ -246,7 +246,7 @@ private:
     Message message = 0;
   };
   struct CellWait {
-    Stamp stamp;
+    Timestamp stamp;
     int32_t action = -1, launch = 0;
     int64_t want = 0;
     /// Changes of the cell when it was met.
@@ -294,7 +294,7 @@ private:
     llvm::DenseMap<int32_t, int32_t> arrivals;
   };
   /// What was last sent through a slot.
-  struct Sent {
+  struct LastSend {
     int32_t action = -1, thread = -1, launch = 0, round = 0;
     int64_t valid = 0;
     Message message = 0;
@@ -304,7 +304,7 @@ private:
     int64_t tile = 0;
   };
   /// When a slot was last received, for the present launch and the two before.
-  struct Received {
+  struct LastReceive {
     int32_t action = -1, thread = -1;
     /// Round of the send whose tile it was.
     int32_t round = -1;
@@ -314,8 +314,8 @@ private:
   /// The slots of one channel, grown as they are used. Sends by source (to all)
   /// or by source and destination, receipts by both; all among followed ranks.
   struct ChannelState {
-    std::vector<std::vector<Sent>> toAll, toOne;
-    std::vector<std::vector<Received>> receipts;
+    std::vector<std::vector<LastSend>> toAll, toOne;
+    std::vector<std::vector<LastReceive>> receipts;
     /// Tiles sent, a destination each, and received in the present launch.
     int64_t due = 0, taken = 0;
   };
@@ -329,7 +329,7 @@ private:
   /// refuses.
   void passUnknown(Thread &thread, int32_t guard);
   /// The innermost choice or loop that may not be run, if it is this one.
-  Unsure *unsureOf(Thread &thread, int32_t guard) {
+  UnknownBranch *unknownBranchOf(Thread &thread, int32_t guard) {
     return !thread.unsure.empty() && thread.unsure.back().guard == guard
                ? &thread.unsure.back()
                : nullptr;
@@ -344,17 +344,18 @@ private:
   /// Begins a loop whose end is unknown.
   void enterUnknownLoop(Thread &thread, const Instruction &in);
   /// At its head: goes on to the body, or behind the loop.
-  void nextRound(Thread &thread, Unsure &loop, const Instruction *branch);
+  void nextRound(Thread &thread, UnknownBranch &loop,
+                 const Instruction *branch);
   /// What it carries is unknown from here on.
-  void forgetCarried(Thread &thread, const Unsure &unsure);
+  void forgetCarried(Thread &thread, const UnknownBranch &unsure);
   /// In a region that may not be run: a flush is over for what it stands
   /// behind.
-  void flushUnsure(Thread &thread, const Action &action);
+  void flushUnknown(Thread &thread, const Action &action);
   void flush(Thread &thread, const Action &action,
              llvm::ArrayRef<int64_t> path);
   /// Notes what is left open; `note` may be empty.
-  void doubt(Operation *op, const llvm::Twine &text, llvm::StringRef note = {},
-             Operation *other = nullptr);
+  void noteUnproven(Operation *op, const llvm::Twine &text,
+                    llvm::StringRef note = {}, Operation *other = nullptr);
   /// Ends the run where blocks that are followed as one are found to differ.
   bool agree(bool alike) {
     if (!alike)
@@ -370,7 +371,7 @@ private:
   void doSignal(Thread &thread, int32_t index);
   bool doWait(Thread &thread, int32_t index);
   bool doRead(Thread &thread, int32_t index);
-  void doubtReading(const Action &read, const Action &change);
+  void noteUnprovenRead(const Action &read, const Action &change);
   void doReset(Thread &thread, int32_t index);
   bool doWaitCounter(Thread &thread, int32_t index);
   void doFence(Thread &thread, const Action &action);
@@ -379,7 +380,7 @@ private:
   void doSend(Thread &thread, int32_t index);
   bool doRecv(Thread &thread, int32_t index);
   bool doChannelBarrier(Thread &thread, int32_t index);
-  bool doMail(Thread &thread, int32_t index);
+  bool doPackets(Thread &thread, int32_t index);
   void doBulk(Thread &thread, int32_t index);
   void doAccess(Thread &thread, int32_t index);
   void touchRows(Thread &thread, int32_t index, const RangePlan &range,
@@ -420,7 +421,7 @@ private:
   void change(Thread &thread, int32_t index, Cell &cell, bool sets,
               int64_t amount, bool release);
   void trim(Cell &cell, size_t old);
-  bool isNeeded(ArrayRef<Change> since, const Change &change, Stamp moment,
+  bool isNeeded(ArrayRef<Change> since, const Change &change, Timestamp moment,
                 int64_t want);
   void checkLowered(Thread &thread, const Action &action, const Cell &cell,
                     int64_t value);
@@ -467,14 +468,14 @@ private:
     return argument * static_cast<int64_t>(shape.followed.size()) +
            rankIndex[rank];
   }
-  void touchByHost(const Thread &thread, Stamp turn);
+  void touchByHost(const Thread &thread, Timestamp turn);
   void touchPart(Thread &thread, int32_t index, int32_t argument, int64_t rank,
                  bool write, Bounds bounds);
-  void touchMail(Thread &thread, int32_t index, int64_t rank, bool write,
-                 Bounds units);
+  void touchPackets(Thread &thread, int32_t index, int64_t rank, bool write,
+                    Bounds units);
   void fenceProxy(const Thread &thread, Proxy proxy);
   /// Whether a fence of `proxy` stands between a write and the present.
-  bool isFenced(const Thread &thread, Proxy proxy, Stamp write) const;
+  bool isFenced(const Thread &thread, Proxy proxy, Timestamp write) const;
   void checkProxy(Thread &thread, int32_t index, const Touch &now,
                   const Touch &write, Bounds bounds);
   void noteScratch(Thread &thread, int32_t index, const RangePlan &range,
@@ -490,10 +491,10 @@ private:
   }
   std::optional<TeamView> makeView(const TeamPlan &plan, int64_t rank) const;
   /// The slot's state; ranks are world ranks, both followed.
-  std::vector<Sent> &sends(const Action &action, int64_t source, int64_t dest,
-                           bool all);
-  const Received *receipt(const Action &action, int64_t source, int64_t dest,
-                          int64_t slot) const;
+  std::vector<LastSend> &sends(const Action &action, int64_t source,
+                               int64_t dest, bool all);
+  const LastReceive *receipt(const Action &action, int64_t source, int64_t dest,
+                             int64_t slot) const;
   size_t pairOf(int64_t source, int64_t dest) const {
     return rankIndex[source] * shape.followed.size() + rankIndex[dest];
   }
@@ -502,10 +503,10 @@ private:
                                 int64_t &valid);
   Interval channelLength(const Thread &thread, const Action &action) const;
   void compareChannelLengths(Thread &thread, const Action &action,
-                             const Sent &tile);
+                             const LastSend &tile);
   void checkReuse(Thread &thread, int32_t index, int64_t dest, int64_t slot);
   void checkResend(Thread &thread, int32_t index, int64_t dest, int64_t slot,
-                   const Sent &before);
+                   const LastSend &before);
   /// Thread of a world rank, or -1 when that rank is not followed.
   int32_t threadOf(int64_t rank, int64_t block) const {
     int32_t index = rankIndex[rank];
@@ -516,7 +517,7 @@ private:
   }
   /// Units of a number of elements.
   int64_t unitsOf(const Action &action, int64_t count) const;
-  std::optional<Bounds> mailBounds(Thread &thread, const Action &action);
+  std::optional<Bounds> packetBounds(Thread &thread, const Action &action);
   void store(Thread &thread, int32_t index, int64_t rank, Bounds bounds,
              int64_t flag);
   void storePart(Thread &thread, int32_t index, int64_t rank, Bounds bounds,
@@ -532,9 +533,9 @@ private:
   /// What an integer is that data decide; absent: it is not followed.
   std::optional<Ref> valueOf(int32_t term);
   /// Notes when the region that is entered is run: if `condition` is so.
-  void enterIf(Unsure &unsure, Interval condition, bool holds);
+  void enterIf(UnknownBranch &unsure, Interval condition, bool holds);
   /// The other region of a choice is entered.
-  void enterOther(Unsure &unsure);
+  void enterOtherRegion(UnknownBranch &unsure);
   /// What memory holds where `tile` may have been written over `old`; absent:
   /// it is not known when.
   std::optional<Tile> mixTiles(const Thread &thread, const Tile &tile,
@@ -555,9 +556,9 @@ private:
   Tile combineParts(const Thread &thread, const Action &action, Bounds bounds);
   void moveContents(Thread &thread, const Action &action,
                     const std::optional<Bounds> *pieces);
-  void spoil(Thread &thread, const Action &action);
-  void mailContents(Thread &thread, const Action &action, int64_t offset,
-                    int64_t rank);
+  void markUncertain(Thread &thread, const Action &action);
+  void packetContents(Thread &thread, const Action &action, int64_t offset,
+                      int64_t rank);
   int64_t sentTile(Thread &thread, const Action &action);
 
   // Reporting. Null: an error has been reported at this op already.
@@ -586,7 +587,7 @@ private:
   /// how often a part was written in another way.
   std::vector<std::map<int64_t, Interval>> stored;
   std::vector<int64_t> overwritten;
-  std::vector<Doubt> doubts;
+  std::vector<UnprovenReason> unproven;
   /// Fences of proxies alias and async in the present launch of each rank.
   std::vector<ProxyFence> aliasFences, asyncFences;
   /// What was last read, by thread and action.

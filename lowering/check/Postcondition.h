@@ -23,7 +23,7 @@ struct ValueVerdict {
   /// Errors have been reported.
   bool refuted = false;
   /// Why it is not known; empty: the outputs hold what they should.
-  std::vector<Doubt> doubts;
+  std::vector<UnprovenReason> unproven;
   /// A window that is only added to is taken to be zero before each launch.
   bool assumesZeros = false;
 };
@@ -35,7 +35,8 @@ ValueVerdict checkComputes(KernelOp kernel, const WorldShape &shape,
 
 /// What each array that the kernel writes holds after its first launch: "y[0,
 /// 64) of ranks 0 to 3: x(0) + x(1)". Empty: the kernel could not be followed.
-std::vector<std::string> tellComputed(KernelOp kernel, const WorldShape &shape);
+std::vector<std::string> summarizeResults(KernelOp kernel,
+                                          const WorldShape &shape);
 
 /// Whether `expanded`, a program over channels or memory, does to the arguments
 /// of `kernel`, which is made of whole collectives alone, what these say.

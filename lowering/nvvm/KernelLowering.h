@@ -173,7 +173,7 @@ private:
   /// The threads of the block meet; what each stored before is seen by the
   /// others after, if that is asked for.
   void threadBarrier(ImplicitLocOpBuilder &b, bool ordersMemory = true);
-  void meet(ImplicitLocOpBuilder &b) override { threadBarrier(b); }
+  void syncThreads(ImplicitLocOpBuilder &b) override { threadBarrier(b); }
   void ifLeader(ImplicitLocOpBuilder &b,
                 llvm::function_ref<void(ImplicitLocOpBuilder &)> body);
   Value threadNumber(ImplicitLocOpBuilder &b);
@@ -181,7 +181,7 @@ private:
   FailureOr<Value> broadcast(Value fromLeader, ImplicitLocOpBuilder &b);
   LLVM::LLVMFuncOp getStopFunction();
   void enter(ImplicitLocOpBuilder &b);
-  void leave(ReturnOp op, Value words, ImplicitLocOpBuilder &b);
+  void exitRelaunched(ReturnOp op, Value words, ImplicitLocOpBuilder &b);
   Value findWords(ImplicitLocOpBuilder &b);
   void useThirds(ImplicitLocOpBuilder &b);
   Value getNextThird(ImplicitLocOpBuilder &b);

@@ -40,7 +40,7 @@ private:
   LogicalResult collect();
   LogicalResult checkShape();
   LogicalResult lowerOp(Operation *op);
-  void tellNeeds();
+  void recordRequirements();
 
   // Through an adapter: NcclGin.cpp.
   LogicalResult lower(PutOp op);
@@ -72,7 +72,7 @@ private:
   LogicalResult lowerBarrier(Operation *op, Value team, BarrierExtent extent,
                              MemoryOrder order, llvm::StringRef suffix);
   void lowerNumber(Operation *op, TeamKind kind, llvm::StringRef what);
-  bool isReach(TeamOp team);
+  bool isReachTeam(TeamOp team);
   Value view(Value address, MemRefType type);
 
   // Pieces: NcclCaller.cpp.

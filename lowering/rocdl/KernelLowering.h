@@ -51,7 +51,7 @@ private:
                     ImplicitLocOpBuilder &b) override;
   Value viewPart(MemRefType type, unsigned argument, Value worldRank,
                  ImplicitLocOpBuilder &b) override;
-  void meet(ImplicitLocOpBuilder &b) override;
+  void syncThreads(ImplicitLocOpBuilder &b) override;
   FailureOr<Value> arrive(Operation *op, Value team, BarrierExtent extent,
                           ImplicitLocOpBuilder &b) override;
   LogicalResult awaitBarrier(Operation *op, const target::Arrival &arrival,

@@ -34,7 +34,7 @@ namespace mlir::comms::target {
 int64_t getElementBytes(Type type);
 
 /// A target in errors: "CPU", "a CPU kernel", "comms-to-cpu".
-struct Names {
+struct TargetNames {
   llvm::StringRef target, kernel, pipeline;
 };
 
@@ -45,7 +45,7 @@ struct Transfer {
 };
 
 /// Where a transfer's first elements are: here, and at the peer.
-struct Ends {
+struct TransferAddresses {
   Value mine, theirs;
   Type element;
 };
@@ -61,7 +61,7 @@ struct Arrival {
 /// One kernel that is being lowered.
 class KernelBase {
 protected:
-  KernelBase(KernelOp kernel, const LLVMTypeConverter &types, Names names)
+  KernelBase(KernelOp kernel, const LLVMTypeConverter &types, TargetNames names)
       : kernel(kernel), types(types), rewriter(kernel.getContext()),
         teams(names.kernel), names(names) {}
   ~KernelBase() = default;
@@ -90,8 +90,8 @@ protected:
   Value addBytes(Value pointer, Value bytes, ImplicitLocOpBuilder &b);
   Value addBytes(Value pointer, int64_t bytes, ImplicitLocOpBuilder &b);
   Value scale(Value elements, Type elementType, ImplicitLocOpBuilder &b);
-  FailureOr<Ends> findEnds(Operation *op, const Transfer &transfer,
-                           ImplicitLocOpBuilder &b);
+  FailureOr<TransferAddresses> findEnds(Operation *op, const Transfer &transfer,
+                                        ImplicitLocOpBuilder &b);
 
   // Ops, each asking the target for what is its own.
   LogicalResult lowerOp(Operation *op);
@@ -142,7 +142,7 @@ protected:
                                     ImplicitLocOpBuilder &b) = 0;
 
   /// The threads of the block meet, where it has several.
-  virtual void meet(ImplicitLocOpBuilder &b) {}
+  virtual void syncThreads(ImplicitLocOpBuilder &b) {}
   virtual LogicalResult lowerTransfer(Operation *op, const Transfer &transfer,
                                       ImplicitLocOpBuilder &b) = 0;
   virtual void lowerBulkCopy(BulkCopyOp op, ImplicitLocOpBuilder &b) = 0;
@@ -205,7 +205,7 @@ private:
   bool isKnownMember(const TeamNumbers &numbers, Value team, Value rank);
 
   TeamTable teams;
-  Names names;
+  TargetNames names;
   /// Ranks that a loop over the peers of a team gives.
   llvm::DenseMap<Value, Value> peersOf;
   /// Arrivals at barriers, by their tokens.

@@ -32,7 +32,7 @@ bool isCanonicalized(Value value);
 /// Makes a NaN that was computed canonical where it is handed to what `scf.for`
 /// and `scf.if` carry and what may hold moved data, too. So the bits of a store
 /// do not depend on whether a loop is still one.
-void settleCarriedNaN(Operation *kernel);
+void canonicalizeCarriedNaNs(Operation *kernel);
 
 /// Marks what writes tiles that `scf.for` and `scf.if` carry from where they
 /// were loaded. Distribution takes loops apart: later nobody could tell.

@@ -66,7 +66,7 @@ private:
   void emitScalarStore(TileStoreOp op);
   void emitVectorOfOne(Operation *op);
 
-  Value takeForKept(const BlockPlan &plan, unsigned position, Value tile);
+  Value reuseBuffer(const BlockPlan &plan, unsigned position, Value tile);
   /// Buffer of a result of scf.for or scf.if, made at its first use.
   Value getOrMakeBuffer(const BlockPlan &plan, unsigned position, Value tile);
   /// The buffer is free after the last item of `plan` that reads `tile`.

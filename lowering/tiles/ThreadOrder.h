@@ -25,9 +25,9 @@ class ThreadOrder {
 public:
   /// Whether the threads must meet before `ops` (with the ops in their regions)
   /// run; remembers what they touch.
-  bool mustMeetBefore(ArrayRef<Operation *> ops);
+  bool needsBarrierBefore(ArrayRef<Operation *> ops);
   /// Whether they must meet in each iteration of `loop`.
-  static bool mustMeetInside(Operation *loop);
+  static bool needsBarrierInside(Operation *loop);
   /// All threads have met.
   void meet() { pending.clear(); }
   /// Another path begins where `other`, a copy made before, was.

@@ -121,11 +121,11 @@ private:
   /// Of a problem on rows: residual and weight, the same on all ranks, and what
   /// each output must be.
   std::vector<char> residual, weight;
-  struct Wanted {
+  struct ExpectedResults {
     std::vector<char> bytes;
     std::vector<float> allowed;
   };
-  std::vector<Wanted> wanted;
+  std::vector<ExpectedResults> wanted;
 };
 
 /// Byte that outputs are filled with before the timed runs: in every type a

@@ -41,7 +41,7 @@ private:
 };
 
 /// A problem as `choose` sees it; of the machine it says nothing.
-Question makeQuestion(const BenchCase &problem);
+ConfigQuery makeQuery(const BenchCase &problem);
 
 /// "one_shot/lamport" and, where the choice names them, " b32 t128 c2
 /// step_bytes=0".

@@ -66,7 +66,7 @@ public:
   virtual llvm::Error describe(Header &header) = 0;
   /// Fills in what a question says of the machine: chip, device,
   /// multiprocessors.
-  virtual void describeMachine(Question &question) const {}
+  virtual void describeMachine(ConfigQuery &query) const {}
   /// Makes ready, several at a time, what `make` will need for ours.
   virtual void prepare(llvm::ArrayRef<Candidate> candidates,
                        const BenchCase &problem) {}

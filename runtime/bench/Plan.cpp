@@ -697,13 +697,13 @@ static llvm::Error refuseBeside(llvm::StringRef use,
   static constexpr llvm::StringLiteral compared[] = {
       "--least", "--acceptance",   "--repetitions",
       "--full",  "--no-baselines", "--only-baselines"};
-  static constexpr llvm::StringLiteral ways[] = {
+  static constexpr llvm::StringLiteral configs[] = {
       "--algorithm", "--protocol", "--blocks", "--threads",
       "--cluster",   "--memory",   "--set"};
   static constexpr llvm::StringLiteral timed[] = {
       "--calls", "--replays", "--timeout", "--seed", "--set"};
   for (llvm::StringRef name : given) {
-    if (use == "--tune" && llvm::is_contained(ways, name))
+    if (use == "--tune" && llvm::is_contained(configs, name))
       return usage(name + ": --tune tries all there are; drop it");
     bool isIdle = llvm::is_contained(compared, name) ||
                   (use == "--explain" && llvm::is_contained(timed, name));

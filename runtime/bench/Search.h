@@ -30,13 +30,13 @@ namespace commsir::tune {
 struct Range {
   /// `bytes` of flat ones, and of rows the bytes of one row, are set for each
   /// size; `columns` is 0 or the length of rows.
-  Question base;
+  ConfigQuery base;
   /// Bytes of a row, 0: flat.
   int64_t rowBytes = 0;
   /// Ascending: bytes, or numbers of rows.
   std::vector<int64_t> sizes;
 
-  Question at(int64_t size) const;
+  ConfigQuery at(int64_t size) const;
 };
 
 class Search {
@@ -51,8 +51,8 @@ public:
     /// best; empty: once is enough.
     Measure confirm;
     /// Recipes to begin with, beside what the cost model suggests.
-    std::function<std::vector<Recipe>(const Question &question)> starts =
-        [](const Question &) { return std::vector<Recipe>(); };
+    std::function<std::vector<Recipe>(const ConfigQuery &query)> starts =
+        [](const ConfigQuery &) { return std::vector<Recipe>(); };
     /// Time is up: what is known is what there is.
     std::function<bool()> isOver = [] { return false; };
     /// A step has been done: how much of all, in [0, 1].
@@ -91,7 +91,8 @@ private:
 
 /// The recipes one step away from `recipe` in one of its numbers, for a
 /// question.
-std::vector<Recipe> neighbors(const Recipe &recipe, const Question &question);
+std::vector<Recipe> neighborRecipes(const Recipe &recipe,
+                                    const ConfigQuery &query);
 
 } // namespace commsir::tune
 

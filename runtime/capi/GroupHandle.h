@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Which calls of a group may run beside which is decided here, once for all
-// languages: a call is made by `beside`, by any thread at any time, or by
-// `inTurn`, one after the other.
+// languages: a call is made by `runConcurrently`, by any thread at any time, or
+// by `inTurn`, one after the other.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,10 +16,10 @@
 
 #include "runtime/capi/Error.h"
 #include "runtime/capi/Handle.h"
+#include "runtime/group/CallQueue.h"
 #include "runtime/group/Collective.h"
 #include "runtime/group/OneSided.h"
 #include "runtime/group/Process.h"
-#include "runtime/group/Turn.h"
 
 #include <memory>
 #include <vector>
@@ -59,7 +59,7 @@ struct OpenGroup {
   std::unique_ptr<group::Group> group;
   group::Collectives collectives;
   group::OneSided oneSided;
-  group::Turn turn;
+  group::CallQueue callQueue;
 
 private:
   const unsigned forks = group::countForks();
@@ -88,7 +88,7 @@ namespace commsir::capi {
 using GroupBody = llvm::function_ref<commsir_status(OpenGroup &)>;
 
 /// A call that may run beside all others.
-commsir_status beside(commsir_group *group, GroupBody body);
+commsir_status runConcurrently(commsir_group *group, GroupBody body);
 /// A call that waits until no other such call of the group runs. `what` is what
 /// messages call it, a literal.
 commsir_status inTurn(commsir_group *group, const char *what, GroupBody body);

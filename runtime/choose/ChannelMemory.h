@@ -29,18 +29,18 @@ llvm::Expected<uint64_t> getChannelLimit();
 
 /// More than the channels of any way take, without a look at the lowering: what
 /// fits then need not be counted.
-uint64_t boundChannels(const Question &question);
+uint64_t boundChannels(const ConfigQuery &query);
 
 /// Bytes of channel memory of each rank that `collective`, an op of `kernel`,
-/// takes when it goes this `way`, beside the kernel's own channels. Nothing
+/// takes when it goes this `config`, beside the kernel's own channels. Nothing
 /// where it cannot be carried out so: the compiler says why.
 std::optional<uint64_t> countChannels(mlir::comms::KernelOp kernel,
                                       mlir::Operation *collective,
-                                      const Config &way);
+                                      const Config &config);
 
-/// The same, of a kernel with the collective of `question` alone.
-std::optional<uint64_t> countChannels(const Question &question,
-                                      const Config &way);
+/// The same, of a kernel with the collective of `query` alone.
+std::optional<uint64_t> countChannels(const ConfigQuery &query,
+                                      const Config &config);
 
 } // namespace commsir::tune
 

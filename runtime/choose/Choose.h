@@ -28,7 +28,7 @@ namespace commsir::tune {
 struct Config;
 
 /// What is to be carried out.
-struct Question {
+struct ConfigQuery {
   /// "all_reduce"; reductions: "sum".
   std::string op, reduction, elementType;
   /// Bytes of one rank's message, as tables count them: the input of all_reduce
@@ -68,22 +68,22 @@ struct Config {
 };
 
 /// A way that would be faster than the answer, and what it takes.
-struct LeftOut {
-  Config way;
+struct RejectedConfig {
+  Config config;
   uint64_t bytes = 0;
 };
 
-struct Answer {
+struct ConfigChoice {
   /// Names that are empty and numbers that are 0 are left to the compiler: on
   /// the processor there are no threads and clusters.
-  Config way;
+  Config config;
   /// "table h200-4 of 2026-11-21, between 64 KiB and 256 KiB", "cost model".
   std::string source;
   /// All ways that were weighed, the best first; for --explain.
   std::vector<Config> considered;
   /// Faster ones with too much channel memory. Where all have, the fastest is
   /// the answer nevertheless, for the caller to refuse or to cut.
-  std::vector<LeftOut> tooLarge;
+  std::vector<RejectedConfig> tooLarge;
 };
 
 /// Never fails: the cost model knows every op. Same arguments and tables, same
@@ -91,14 +91,14 @@ struct Answer {
 /// those of the last `loadTables`; before that, of the file or folder that
 /// COMMSIR_TABLES names, read at the first call, what is wrong with them told
 /// once on standard error. Any thread.
-Answer choose(const Question &question);
+ConfigChoice choose(const ConfigQuery &query);
 
 /// The algorithms whose kernels can take their size at launch, the first to be
 /// taken where both can.
 std::array<llvm::StringRef, 2> getExtentAlgorithms();
 
-/// COMMSIR_MAX_CTAS: what a group takes for `Question::ctas`, whatever it was
-/// made with; none: it is not set.
+/// COMMSIR_MAX_CTAS: what a group takes for `ConfigQuery::ctas`, whatever it
+/// was made with; none: it is not set.
 llvm::Expected<std::optional<int64_t>> getCtaLimit();
 
 /// Takes the tables of a file, or of all files of a folder, from the next
@@ -112,7 +112,7 @@ uint64_t getTablesDigest();
 
 /// The answer for people: what was chosen, from what, and what else was
 /// weighed (the best `most` ways; 0: all) and left out for memory, a line each.
-std::string explain(const Question &question, const Answer &answer,
+std::string explain(const ConfigQuery &query, const ConfigChoice &answer,
                     size_t most = 8);
 
 } // namespace commsir::tune

@@ -16,12 +16,12 @@
 namespace commsir::tune {
 
 /// What was chosen for a kernel.
-struct KernelAnswer {
+struct KernelConfigs {
   /// Of the launch: that of the collective that moves the most; 0 where there
   /// is none.
   int64_t blocks = 0, threads = 0, cluster = 0;
   /// A question and its answer for each collective, in the order of the text.
-  std::vector<std::pair<Question, Answer>> collectives;
+  std::vector<std::pair<ConfigQuery, ConfigChoice>> collectives;
 };
 
 /// Asks `choose` for each collective of `kernel` and writes algorithm and
@@ -29,8 +29,8 @@ struct KernelAnswer {
 /// ranks (0: the kernel's own) and what the user has settled; what the kernel
 /// has settled (blocks, algorithms) is not changed either. Collectives that
 /// cannot be read are left to the compiler, which says why.
-KernelAnswer chooseForKernel(mlir::comms::KernelOp kernel,
-                             const Question &wish);
+KernelConfigs chooseForKernel(mlir::comms::KernelOp kernel,
+                              const ConfigQuery &wish);
 
 } // namespace commsir::tune
 

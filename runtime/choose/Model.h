@@ -25,18 +25,18 @@ namespace commsir::tune {
 /// it has settled alone. `everything`: with the protocols that are used by name
 /// only.
 std::vector<std::pair<std::string, std::string>>
-listPairs(const Question &question, bool everything = false);
+listPairs(const ConfigQuery &query, bool everything = false);
 
 /// The launch shape that suits a pair: by the size of a message, of rows the
 /// cheapest by the model.
-Recipe suggestRecipe(const Question &question, llvm::StringRef algorithm,
+Recipe suggestRecipe(const ConfigQuery &query, llvm::StringRef algorithm,
                      llvm::StringRef protocol);
 
 /// Microseconds; nothing where the pair does not exist.
-std::optional<double> estimate(const Question &question, const Recipe &recipe);
+std::optional<double> estimate(const ConfigQuery &query, const Recipe &recipe);
 
 /// Every pair with its suggested shape, the cheapest first.
-std::vector<Config> estimateAll(const Question &question);
+std::vector<Config> estimateAll(const ConfigQuery &query);
 
 } // namespace commsir::tune
 

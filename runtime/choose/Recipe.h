@@ -44,27 +44,27 @@ bool isFaster(const Config &a, const Config &b);
 bool isSame(const Config &a, const Config &b);
 
 /// Multiprocessors of the device of a question.
-int64_t countMultiprocessors(const Question &question);
+int64_t countMultiprocessors(const ConfigQuery &query);
 
 /// CTAs of `threads` threads that are on a GPU at a time, whatever their
 /// registers: 64 a thread fit when there are 1024, 128 when there are 512 in
 /// CTAs that are smaller.
-int64_t countResident(const Question &question, int64_t threads);
+int64_t countResident(const ConfigQuery &query, int64_t threads);
 
 /// CTAs of a cluster, at most: chips before sm_90 have no clusters.
-int64_t getMostCtas(const Question &question);
+int64_t getMostCtas(const ConfigQuery &query);
 
 /// Blocks that are on a GPU at a time, of a kernel whose registers are known
 /// (0: not known; then what `countResident` says).
-int64_t countFitting(const Question &question, int64_t registers,
+int64_t countFitting(const ConfigQuery &query, int64_t registers,
                      int64_t threads, int64_t cluster);
 
 /// Tiles of the part that a rank sends at a time.
-int64_t countTiles(const Question &question, int64_t threads, int64_t cluster);
+int64_t countTiles(const ConfigQuery &query, int64_t threads, int64_t cluster);
 
-/// The way that the recipe is for `question`, without a time. What the question
+/// The way that the recipe is for `query`, without a time. What the question
 /// has settled, the recipe does not change.
-Config applyRecipe(const Recipe &recipe, const Question &question);
+Config applyRecipe(const Recipe &recipe, const ConfigQuery &query);
 
 } // namespace commsir::tune
 

@@ -55,8 +55,8 @@ void prune(Table &table, double factor = 1.3);
 /// Ways that the table's section for the question knows, with times between the
 /// measured sizes, the best first; none when there is no such section or it
 /// knows nothing that the question allows. `where` says between what.
-std::vector<Config> weigh(const Table &table, const Question &question,
-                          std::string &where);
+std::vector<Config> rankConfigs(const Table &table, const ConfigQuery &query,
+                                std::string &where);
 
 /// The tables that are part of the library.
 std::vector<const Table *> readBuiltIn();
@@ -73,11 +73,11 @@ struct Tables {
   /// `path` (a file, or a folder of them; may be empty) and the built-in ones.
   static Tables load(llvm::StringRef path);
   /// The table to ask: of the device, else of the chip; null: none.
-  std::vector<const Table *> find(const Question &question) const;
+  std::vector<const Table *> find(const ConfigQuery &query) const;
 };
 
 /// As `choose`, from these tables.
-Answer chooseFrom(const Tables &tables, const Question &question);
+ConfigChoice chooseFrom(const Tables &tables, const ConfigQuery &query);
 
 } // namespace commsir::tune
 

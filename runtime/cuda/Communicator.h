@@ -20,7 +20,7 @@
 #include "runtime/cuda/Mesh.h"
 #include "runtime/cuda/Nccl.h"
 #include "runtime/cuda/Parallel.h"
-#include "runtime/jit/cuda/NcclNeeds.h"
+#include "runtime/jit/cuda/NcclRequirements.h"
 
 #include "llvm/ADT/ArrayRef.h"
 
@@ -130,7 +130,7 @@ public:
   /// stream is captured. It must go before the communicator. Fails where
   /// windows are not NCCL's, and where NCCL has no GIN that is needed.
   virtual llvm::Expected<std::unique_ptr<DeviceComm>>
-  createDeviceComm(const jit::NcclNeeds &needs);
+  createDeviceComm(const jit::NcclRequirements &needs);
 
 protected:
   const Device *device = nullptr;

@@ -79,14 +79,14 @@ private:
 
 /// Lets this thread allocate and copy while some stream is being captured:
 /// what it does is no part of the graph.
-class OutsideCapture {
+class RelaxedCaptureGuard {
 public:
-  explicit OutsideCapture(const Driver &cu) : cu(cu) {
+  explicit RelaxedCaptureGuard(const Driver &cu) : cu(cu) {
     cu.ThreadExchangeStreamCaptureMode(&mode);
   }
-  ~OutsideCapture() { cu.ThreadExchangeStreamCaptureMode(&mode); }
-  OutsideCapture(const OutsideCapture &) = delete;
-  OutsideCapture &operator=(const OutsideCapture &) = delete;
+  ~RelaxedCaptureGuard() { cu.ThreadExchangeStreamCaptureMode(&mode); }
+  RelaxedCaptureGuard(const RelaxedCaptureGuard &) = delete;
+  RelaxedCaptureGuard &operator=(const RelaxedCaptureGuard &) = delete;
 
 private:
   const Driver &cu;
@@ -114,10 +114,10 @@ void freeMemory(const Device &device, CUdeviceptr pointer,
                 void *host = nullptr);
 /// To free memory waits for all work of a GPU, and other threads' launches wait
 /// meanwhile: a kernel may wait for a peer that waits for one of these. From
-/// now on this thread leaves it to `freeWhatWasLeft`.
-void freeLaterInThisThread();
+/// now on this thread leaves it to `freeDeferred`.
+void deferFreesInThisThread();
 /// Frees what such threads have left, where that may wait.
-void freeWhatWasLeft(const Device &device);
+void freeDeferred(const Device &device);
 
 /// Device memory, or host memory that the device can reach; freed at the end.
 class Memory {

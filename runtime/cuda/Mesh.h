@@ -45,8 +45,8 @@ private:
 /// What ranks are about that end their group.
 constexpr llvm::StringLiteral kEnding = "ending the group";
 
-/// One rank's connections. Belongs to one thread, but for `giveUp`, `whyLost`,
-/// `whyAbsent` and `whySilent`.
+/// One rank's connections. Belongs to one thread, but for `giveUp`,
+/// `lossReason`, `absenceReason` and `silenceReason`.
 class Mesh {
 public:
   /// Finds the peers through `store`, below keys that begin with `name`.
@@ -79,15 +79,15 @@ public:
   void giveUp(llvm::StringRef reason);
 
   /// Why ranks can exchange nothing any more; "": they can.
-  std::string whyLost() const;
+  std::string lossReason() const;
 
   /// "" while `peer` is there; else "its process (pid 7) has ended" or the
   /// like.
-  std::string whyAbsent(int peer) const;
+  std::string absenceReason(int peer) const;
   /// The same, and "has given up: …" where it did so and has said nothing else
   /// since it was last heard; unless it `mayEnd` its group, also where that is
   /// what it waits for.
-  std::string whySilent(int peer, bool mayEnd = false) const;
+  std::string silenceReason(int peer, bool mayEnd = false) const;
 
 private:
   struct Peer {

@@ -40,9 +40,10 @@ public:
 
 /// A world of the runtime (cpu::World, cuda::World), all of it in this process.
 template <typename Inner>
-class OwnWorld final : public World {
+class InProcessWorld final : public World {
 public:
-  explicit OwnWorld(std::unique_ptr<Inner> world) : world(std::move(world)) {}
+  explicit InProcessWorld(std::unique_ptr<Inner> world)
+      : world(std::move(world)) {}
   llvm::MutableArrayRef<char> memory(unsigned arg, int64_t rank) override {
     return world->memory(arg, rank);
   }
@@ -113,13 +114,13 @@ mlir::comms::KernelOp findKernel(mlir::ModuleOp module, llvm::StringRef name);
 
 /// Chooses what neither `wish` nor the kernel says, writes it on the kernel's
 /// collectives, and tells of it where `options` asks for that.
-tune::KernelAnswer chooseWays(mlir::comms::KernelOp kernel,
-                              const tune::Question &wish,
-                              const Options &options);
+tune::KernelConfigs chooseConfigs(mlir::comms::KernelOp kernel,
+                                  const tune::ConfigQuery &wish,
+                                  const Options &options);
 
 /// Whether something that runs does not return, so that the process must leave
 /// without cleaning up.
-bool mustLeaveAtOnce();
+bool mustExitWithoutCleanup();
 
 /// From now on this process is comms-run, which can start itself once for each
 /// rank. A library cannot: its ranks are threads.
@@ -143,7 +144,7 @@ struct TargetKind {
   llvm::StringLiteral name;
   std::unique_ptr<Target> (*create)(const Options &options);
   // The functions above of the same names.
-  bool (*mustLeaveAtOnce)() = nullptr;
+  bool (*mustExitWithoutCleanup)() = nullptr;
   bool (*mayShareMachine)() = nullptr;
   void (*keepMachineOpen)() = nullptr;
   void (*allowProcesses)() = nullptr;

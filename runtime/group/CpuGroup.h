@@ -26,12 +26,12 @@ class CpuKernel;
 
 /// Ranks that run kernels together: the world, or a pair. Every member takes
 /// the same steps on it in the same order.
-struct Party {
+struct Subgroup {
   /// World ranks, ascending.
   std::vector<int64_t> members;
   /// This rank's number in it.
   int64_t own = 0;
-  Place *places = nullptr;
+  MemberRecord *memberRecords = nullptr;
   /// Memory of channels, signals and barriers: the same on all members.
   char *arena = nullptr;
   uint64_t arenaBytes = 0;
@@ -51,7 +51,7 @@ struct Party {
   bool isCollective = false;
 
   int64_t size() const { return static_cast<int64_t>(members.size()); }
-  Place &ownPlace() const { return places[own]; }
+  MemberRecord &ownMemberRecord() const { return memberRecords[own]; }
   /// A range of the arena; -1: none is free.
   int64_t take(uint64_t bytes);
   void give(uint64_t offset, uint64_t bytes);
@@ -62,20 +62,20 @@ class Waiter {
 public:
   explicit Waiter(CpuGroup &group) : group(group) {}
   /// Waits until `ready`; false: it will not be, and the group knows why.
-  bool rest(Party &party, llvm::function_ref<bool()> ready);
+  bool rest(Subgroup &subgroup, llvm::function_ref<bool()> ready);
   /// For blocks that poll: yields, and looks for trouble now and then. A rank
   /// that does not move at all waits, too.
-  bool poll(Party &party, bool moves);
+  bool poll(Subgroup &subgroup, bool moves);
   /// The group begins anew.
   void reset() { still.reset(); }
   using Clock = std::chrono::steady_clock;
   /// Breaks the group up where a wait has lasted for the timeout.
-  bool isTooLong(Party &party, Clock::duration time);
+  bool isTooLong(Subgroup &subgroup, Clock::duration time);
 
 private:
-  bool sleep(Party &party, llvm::function_ref<bool()> ready,
+  bool sleep(Subgroup &subgroup, llvm::function_ref<bool()> ready,
              Clock::time_point begun);
-  bool heardInterrupt(Clock::time_point now);
+  bool isInterruptRequested(Clock::time_point now);
   CpuGroup &group;
   unsigned polls = 0;
   Clock::time_point lastAsked;
@@ -110,7 +110,7 @@ public:
   llvm::Error poll() override;
   llvm::Error pollBeside() override { return check(); }
   std::optional<std::string> ended() const override;
-  llvm::Error mend() override;
+  llvm::Error recover() override;
   void abort(llvm::StringRef reason) override;
   void endWaits() override;
   llvm::Expected<std::unique_ptr<Group>>
@@ -148,61 +148,64 @@ private:
   void layOut();
   llvm::Error watchPeers();
   Board &board() const { return *reinterpret_cast<Board *>(segment.data()); }
-  Seat &seat(int64_t rank) const;
-  Seat &ownSeat() const { return seat(settings.rank); }
-  Life lifeOf(int64_t rank) const { return readLife(seat(rank).life); }
-  std::string whyGivenUp(int64_t rank, Life life) const;
+  RankRecord &rankRecord(int64_t rank) const;
+  RankRecord &ownRecord() const { return rankRecord(settings.rank); }
+  RankStatus rankStatusOf(int64_t rank) const {
+    return readRankStatus(rankRecord(rank).status);
+  }
+  std::string giveUpReason(int64_t rank, RankStatus status) const;
   int processOf(int64_t rank) const;
-  Party &pair(int64_t source, int64_t dest);
-  llvm::Expected<Party *> findParty(llvm::ArrayRef<int64_t> members);
+  Subgroup &pair(int64_t source, int64_t dest);
+  llvm::Expected<Subgroup *> findSubgroup(llvm::ArrayRef<int64_t> members);
 
   // Steps: what all members of a party do together.
-  llvm::Error begin(Party &party, uint64_t digest, llvm::StringRef text);
-  llvm::Error meet(Party &party, llvm::StringRef failed = "");
-  llvm::Error end(Party &party);
-  bool isAtOdds(const Party &party);
-  llvm::Error agreeOnText(Party &party);
-  llvm::Error shareSegment(Party &party, uint64_t bytes, Segment &made);
+  llvm::Error begin(Subgroup &subgroup, uint64_t digest, llvm::StringRef text);
+  llvm::Error meet(Subgroup &subgroup, llvm::StringRef failed = "");
+  llvm::Error end(Subgroup &subgroup);
+  bool hasDisagreement(const Subgroup &subgroup);
+  llvm::Error agreeOnText(Subgroup &subgroup);
+  llvm::Error shareSegment(Subgroup &subgroup, uint64_t bytes, Segment &made);
 
   // Trouble.
   llvm::Error check() const;
   bool isForked() const;
-  bool findTrouble(const Party &party);
+  bool findTrouble(const Subgroup &subgroup);
   bool isGone(int64_t rank) const;
   int processFile(int64_t rank) const;
-  void breakUp(GroupError::Kind kind, std::string message,
-               Life life = Life::Failed, uint64_t hurtIn = 0);
-  void disagree(const Party &party, std::string message);
-  std::string describeRank(const Party &party, int64_t member) const;
-  std::string whyGone(int64_t rank) const;
-  std::string whyDead(int64_t rank) const;
-  std::string whyNoSignal(int64_t source) const;
+  void endGroup(GroupError::Kind kind, std::string message,
+                RankStatus status = RankStatus::Failed, uint64_t failedIn = 0);
+  void disagree(const Subgroup &subgroup, std::string message);
+  std::string describeRank(const Subgroup &subgroup, int64_t member) const;
+  std::string departureReason(int64_t rank) const;
+  std::string deathReason(int64_t rank) const;
+  std::string missingSignalReason(int64_t source) const;
   llvm::Error noSignal(const CellWait &wait, llvm::StringRef why) const;
   llvm::Error failure() const;
   llvm::Error over() const;
 
   // Mending.
-  using SeatWord = std::atomic<uint64_t> Seat::*;
+  using RecordWord = std::atomic<uint64_t> RankRecord::*;
   llvm::Error ready();
-  std::string meetAgain(uint64_t step);
-  std::string awaitSeats(SeatWord word, uint64_t step);
-  std::string whyNotBack(int64_t rank, uint64_t step, SeatWord word) const;
+  std::string rendezvousAgain(uint64_t step);
+  std::string awaitRecords(RecordWord word, uint64_t step);
+  std::string recoveryFailureReason(int64_t rank, uint64_t step,
+                                    RecordWord word) const;
   void startAnew(uint64_t step);
 
   // Waking.
   void wakeAll();
   void wakeRank(int64_t rank);
   /// Sleeps unless `ready`, until somebody wakes this rank.
-  void doze(llvm::function_ref<bool()> ready, int64_t microseconds);
+  void sleepUntilWoken(llvm::function_ref<bool()> ready, int64_t microseconds);
 
   llvm::Expected<std::unique_ptr<CpuKernel>> build(const KernelRequest &request,
-                                                   Party &party);
+                                                   Subgroup &subgroup);
 
   Segment segment;
   /// Of the group's segments.
   std::string token;
-  Party world;
-  std::map<std::pair<int64_t, int64_t>, Party> pairs;
+  Subgroup world;
+  std::map<std::pair<int64_t, int64_t>, Subgroup> pairs;
   /// Of peers, as they said when the group was made; and to see them end.
   std::vector<int> numbers, processes;
   WindowTable<Window> windows;
@@ -230,7 +233,7 @@ private:
   std::string failureText;
   std::atomic<bool> broken{false};
   /// As in the seat.
-  uint64_t hurt = 0;
+  uint64_t failedStep = 0;
   /// Read by loops of kernels.
   std::atomic<uint32_t> *running = nullptr;
 };

@@ -17,7 +17,7 @@ namespace commsir::group {
 class CpuKernel final : public GroupKernel, private cpu::Peers {
 public:
   static llvm::Expected<std::unique_ptr<CpuKernel>>
-  create(CpuGroup &group, Party &party, const KernelRequest &request);
+  create(CpuGroup &group, Subgroup &subgroup, const KernelRequest &request);
 
   llvm::StringRef name() const override { return code->name(); }
   llvm::ArrayRef<jit::ArgInfo> args() const override { return visible; }
@@ -30,15 +30,15 @@ public:
   /// A caller has it, too: it is no affair of collectives alone.
   void keep() { isKept = true; }
   bool isOfCollectives() const { return !isKept; }
-  void giveBack();
+  void releaseMemory();
   llvm::Error launch(llvm::ArrayRef<Argument> arguments);
-  Party &getParty() const { return party; }
+  Subgroup &getSubgroup() const { return subgroup; }
 
   /// How often it was prepared and not discarded.
   unsigned users = 1;
 
 private:
-  CpuKernel(CpuGroup &group, Party &party,
+  CpuKernel(CpuGroup &group, Subgroup &subgroup,
             std::unique_ptr<jit::Kernel> compiled, int64_t blocks);
   llvm::Error bind(llvm::ArrayRef<Argument> arguments);
   std::pair<uint64_t, uint64_t> placeOf(const Argument &argument) const;
@@ -55,16 +55,16 @@ private:
   void wrote(const char *address, int64_t bytes) override;
   void opened() override { group.wakeAll(); }
   bool rest(llvm::function_ref<bool()> ready) override {
-    return group.waiter.rest(party, ready);
+    return group.waiter.rest(subgroup, ready);
   }
-  bool poll(bool moves) override { return group.waiter.poll(party, moves); }
+  bool poll(bool moves) override { return group.waiter.poll(subgroup, moves); }
   void lock() override;
   void unlock() override;
   std::string describe(int64_t rank) override;
   std::string others() override;
 
   CpuGroup &group;
-  Party &party;
+  Subgroup &subgroup;
   std::unique_ptr<jit::Kernel> code;
   std::vector<jit::ArgInfo> visible;
   cpu::RunOptions options;

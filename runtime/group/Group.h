@@ -14,8 +14,8 @@
 //
 // Functions marked "any thread" may be called while another thread is in any
 // other function of the group. All others are called by one thread at a time:
-// the C API has a Turn (runtime/group/Turn.h) for that, which its callers
-// queue for. Nothing may be called once the destructor has begun.
+// the C API has a CallQueue (runtime/group/CallQueue.h) for that, which its
+// callers queue for. Nothing may be called once the destructor has begun.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +39,7 @@
 
 namespace commsir::tune {
 struct Config;
-struct Question;
+struct ConfigQuery;
 } // namespace commsir::tune
 
 namespace commsir::group {
@@ -253,9 +253,9 @@ public:
   prepare(const KernelRequest &request) = 0;
 
   /// GPU: how a collective of flat arrays is carried out when nobody says;
-  /// fills in what `question` leaves open of the machine. The same on all
+  /// fills in what `query` leaves open of the machine. The same on all
   /// ranks.
-  virtual tune::Config wayOf(tune::Question &question) const;
+  virtual tune::Config configOf(tune::ConfigQuery &query) const;
 
   /// Whether kernels for a part of the ranks can be prepared: pairs.
   virtual bool takesMembers() const { return false; }
@@ -312,28 +312,28 @@ public:
 
   /// The first failure that a launch has reported since (timeout, absent peer,
   /// mismatch), as an error that says who waits for whom; success: none.
-  /// Does not wait, nor `mend`.
+  /// Does not wait, nor `recover`.
   virtual llvm::Error poll() = 0;
   /// The same while another thread is in a call of the group, which looks for
   /// new failures itself. Any thread.
   virtual llvm::Error pollBeside() { return poll(); }
 
   /// Why the group can no longer be used: the first failure. None: it can, if
-  /// need be after `mend`. Any thread.
+  /// need be after `recover`. Any thread.
   virtual std::optional<std::string> ended() const = 0;
 
   /// CPU: after a step of collectives in which ranks disagreed, and failed all,
   /// they meet again: the group is as before. Nothing else is mended, and there
-  /// it says why not. Collective where there is something to mend; what makes a
-  /// new step does it first, where it need be.
-  virtual llvm::Error mend() { return llvm::Error::success(); }
-  /// There is something to mend. Kernels that were prepared for what was
+  /// it says why not. Collective where there is something to recover; what
+  /// makes a new step does it first, where it need be.
+  virtual llvm::Error recover() { return llvm::Error::success(); }
+  /// There is something to recover. Kernels that were prepared for what was
   /// announced are there until then.
   bool needsRecovery() const {
     return mustRecover.load(std::memory_order_relaxed);
   }
   /// Kernels that were prepared for what was announced are gone each time.
-  uint64_t timesMended() const { return recoveries; }
+  uint64_t timesRecovered() const { return recoveries; }
 
   /// Ends all waits of this rank, in flight and to come. Any thread.
   virtual void abort(llvm::StringRef reason) = 0;

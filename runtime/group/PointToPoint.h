@@ -47,7 +47,7 @@
 namespace commsir::group {
 
 struct Envelope;
-struct Office;
+struct RankMailbox;
 struct Ring;
 
 /// One side of a message. The data stays where it is until the transfer is
@@ -64,17 +64,17 @@ struct Message {
 
 /// The bytes of a message that was put aside. They take memory as they come:
 /// what its envelope says may be anything.
-class AsideBytes {
+class UnexpectedBytes {
 public:
   /// Makes room for `bytes` behind the first `used`; null: there is none.
   char *grow(uint64_t used, uint64_t bytes);
   const char *data() const { return memory.get(); }
 
 private:
-  struct Free {
+  struct FreeDeleter {
     void operator()(char *memory) const { std::free(memory); }
   };
-  std::unique_ptr<char, Free> memory;
+  std::unique_ptr<char, FreeDeleter> memory;
   uint64_t size = 0;
 };
 
@@ -142,17 +142,17 @@ private:
   using Clock = std::chrono::steady_clock;
   using Kind = GroupError::Kind;
   /// A message on its way in.
-  struct Incoming {
+  struct IncomingMessage {
     std::string what;
     int64_t tag = 0;
     uint64_t bytes = 0, left = 0;
     /// Whose it is; null: it is put aside.
     TransferPtr receive;
-    AsideBytes aside;
+    UnexpectedBytes unexpected;
   };
-  struct Aside {
+  struct UnexpectedMessage {
     int64_t source = 0;
-    Incoming message;
+    IncomingMessage message;
   };
   struct Peer {
     /// Where it is; empty: it has not begun.
@@ -161,7 +161,7 @@ private:
     /// greeted; empty: none.
     std::string number, greeted;
     /// Of the one with that number. Null: it cannot be seen, or is closed.
-    Segment office;
+    Segment mailbox;
     bool isClosed = false;
     /// 0: it is not on this host.
     int process = 0, processFile = -1;
@@ -178,7 +178,7 @@ private:
     uint64_t sentOfFirst = 0, written = 0;
     /// In its ring, and not all taken.
     std::deque<TransferPtr> untaken;
-    std::optional<Incoming> incoming;
+    std::optional<IncomingMessage> incoming;
     uint64_t read = 0;
     /// Nothing goes between the two any more; empty: it does.
     std::string broken;
@@ -212,14 +212,15 @@ private:
   bool beginMessage(int64_t rank, const Envelope &envelope);
   void endMessage(int64_t rank);
   TransferPtr match(int64_t source, int64_t tag);
-  bool takeAside(const TransferPtr &receive);
-  void deliver(int64_t source, Incoming &message, const TransferPtr &receive);
+  bool takeUnexpected(const TransferPtr &receive);
+  void deliver(int64_t source, IncomingMessage &message,
+               const TransferPtr &receive);
   void refuse(int64_t rank, std::string why, Kind kind);
   void examine();
-  std::string whyRefused(int64_t rank, Kind &kind) const;
-  std::string whyGone(int64_t rank, Kind &kind) const;
+  std::string refusalReason(int64_t rank, Kind &kind) const;
+  std::string departureReason(int64_t rank, Kind &kind) const;
   bool isCertain(const Peer &peer) const;
-  void breakOff(int64_t rank, std::string why, Kind kind);
+  void dropPeer(int64_t rank, std::string why, Kind kind);
   void end(Transfer &transfer, Transfer::State state);
   void finish(Transfer &transfer);
   void fail(const TransferPtr &transfer, Kind kind, llvm::StringRef why);
@@ -229,8 +230,9 @@ private:
 
   llvm::Error outcome(const Transfer &transfer) const;
   bool look(const Transfer &transfer);
-  void stop(Life life, const std::string &reason);
-  void doze(const Transfer *transfer, std::chrono::microseconds most);
+  void stop(RankStatus status, const std::string &reason);
+  void sleepUntilWoken(const Transfer *transfer,
+                       std::chrono::microseconds most);
   void wakePeer(const Peer &peer);
   void wakeOwn();
   void attend();
@@ -243,14 +245,14 @@ private:
   const std::unique_ptr<Store> store;
   std::string prefix, number;
   const int process;
-  Segment office, rings;
+  Segment mailbox, rings;
   /// Of the store; taken before the other.
   std::timed_mutex storeMutex;
   mutable std::mutex mutex;
   std::vector<Peer> peers;
   /// In the order in which they began.
   std::list<TransferPtr> receives;
-  std::list<Aside> aside;
+  std::list<UnexpectedMessage> unexpected;
   /// Transfers that are not over.
   int64_t underWay = 0;
   bool hasFinished = false;

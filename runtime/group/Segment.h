@@ -70,7 +70,7 @@ private:
   /// Those that this process has made and not sealed. Ranks that are threads of
   /// one process share them: there memory has one address, by which tools that
   /// look for data races know it.
-  class Unsealed;
+  class OpenSegments;
 
   static llvm::Expected<Segment> map(int file, uint64_t bytes);
   void swap(Segment &other) {

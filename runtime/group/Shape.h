@@ -76,8 +76,8 @@ llvm::Expected<Shape> resolveShape(const CollectiveCall &call,
                                    const Group &group);
 
 /// Why no kernel can be made for such a call; empty: it can.
-std::optional<std::string> whyNoKernel(const CollectiveCall &call,
-                                       const Group &group);
+std::optional<std::string> noKernelReason(const CollectiveCall &call,
+                                          const Group &group);
 
 /// The elements that kernels are made for: at least 16, and four sizes between
 /// powers of two. At most a quarter more than `elements`.

@@ -66,9 +66,16 @@ inline constexpr size_t kTextBytes = 160;
 inline constexpr size_t kNumberBytes = 40;
 
 /// How a rank is. Damaged: what stands there is none of the others.
-enum class Life : uint32_t { Absent, Member, Left, Failed, Aborted, Damaged };
+enum class RankStatus : uint32_t {
+  Absent,
+  Member,
+  Left,
+  Failed,
+  Aborted,
+  Damaged
+};
 
-Life readLife(const std::atomic<Life> &life);
+RankStatus readRankStatus(const std::atomic<RankStatus> &status);
 
 /// Of a rank, behind its name.
 inline constexpr const char kDamaged[] =
@@ -76,17 +83,17 @@ inline constexpr const char kDamaged[] =
     "know of each other";
 
 /// Of a rank.
-struct alignas(64) Seat {
+struct alignas(64) RankRecord {
   /// How many of its threads sleep.
   std::atomic<uint32_t> asleep;
-  std::atomic<Life> life;
+  std::atomic<RankStatus> status;
   std::atomic<int32_t> process;
   /// The step in which it has failed as ranks disagreed, and from which they
-  /// may go on; 0: none. Written before `life`.
-  std::atomic<uint64_t> hurt;
+  /// may go on; 0: none. Written before `status`.
+  std::atomic<uint64_t> failedStep;
   /// The last such step from which it wants to go on, and has gone on.
-  std::atomic<uint64_t> returned, mended;
-  /// Why it failed or was aborted; written before `life`.
+  std::atomic<uint64_t> readyStep, recoveredStep;
+  /// Why it failed or was aborted; written before `status`.
   SharedText<kReasonBytes> reason;
 };
 
@@ -109,7 +116,7 @@ uint64_t checkOf(uint64_t number, uint64_t digest, llvm::StringRef text);
 inline constexpr uint64_t kSteps = 8;
 
 /// Of a member of a party.
-struct alignas(64) Place {
+struct alignas(64) MemberRecord {
   /// The last step that it has ended.
   std::atomic<uint64_t> ended;
   /// The last step, and the point in it, at which it has met the others.

@@ -86,7 +86,7 @@ private:
   OwnFolder openFolder(bool make);
   bool usesDisk() const;
 
-  struct Kept {
+  struct CachedEntry {
     Entry entry;
     std::list<CacheKey>::iterator use;
   };
@@ -95,7 +95,7 @@ private:
   mutable std::mutex mutex;
   std::condition_variable finished;
   std::set<CacheKey> building;
-  std::map<CacheKey, Kept> memory;
+  std::map<CacheKey, CachedEntry> memory;
   /// Last used first.
   std::list<CacheKey> uses;
   uint64_t memoryBytes = 0;

@@ -44,9 +44,9 @@ void printWarning(const llvm::Twine &message);
 /// What all processes of a job would say, because it is of what they share, is
 /// said by its rank 0 alone, and not by those that another process has started
 /// as its ranks.
-bool speaksForAll();
+bool isReportingRank();
 /// From now on this process is such a rank.
-void leaveSpeakingToParent();
+void leaveReportingToParent();
 
 } // namespace commsir::jit
 

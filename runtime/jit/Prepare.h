@@ -42,7 +42,7 @@ llvm::Expected<mlir::comms::KernelOp> prepareKernel(mlir::ModuleOp module,
 
 /// For targets that have to know the number of blocks: one, where nobody has
 /// said and isBlockDependent knows that more would all do the same.
-void settleBlocks(mlir::comms::KernelOp kernel);
+void resolveBlocks(mlir::comms::KernelOp kernel);
 
 /// Runs the passes that `build` adds. The error names the pass that failed.
 llvm::Error runPipeline(mlir::ModuleOp module,

@@ -36,14 +36,14 @@ enum class Nesting {
 llvm::StringRef describe(Nesting nesting);
 
 /// A place in a text, as an offset, and what is nested too deep there.
-struct DeepPlace {
+struct DeepNesting {
   size_t at;
   Nesting what;
 };
 
 /// Where `text` is nested too deep; nothing when it is not. Strings and
 /// comments do not count.
-std::optional<DeepPlace> findDeepNesting(llvm::StringRef text);
+std::optional<DeepNesting> findDeepNesting(llvm::StringRef text);
 
 /// Whether a source is MLIR's bytecode. The bytecode of others is refused:
 /// MLIR's reader believes what damaged bytecode says.

@@ -95,7 +95,7 @@ private:
   using Clock = std::chrono::steady_clock;
   using Text = std::optional<std::string>;
   /// Of a rank, as rank 0 knows it.
-  struct Guest {
+  struct RankEntry {
     std::string greeted, number, says;
     bool here = false;
   };
@@ -150,16 +150,17 @@ private:
   }
 
   /// Number, length and text of each rank, behind each other.
-  static std::string pack(const std::vector<Guest> &guests) {
+  static std::string pack(const std::vector<RankEntry> &rankEntries) {
     std::string text;
-    for (const Guest &guest : guests)
+    for (const RankEntry &guest : rankEntries)
       text += guest.number + " " + textOf(guest.says.size()) + " " + guest.says;
     return text;
   }
 
-  static bool unpack(const std::string &text, std::vector<Guest> &guests) {
+  static bool unpack(const std::string &text,
+                     std::vector<RankEntry> &rankEntries) {
     size_t at = 0;
-    for (Guest &guest : guests) {
+    for (RankEntry &guest : rankEntries) {
       size_t space = text.find(' ', at), next = text.find(' ', space + 1);
       if (space == std::string::npos || next == std::string::npos)
         return false;
@@ -180,7 +181,7 @@ private:
   }
 
   /// Rank 0: looks for one rank.
-  void greet(int64_t other, Guest &guest) {
+  void greet(int64_t other, RankEntry &guest) {
     Text here = ask("here/" + textOf(other), slice());
     if (!here)
       return;
@@ -199,20 +200,20 @@ private:
   }
 
   RendezvousResult lead(const std::string &says) {
-    std::vector<Guest> guests(ranks);
-    guests[0] = {number, number, says, true};
+    std::vector<RankEntry> rankEntries(ranks);
+    rankEntries[0] = {number, number, says, true};
     while (true) {
       bool all = true;
       for (int64_t other = 1; other < ranks && !broken; ++other) {
-        if (!guests[other].here)
-          greet(other, guests[other]);
-        all = all && guests[other].here;
-        if (!guests[other].here && store.stopped && store.stopped())
+        if (!rankEntries[other].here)
+          greet(other, rankEntries[other]);
+        all = all && rankEntries[other].here;
+        if (!rankEntries[other].here && store.stopped && store.stopped())
           break;
       }
       if (all && !broken)
         break;
-      std::string who = absent(guests);
+      std::string who = absent(rankEntries);
       if (store.complain)
         who = store.complain(result.missing);
       if (std::string why = over(who); !why.empty()) {
@@ -220,21 +221,21 @@ private:
         return fail(why);
       }
     }
-    tell("go/" + number, "yes " + pack(guests));
-    return finish(guests);
+    tell("go/" + number, "yes " + pack(rankEntries));
+    return finish(rankEntries);
   }
 
   /// Which ranks rank 0 waits for.
-  std::string absent(const std::vector<Guest> &guests) {
+  std::string absent(const std::vector<RankEntry> &rankEntries) {
     result.missing.clear();
     std::string text;
     bool stale = false;
     for (int64_t other = 0; other < ranks; ++other) {
-      if (guests[other].here)
+      if (rankEntries[other].here)
         continue;
       text += (text.empty() ? "" : ", ") + textOf(other);
       result.missing.push_back(other);
-      stale = stale || !guests[other].greeted.empty();
+      stale = stale || !rankEntries[other].greeted.empty();
     }
     return (result.missing.size() == 1 ? "rank " : "ranks ") + text + " of " +
            textOf(ranks) + (result.missing.size() == 1 ? " has" : " have") +
@@ -271,21 +272,21 @@ private:
   RendezvousResult hear(const std::string &leader, const std::string &go) {
     if (go.rfind("no ", 0) == 0)
       return fail(go.substr(3));
-    std::vector<Guest> guests(ranks);
-    if (go.rfind("yes ", 0) != 0 || !unpack(go.substr(4), guests))
+    std::vector<RankEntry> rankEntries(ranks);
+    if (go.rfind("yes ", 0) != 0 || !unpack(go.substr(4), rankEntries))
       return fail("ranks disagree on how many they are: rank " + textOf(rank) +
                   " is one of " + textOf(ranks) + ", and rank 0 is not");
-    if (guests[rank].number != number)
+    if (rankEntries[rank].number != number)
       return fail("another process has come as rank " + textOf(rank) +
                   "; give each process a rank of its own");
     number = leader;
-    return finish(guests);
+    return finish(rankEntries);
   }
 
-  RendezvousResult finish(std::vector<Guest> &guests) {
+  RendezvousResult finish(std::vector<RankEntry> &rankEntries) {
     if (broken)
       return fail("the store does not answer");
-    for (Guest &guest : guests)
+    for (RankEntry &guest : rankEntries)
       result.said.push_back(std::move(guest.says));
     result.epoch = number;
     return std::move(result);

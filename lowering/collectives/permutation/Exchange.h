@@ -22,7 +22,7 @@
 namespace mlir::comms::permutation {
 
 /// How the tiles of parts are dealt to rounds and slots.
-struct Deal {
+struct TileAssignment {
   /// Parts that one array is cut into: more than one where it has none by
   /// itself (`Movement::Same`).
   int64_t pieces = 1;
@@ -32,9 +32,9 @@ struct Deal {
 
 /// Deals `tiles` tiles of each part to as few rounds as the slots of `rows`
 /// sources allow.
-Deal makeDeal(CollectiveBuilder &b, int64_t pieces, int64_t rows);
+TileAssignment assignTiles(CollectiveBuilder &b, int64_t pieces, int64_t rows);
 /// Everything in one round.
-Deal makeWhole(CollectiveBuilder &b);
+TileAssignment assignOneRound(CollectiveBuilder &b);
 
 /// What is done with the tile in each slot of a part, in a round.
 struct Job {
@@ -46,7 +46,7 @@ struct Job {
 };
 
 /// A tile that this block has in registers.
-struct Held {
+struct HeldTile {
   Value slot, tile;
   Tiles tiles;
 };
@@ -59,7 +59,8 @@ struct Step {
 
 class Exchange {
 public:
-  Exchange(CollectiveBuilder &b, Deal deal) : b(b), deal(deal) {}
+  Exchange(CollectiveBuilder &b, TileAssignment assignment)
+      : b(b), assignment(assignment) {}
 
   /// The jobs of each of this block's slots in a round that has a tile, the one
   /// of the job's part: its number in the array or, where arrays have parts, in
@@ -71,7 +72,7 @@ public:
   /// steps: it is little, and as much for each block.
   bool holdsTiles() const;
   /// What `get` loads for each tile that is held.
-  SmallVector<Held> hold(const Job &get);
+  SmallVector<HeldTile> hold(const Job &get);
   /// `body` for each step, `between` between two. A rank that is alone takes
   /// one, with itself.
   void forSteps(function_ref<void(const Step &)> body,
@@ -82,7 +83,7 @@ public:
   void forRounds(function_ref<void(Value round)> body);
   /// Ends a round: others may write what this rank has read in it.
   void endRound() {
-    if (deal.rounds > 1)
+    if (assignment.rounds > 1)
       b.barrier();
   }
   /// Between the sends of a step and their receives, and between what was
@@ -93,7 +94,8 @@ public:
     endRound();
   }
   Channels channels(ChannelPattern pattern, Payload payload) {
-    return b.channels(pattern, deal.slots, payload, deal.rounds > 1);
+    return b.channels(pattern, assignment.slots, payload,
+                      assignment.rounds > 1);
   }
   /// Jobs that send `peers`, ranks, what they are to get.
   SmallVector<Job> makeSends(const Channels &channels, Value round,
@@ -102,7 +104,7 @@ public:
   Value sourceAt(Value distance);
 
   CollectiveBuilder &b;
-  Deal deal;
+  TileAssignment assignment;
 
 private:
   /// The number of the first tile of a round of a part.
@@ -112,10 +114,12 @@ private:
     return b.add(firstTile(part, round), slot);
   }
   /// Whether rounds have more slots than a part has tiles.
-  bool roundsExceed() const { return deal.slots * deal.rounds > deal.tiles; }
+  bool roundsExceed() const {
+    return assignment.slots * assignment.rounds > assignment.tiles;
+  }
   /// Whether all parts together have more than `tiles` tiles.
   bool partsExceed(int64_t tiles) const {
-    return deal.pieces * deal.tiles > tiles;
+    return assignment.pieces * assignment.tiles > tiles;
   }
   /// Whether there are slots without a tile, and without a whole one.
   bool hasEmptySlots() const {
@@ -136,7 +140,7 @@ private:
   /// which on they have yet to be done; null: none.
   Value forBatches(ArrayRef<Job> jobs, int64_t batch);
   /// Does the jobs of slots that have tiles.
-  void doJobs(ArrayRef<Job> jobs, ValueRange slots);
+  void runJobs(ArrayRef<Job> jobs, ValueRange slots);
   void forSlots(Value first, function_ref<void(Value slot)> body);
 };
 
@@ -150,7 +154,7 @@ Tiles withOwn(CollectiveBuilder &b, Value peer);
 
 /// Whether steps are worth their barriers: by the bytes that one rank sends
 /// another.
-bool goesInSteps(const CollectiveInfo &problem, double parts);
+bool usesSteps(const CollectiveInfo &problem, double parts);
 
 /// Sends all ranks what they are to get, this one included: what it keeps takes
 /// the same way, so that a sum is one loop over slots. `beside`: what else is
@@ -169,7 +173,7 @@ Job writeInStep(CollectiveBuilder &b, Job get, Value part, const Step &step);
 /// Into those of all: a part that is not worth a barrier a step.
 Job writeToAll(CollectiveBuilder &b, Job get, Value part);
 /// What is held, into the outputs of all, in steps.
-void storeHeld(Exchange &e, ArrayRef<Held> held, Value part);
+void storeHeld(Exchange &e, ArrayRef<HeldTile> held, Value part);
 /// Writes the own part into the outputs of all: `get` loads it, as it travels.
 void gatherDirectly(Exchange &e, const Job &get);
 

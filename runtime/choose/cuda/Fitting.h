@@ -23,7 +23,7 @@ using CompiledKernel = llvm::Expected<std::unique_ptr<jit::CudaKernel>>;
 
 /// Blocks that fit on the GPU of `machine` together, where a kernel has more;
 /// 0: all of its blocks fit, or its registers are not known.
-int64_t countFewerBlocks(const Question &machine,
+int64_t countFewerBlocks(const ConfigQuery &machine,
                          const jit::CudaKernel &kernel);
 
 /// Compiles kernel `name` (empty: the only one) of `module` as `options` say.
@@ -31,7 +31,7 @@ int64_t countFewerBlocks(const Question &machine,
 /// these do not fit together, fewer are compiled, which `options` have then.
 CompiledKernel compileFitting(mlir::OwningOpRef<mlir::ModuleOp> module,
                               llvm::StringRef name, jit::CudaOptions &options,
-                              const Question &machine, bool isOpen);
+                              const ConfigQuery &machine, bool isOpen);
 
 } // namespace commsir::tune
 

@@ -17,7 +17,7 @@
 namespace commsir::driver {
 
 /// How a rank knows of the others of its run.
-struct Neighbors {
+struct RunPeers {
   /// Waits until all are about to launch.
   std::function<void()> meet = [] {};
   /// The run was called off.
@@ -34,7 +34,7 @@ public:
   /// `host` has the arrays of the arguments that are not hidden, and the
   /// scalars' bytes.
   RankOutcome run(llvm::ArrayRef<llvm::MutableArrayRef<char>> host,
-                  const Neighbors &neighbors);
+                  const RunPeers &runPeers);
   /// Its kernel does not end: this must not be destroyed, for the driver would
   /// wait for the kernel before it frees memory.
   bool isStuck() const { return stuck; }
@@ -44,9 +44,9 @@ private:
   llvm::Error checkArrays() const;
   llvm::Error allocate();
   void bindArguments(char *window, llvm::ArrayRef<size_t> offsets);
-  llvm::Error launchAll(const Neighbors &neighbors, double &microseconds);
+  llvm::Error launchAll(const RunPeers &runPeers, double &microseconds);
   llvm::Error launchOnce(CUstream stream);
-  llvm::Error waitForEnd(const Neighbors &neighbors);
+  llvm::Error waitForEnd(const RunPeers &runPeers);
   llvm::Error copy(bool in);
   const cuda::Driver &driver() const;
   bool isArray(size_t i) const {

@@ -16,7 +16,7 @@
 #define COMMSIR_RUNTIME_DRIVER_CUDA_RANKSWORLD_H
 
 #include "runtime/driver/Target.h"
-#include "runtime/driver/cuda/JobPlace.h"
+#include "runtime/driver/cuda/JobRank.h"
 #include "runtime/driver/cuda/RankArrays.h"
 #include "runtime/driver/cuda/RankTask.h"
 #include "runtime/jit/cuda/CudaKernel.h"
@@ -55,7 +55,7 @@ createProcessWorld(const RankTask &task, const jit::CudaKernel &kernel,
 /// A world of which this process is one rank, and has that rank's memory alone.
 std::unique_ptr<RanksWorld> createOneRankWorld(const RankTask &task,
                                                const jit::CudaKernel &kernel,
-                                               JobPlace place);
+                                               JobRank place);
 
 /// Whether a kernel of this process does not end, so that it must leave without
 /// cleaning up.

@@ -66,21 +66,21 @@ inline llvm::Error asGroupError(llvm::Error error) {
 
 /// Makes the context current for calls of a thread that may have another, or
 /// none.
-class Current {
+class CurrentContext {
 public:
-  Current(const Driver &cu, CUcontext wanted) : cu(cu) {
+  CurrentContext(const Driver &cu, CUcontext wanted) : cu(cu) {
     CUcontext now = nullptr;
     pushed = cu.CtxGetCurrent(&now) != CUDA_SUCCESS || now != wanted;
     if (pushed)
       cu.CtxPushCurrent(wanted);
   }
-  ~Current() {
+  ~CurrentContext() {
     CUcontext popped;
     if (pushed)
       cu.CtxPopCurrent(&popped);
   }
-  Current(const Current &) = delete;
-  Current &operator=(const Current &) = delete;
+  CurrentContext(const CurrentContext &) = delete;
+  CurrentContext &operator=(const CurrentContext &) = delete;
 
 private:
   const Driver &cu;
@@ -165,7 +165,7 @@ public:
                    size_t bytes, int64_t rows, void *stream) override;
   uint64_t captureOf(void *stream) const override;
   size_t alignment() const override { return abi::kAlignment; }
-  tune::Config wayOf(tune::Question &question) const override;
+  tune::Config configOf(tune::ConfigQuery &query) const override;
   llvm::Error finish(void *stream) override;
   llvm::Error checkPeer(int64_t peer) override;
   llvm::Error move(void *to, const void *from, size_t bytes,
@@ -186,7 +186,7 @@ public:
   bool endsSlowly() const override { return true; }
   bool isKept() const override;
   void awaitIdle() override;
-  void awaitPeers() override { meetAtEnd(kForever); }
+  void awaitPeers() override { rendezvousAtEnd(kForever); }
   llvm::StringRef getWindowsNote() const { return windowsNote; }
   const Device &getDevice() const { return *device; }
 
@@ -207,7 +207,7 @@ private:
     std::unique_ptr<PeerMemory> shared;
   };
   /// The last launch of a chain: launches of a group follow each other.
-  struct Last {
+  struct LastLaunch {
     CUstream stream = nullptr;
     bool any = false;
   };
@@ -252,7 +252,8 @@ private:
   SharedChannels *&nowOf(SharedChannels::Use use, SharedChannels::Slots slots) {
     return sharedNow[use * SharedChannels::kSlots + slots];
   }
-  llvm::Error growShared(SharedChannels::Use use, const SharedNeeds &needs);
+  llvm::Error growShared(SharedChannels::Use use,
+                         const SharedChannelSizes &needs);
   llvm::Error replaceShared(SharedChannels *made);
   llvm::Expected<ChannelSet *>
   bindShared(CudaGroupKernel &kernel, ChannelSet *set, SharedChannels &shared);
@@ -268,7 +269,7 @@ private:
     return set.shared ? set.shared->timeout : set.timeout;
   }
   bool hasFailed(const ChannelSet &set) const;
-  bool isOfGraphs(const View &view) const;
+  bool isLaunchedByGraphsOnly(const View &view) const;
   llvm::Expected<View> readView(int64_t peer, CUdeviceptr state,
                                 int64_t blocks);
   void dropSets(CudaGroupKernel &kernel, size_t from);
@@ -305,7 +306,7 @@ private:
   void stop(llvm::StringRef reason, group::GroupError::Kind kind);
   llvm::Error stopped() const;
   void noteIdle(llvm::function_ref<bool()> wait);
-  void meetAtEnd(double seconds);
+  void rendezvousAtEnd(double seconds);
 
   const pid_t process = getpid();
   std::unique_ptr<Device> device;
@@ -342,7 +343,7 @@ private:
   /// Taken before `controlMutex`. Held while a failure is explained, for which
   /// `abort` does not wait.
   std::mutex kernelsMutex;
-  Last eagerLast, captureLast;
+  LastLaunch eagerLast, captureLast;
   unsigned long long captureId = 0;
 
   group::GroupCounts done;

@@ -27,7 +27,7 @@ std::string keyOf(const group::KernelRequest &request);
 struct RequestLimits {
   /// Bytes of channels.
   uint64_t memory = 0;
-  /// As `tune::Question::ctas`.
+  /// As `tune::ConfigQuery::ctas`.
   int64_t ctas = 0;
   /// That every rank has; 0: those of the device.
   int64_t multiprocessors = 0;
@@ -35,7 +35,7 @@ struct RequestLimits {
 
 /// Tells a choice of the machine: what all ranks have in common.
 void describeMachine(const Device &device, const RequestLimits &limits,
-                     tune::Question &question);
+                     tune::ConfigQuery &query);
 
 /// A request's source in machine code.
 llvm::Expected<std::unique_ptr<jit::CudaKernel>>

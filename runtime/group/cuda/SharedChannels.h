@@ -21,7 +21,7 @@
 namespace commsir::cuda {
 
 /// What one launch needs of shared channel memory, or what there is.
-struct SharedNeeds {
+struct SharedChannelSizes {
   enum Region { Data, Packets, Lines, Poison, kRegions };
   /// Blocks of a rank.
   int64_t blocks = 0;
@@ -29,18 +29,19 @@ struct SharedNeeds {
   /// are an eighth more.
   std::array<size_t, kRegions> bytes{};
 
-  static SharedNeeds of(const jit::CudaKernel &kernel);
+  static SharedChannelSizes of(const jit::CudaKernel &kernel);
   /// Bytes of all buffers.
   uint64_t countBuffers() const;
   /// Whether poison is all that its slots hold.
   bool arePoison() const;
   /// Whether a launch that needs `other` fits.
-  bool hold(const SharedNeeds &other) const;
+  bool hold(const SharedChannelSizes &other) const;
   /// The larger of both in each number. One that grows becomes at least twice
   /// of what it was, but by that no more than in `most`: few memories are made.
-  SharedNeeds grownBy(const SharedNeeds &other, const SharedNeeds &most) const;
+  SharedChannelSizes grownBy(const SharedChannelSizes &other,
+                             const SharedChannelSizes &most) const;
   /// With `total` bytes in the buffers of each region.
-  static SharedNeeds ofRegions(int64_t blocks, uint64_t total);
+  static SharedChannelSizes ofRegions(int64_t blocks, uint64_t total);
 };
 
 /// Whether the kernel was compiled for shared channel memory.
@@ -57,14 +58,14 @@ public:
   enum Slots { Poison, Others, kSlots };
 
   /// Bytes of a piece that holds `needs` of `ranks` ranks.
-  static size_t countBytes(const SharedNeeds &needs, int64_t ranks);
+  static size_t countBytes(const SharedChannelSizes &needs, int64_t ranks);
 
-  SharedChannels(Use use, Slots slots, const SharedNeeds &needs, int64_t ranks,
-                 ChannelPool::Piece piece);
+  SharedChannels(Use use, Slots slots, const SharedChannelSizes &needs,
+                 int64_t ranks, ChannelPool::Piece piece);
 
   const Use use;
   const Slots slots;
-  const SharedNeeds &has() const { return needs; }
+  const SharedChannelSizes &has() const { return needs; }
   CUdeviceptr state() const { return piece.own; }
   llvm::ArrayRef<CUdeviceptr> states() const { return piece.parts; }
   size_t bytes() const { return size; }
@@ -92,12 +93,12 @@ public:
   llvm::SmallVector<CUgraphNode, 2> recorded;
 
 private:
-  size_t strideOf(SharedNeeds::Region region) const;
+  size_t strideOf(SharedChannelSizes::Region region) const;
 
-  SharedNeeds needs;
+  SharedChannelSizes needs;
   ChannelPool::Piece piece;
   size_t size = 0, barrier = 0;
-  std::array<size_t, SharedNeeds::kRegions> offsets{};
+  std::array<size_t, SharedChannelSizes::kRegions> offsets{};
 };
 
 } // namespace commsir::cuda

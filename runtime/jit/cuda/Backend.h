@@ -26,7 +26,7 @@ struct PtxKernel {
   Description description;
   LaunchShape shape;
   int64_t paramBytes = 0;
-  std::optional<NcclNeeds> nccl;
+  std::optional<NcclRequirements> nccl;
   /// PTX of functions that `ptx` calls; empty: none.
   std::string library;
   /// To be settled before anybody gets the code; null: none was asked for.
@@ -46,7 +46,7 @@ struct KernelContents {
   LaunchShape shape;
   int64_t paramBytes = 0;
   CubinFacts facts;
-  std::optional<NcclNeeds> nccl;
+  std::optional<NcclRequirements> nccl;
   /// The device library that is in the code (identifyDeviceCode); empty: none.
   std::string ncclCode;
 };

@@ -15,7 +15,7 @@
 
 #include "runtime/jit/Cache.h"
 #include "runtime/jit/Compile.h"
-#include "runtime/jit/cuda/NcclNeeds.h"
+#include "runtime/jit/cuda/NcclRequirements.h"
 
 #include <functional>
 #include <optional>
@@ -96,7 +96,7 @@ public:
   /// Size of the parameter struct of lowering/nvvm/Abi.h.
   int64_t paramBytes() const;
   /// Of a kernel that calls NCCL's device library.
-  const std::optional<NcclNeeds> &nccl() const;
+  const std::optional<NcclRequirements> &nccl() const;
   /// Registers of a thread; 0: not known.
   unsigned registers() const;
   /// Static shared memory of a CTA in bytes, with what the system takes of it;

@@ -18,7 +18,7 @@
 #define COMMSIR_RUNTIME_JIT_CUDA_DEVICELIBRARY_H
 
 #include "runtime/jit/Cache.h"
-#include "runtime/jit/cuda/NcclNeeds.h"
+#include "runtime/jit/cuda/NcclRequirements.h"
 #include "runtime/jit/cuda/Nvrtc.h"
 
 #include <string>

@@ -32,7 +32,7 @@ struct CubinFacts {
   unsigned stackBytes = 0;
 };
 
-struct Linked {
+struct LinkedCode {
   /// A cubin, or the PTX with a zero byte at its end.
   std::string code;
   bool isPtx = false;
@@ -56,10 +56,10 @@ struct Linked {
 ///
 /// `library` is PTX of functions that `ptx` calls; empty: none. Only nvJitLink
 /// links two.
-llvm::Expected<Linked> linkPtx(llvm::StringRef ptx, llvm::StringRef entry,
-                               llvm::StringRef chip, unsigned optLevel,
-                               llvm::StringRef which,
-                               llvm::StringRef library = {});
+llvm::Expected<LinkedCode> linkPtx(llvm::StringRef ptx, llvm::StringRef entry,
+                                   llvm::StringRef chip, unsigned optLevel,
+                                   llvm::StringRef which,
+                                   llvm::StringRef library = {});
 
 /// Loads what `linkPtx` will load, ahead of it. Errors are left for `linkPtx`.
 void preloadLinker(llvm::StringRef which);

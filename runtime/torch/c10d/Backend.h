@@ -182,8 +182,8 @@ private:
   bool end(std::chrono::steady_clock::time_point deadline);
   void tell(c10d::OpType type, uint64_t number,
             std::chrono::steady_clock::time_point begun);
-  void tellAtEnd(const Call &call, const c10::Stream &used,
-                 std::chrono::steady_clock::time_point begun);
+  void reportAtEnd(const Call &call, const c10::Stream &used,
+                   std::chrono::steady_clock::time_point begun);
   BackendPtr makePart(const StorePtr &store, const std::vector<int> &ranks,
                       const std::string &name,
                       const c10::intrusive_ptr<Options> &opts);

@@ -222,7 +222,7 @@ struct Call {
 
   /// Lets the last step, whose array holds these tensors, tell of their sizes:
   /// ranks have to agree in each, and the array's own does not say it.
-  void tellSizes(const std::vector<at::Tensor> &tensors);
+  void recordSizes(const std::vector<at::Tensor> &tensors);
 
   /// What the elements of a step's array are taken for: it may hold tensors of
   /// several types, as words.
@@ -261,7 +261,7 @@ struct PlainCall {
   CallRecord record() const;
 
 private:
-  bool liesPlainly() const;
+  bool isPlainLayout() const;
   bool isInPlace() const;
 };
 

@@ -22,12 +22,12 @@ bool isCapturing(const c10::Device &device);
 /// While it lives, this thread may ask whether the GPU has come to an event
 /// though another one captures: captures of torch forbid that to all threads,
 /// unless they are told otherwise, and who does it breaks them.
-class BesideCaptures {
+class RelaxedCaptureScope {
 public:
-  BesideCaptures();
-  ~BesideCaptures();
-  BesideCaptures(const BesideCaptures &) = delete;
-  BesideCaptures &operator=(const BesideCaptures &) = delete;
+  RelaxedCaptureScope();
+  ~RelaxedCaptureScope();
+  RelaxedCaptureScope(const RelaxedCaptureScope &) = delete;
+  RelaxedCaptureScope &operator=(const RelaxedCaptureScope &) = delete;
 
 private:
   /// CU_STREAM_CAPTURE_MODE_RELAXED; then what the thread had before.

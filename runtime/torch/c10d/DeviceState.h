@@ -45,7 +45,7 @@ struct Shared {
       why = reason;
     aborted = true;
   }
-  std::string whyAborted() {
+  std::string abortReason() {
     std::lock_guard<std::mutex> lock(mutex);
     return why;
   }
@@ -84,10 +84,10 @@ struct Settings {
   meet(const std::string &prefix, std::chrono::milliseconds timeout,
        const std::string &says = "",
        std::function<std::string(const std::vector<int64_t> &)> complain = {}) {
-    return meetAs(rank, size, prefix, timeout, says, std::move(complain));
+    return rendezvousAs(rank, size, prefix, timeout, says, std::move(complain));
   }
   /// The same of `size` ranks, of which this one is `rank`.
-  group::RendezvousResult meetAs(
+  group::RendezvousResult rendezvousAs(
       int rank, int size, const std::string &prefix,
       std::chrono::milliseconds timeout, const std::string &says = "",
       std::function<std::string(const std::vector<int64_t> &)> complain = {});
@@ -139,7 +139,7 @@ public:
   /// Ranks have tried to meet, in vain.
   bool hasFailed() const { return failed; }
   /// Which call has ended the group, and how; empty: none has.
-  std::string whyEnded();
+  std::string endReason();
 
   void abort(const std::string &reason);
   void drainDelegate();

@@ -48,13 +48,13 @@ private:
   void confirm();
 
   /// The store, on a connection of its own from the first transfer on.
-  struct Place {
-    explicit Place(const Settings &given) : settings(given) {}
+  struct StoreConnection {
+    explicit StoreConnection(const Settings &given) : settings(given) {}
     Settings settings;
     StoreAdapter answers{nullptr, settings, ""};
   };
 
-  std::unique_ptr<Place> place;
+  std::unique_ptr<StoreConnection> connection;
   const Library *library = nullptr;
   commsir_p2p *messages = nullptr;
   std::string missing;

@@ -242,7 +242,7 @@ WorkPtr Self::allreduce_coalesced(Tensors &tensors,
           flat.narrow(0, std::exchange(at, at + t.numel()), t.numel()));
   });
   call->reduceStep("all_reduce", opts.reduceOp, flat, flat, size_);
-  call->tellSizes(list);
+  call->recordSizes(list);
   call->delegated =
       [=, passed = delegated(*call, opts)](c10d::Backend &other) mutable {
         return other.allreduce_coalesced(list, passed);
@@ -381,7 +381,7 @@ static void gatherWords(Call &call, const Tensors &inputs,
     }
   });
   call.copyStep("all_gather", in, out);
-  call.tellSizes(inputs);
+  call.recordSizes(inputs);
 }
 
 WorkPtr Self::allgather_coalesced(std::vector<Tensors> &outputs,
@@ -664,7 +664,7 @@ Self::reduce_scatter_tensor_coalesced(Tensors &outputs, Tensors &inputs,
           0, std::exchange(at, at + output.numel()), output.numel()));
   });
   call->reduceStep("reduce_scatter", opts.reduceOp, in, out, size_);
-  call->tellSizes(outs);
+  call->recordSizes(outs);
   call->delegated =
       [=, passed = delegated(*call, opts)](c10d::Backend &other) mutable {
         return other.reduce_scatter_tensor_coalesced(outs, ins, passed);

@@ -35,7 +35,7 @@ struct StoreAdapter {
     return why.empty() ? text : text + " (the store: " + why + ")";
   }
   /// For C, as long as this lives.
-  commsir_store face();
+  commsir_store asStore();
 };
 
 } // namespace commsir::torch_c10d

@@ -44,7 +44,7 @@ struct Callbacks {
 };
 
 /// A group, used by one thread at a time.
-struct Used {
+struct LockedGroup {
   std::string name;
   int32_t device = -1;
   commsir_group *group = nullptr;
@@ -83,11 +83,11 @@ public:
   static Groups &get();
   void setCallbacks(const Callbacks &made) { callbacks = made; }
   /// Throws when the process group has no group of CommsIR, with the reason.
-  Used &find(const std::string &name, int32_t device);
+  LockedGroup &find(const std::string &name, int32_t device);
   /// The same, or null where the group has not been made yet.
-  Used *findMade(const std::string &name, int32_t device);
+  LockedGroup *findMade(const std::string &name, int32_t device);
   /// Lets `used` take the memory in place, where all ranks can.
-  void adopt(Used &used, void *data, uint64_t bytes);
+  void adopt(LockedGroup &used, void *data, uint64_t bytes);
   /// Forgets all groups of that process group; who made them destroys them.
   void forget(const std::string &name);
   /// The message of the last callback of this thread that failed.
@@ -95,13 +95,14 @@ public:
 
 private:
   const Callbacks &required() const;
-  Used &make(const std::string &name, int32_t device);
+  LockedGroup &make(const std::string &name, int32_t device);
 
   Callbacks callbacks = {};
   std::mutex mutex;
   /// Counts `forget`s: what threads remember is good for one value.
   std::atomic<uint64_t> age{1};
-  std::map<std::pair<std::string, int32_t>, std::unique_ptr<Used>> groups;
+  std::map<std::pair<std::string, int32_t>, std::unique_ptr<LockedGroup>>
+      groups;
 };
 
 } // namespace commsir::torch_ops

@@ -92,7 +92,7 @@ WorkPtr Ours::finish(InnerPtr inner, const at::Device &where, bool async,
   if (endsHere || (onGpu && torch_c10d::isCapturing(where)))
     work->finish();
   else
-    Watch::get().add(work);
+    StatusWatcher::get().add(work);
   return work;
 }
 

@@ -27,7 +27,7 @@ using StorePtr = c10::intrusive_ptr<c10d::Store>;
 using WorkPtr = c10::intrusive_ptr<torch::comms::TorchWork>;
 
 /// What Python knows.
-struct Maker {
+struct PythonHooks {
   /// The store of torchrun's environment, for a communicator of a name.
   std::function<StorePtr(const std::string &)> connect;
   /// A process group of this rank: a store, rank, size, how long calls wait, a
@@ -43,7 +43,7 @@ struct Maker {
 
 class Backend : public torch::comms::TorchCommBackend {
 public:
-  explicit Backend(std::shared_ptr<const Maker> maker)
+  explicit Backend(std::shared_ptr<const PythonHooks> maker)
       : maker(std::move(maker)) {}
 
   /// Needs nothing but the store; ranks meet at the first call.
@@ -148,7 +148,7 @@ private:
                      const std::function<c10::intrusive_ptr<c10d::Work>(
                          c10d::Backend &, C10dOptions &)> &issue);
 
-  std::shared_ptr<const Maker> maker;
+  std::shared_ptr<const PythonHooks> maker;
   StorePtr store;
   GroupPtr group;
   at::Device device{at::kCPU};

@@ -22,7 +22,7 @@ namespace commsir::torchcomms {
 /// completes futures without a lock: no other thread may end the call until it
 /// has. Nothing tells when, so that it is measured by that thread's own time,
 /// which stands still where it is held up.
-class Returned {
+class CallReturn {
 public:
   /// By the thread that returns next.
   void note();
@@ -35,7 +35,7 @@ private:
 };
 
 /// One call of a communicator. Its status is set once: by who waits for it, or
-/// by the thread of `Watch`.
+/// by the thread of `StatusWatcher`.
 class Work : public torch::comms::TorchWork {
 public:
   using Status = WorkStatus;
@@ -95,15 +95,15 @@ private:
   /// Futures, completed by this class: who waits and finds one that is not
   /// would do so.
   std::vector<std::function<void(std::exception_ptr)>> atEnd;
-  Returned returned;
+  CallReturn returned;
 };
 
 /// Looks for calls that nobody waits for. torchcomms reads a status without
 /// asking, and programs may wait for it.
-class Watch {
+class StatusWatcher {
 public:
   /// Another one in a child of fork(), which has no thread.
-  static Watch &get();
+  static StatusWatcher &get();
   void add(c10::intrusive_ptr<Work> work);
   /// Before Python ends: the thread must drop no tensor after that.
   void end();

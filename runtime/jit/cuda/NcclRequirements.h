@@ -1,4 +1,4 @@
-//===- NcclNeeds.h - What a kernel's code and NCCL must agree on -*- C++
+//===- NcclRequirements.h - What a kernel's code and NCCL must agree on -*- C++
 //-*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef COMMSIR_RUNTIME_JIT_CUDA_NCCLNEEDS_H
-#define COMMSIR_RUNTIME_JIT_CUDA_NCCLNEEDS_H
+#ifndef COMMSIR_RUNTIME_JIT_CUDA_NCCLREQUIREMENTS_H
+#define COMMSIR_RUNTIME_JIT_CUDA_NCCLREQUIREMENTS_H
 
 #include <cstdint>
 #include <string>
@@ -23,7 +23,7 @@ struct NcclInstallation {
 
 /// What a kernel that calls NCCL's device library needs of its device
 /// communicator.
-struct NcclNeeds {
+struct NcclRequirements {
   /// Barriers of each kind: one for each block.
   int64_t lsaBarriers = 0, railBarriers = 0;
   /// Of GIN.
@@ -40,4 +40,4 @@ struct NcclNeeds {
 
 } // namespace commsir::jit
 
-#endif // COMMSIR_RUNTIME_JIT_CUDA_NCCLNEEDS_H
+#endif // COMMSIR_RUNTIME_JIT_CUDA_NCCLREQUIREMENTS_H

@@ -1,4 +1,4 @@
-//===- Turn.h - Whose call of a group it is ---------------------*- C++ -*-===//
+//===- CallQueue.h - Whose call of a group it is ----------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,8 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef COMMSIR_RUNTIME_GROUP_TURN_H
-#define COMMSIR_RUNTIME_GROUP_TURN_H
+#ifndef COMMSIR_RUNTIME_GROUP_CALLQUEUE_H
+#define COMMSIR_RUNTIME_GROUP_CALLQUEUE_H
 
 #include "llvm/Support/Error.h"
 
@@ -23,7 +23,7 @@
 
 namespace commsir::group {
 
-class Turn {
+class CallQueue {
 public:
   /// Waits until it is this thread's turn; `what` is the call, for messages of
   /// others, and stays until `end`. Fails where that cannot be: in a call of
@@ -54,4 +54,4 @@ private:
 
 } // namespace commsir::group
 
-#endif // COMMSIR_RUNTIME_GROUP_TURN_H
+#endif // COMMSIR_RUNTIME_GROUP_CALLQUEUE_H
