@@ -472,8 +472,10 @@ FailureOr<Program> ProgramBuilder::build() {
     plan.name = kernel.getArgumentName(argument.getArgNumber());
     if (auto signal = dyn_cast<SignalType>(argument.getType()))
       plan.count = signal.getCount();
-    if (auto counter = dyn_cast<CounterType>(argument.getType()))
+    if (auto counter = dyn_cast<CounterType>(argument.getType())) {
       plan.count = counter.getCount();
+      plan.isCounter = true;
+    }
     if (auto window = dyn_cast<WindowType>(argument.getType());
         window && !ShapedType::isDynamicShape(window.getShape())) {
       plan.elements = ShapedType::getNumElements(window.getShape());

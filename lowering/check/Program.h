@@ -294,6 +294,7 @@ struct ArgumentPlan {
   std::string name;
   /// Cells of a signal or counter on each rank.
   int64_t count = 0;
+  bool isCounter = false;
   /// A window that some op reaches on a peer.
   bool shared = false;
   /// Some op writes it, by packets (or poison), or by anything else.
