@@ -25,15 +25,15 @@ namespace commsir::group {
 
 class CallQueue {
 public:
-  /// Waits until it is this thread's turn; `what` is the call, for messages of
-  /// others, and stays until `end`. Fails where that cannot be: in a call of
-  /// the same thread (Usage), after an interrupt, and once the group closes
+  /// Waits for this thread's turn. `what` names the call in the messages of
+  /// other threads and must stay valid until `end`. Fails inside another call
+  /// of the same thread (Usage), after an interrupt, and once the group closes
   /// (Aborted).
   llvm::Error begin(const char *what);
-  /// The same without waiting; false: it is another thread's.
+  /// Same, without waiting. Returns false if another thread has its turn.
   bool tryBegin(const char *what);
   void end();
-  /// All that queue fail, and all that come.
+  /// Makes all waiting and later calls fail.
   void close();
 
 private:
@@ -45,7 +45,7 @@ private:
 
   std::mutex mutex;
   std::condition_variable changed;
-  /// Null: nobody's.
+  /// Null: no call runs.
   const char *current = nullptr;
   std::thread::id owner;
   std::list<Waiting *> queue;

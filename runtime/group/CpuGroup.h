@@ -24,52 +24,53 @@ namespace commsir::group {
 class CpuGroup;
 class CpuKernel;
 
-/// Ranks that run kernels together: the world, or a pair. Every member takes
-/// the same steps on it in the same order.
+/// A set of ranks that run kernels together: the world, or a pair. All members
+/// take the same steps in the same order.
 struct Subgroup {
   /// World ranks, ascending.
   std::vector<int64_t> members;
-  /// This rank's number in it.
+  /// Index of this rank in `members`.
   int64_t own = 0;
   MemberRecord *memberRecords = nullptr;
-  /// Memory of channels, signals and barriers: the same on all members.
+  /// Memory of channels, signals and barriers, shared by all members.
   char *arena = nullptr;
   uint64_t arenaBytes = 0;
-  /// Bytes from the arena's start that have been in use at some time.
+  /// Bytes from the start of the arena that have ever been used.
   uint64_t touched = 0;
   /// Free ranges of the arena: offset and bytes.
   std::map<uint64_t, uint64_t> free;
-  /// Number of the last step that this rank has begun, and of the points in it
-  /// at which it has met the others.
+  /// Number of the last step that this rank began, and of the barriers within
+  /// it that this rank has passed.
   uint64_t step = 0, meetings = 0;
-  /// What peers are told of the step. Kept here, too: anything may have
-  /// happened to what all can write.
+  /// Description of the step for peers. Kept here as well, because any rank may
+  /// overwrite shared memory.
   uint64_t digest = 0;
   std::string text;
-  /// The step is one of a collective: it has touched nothing that outlasts it
-  /// but the collective's own kernels.
+  /// The step belongs to a collective: besides the collective's own kernels it
+  /// changed nothing that outlives it.
   bool isCollective = false;
 
   int64_t size() const { return static_cast<int64_t>(members.size()); }
   MemberRecord &ownMemberRecord() const { return memberRecords[own]; }
-  /// A range of the arena; -1: none is free.
+  /// Returns the offset of a free range of the arena, or -1 if there is none.
   int64_t take(uint64_t bytes);
   void give(uint64_t offset, uint64_t bytes);
 };
 
-/// Sleeps and wakes for one rank; finds out why a wait cannot end.
+/// Sleeps and wakes up for one rank, and finds out why a wait cannot end.
 class Waiter {
 public:
   explicit Waiter(CpuGroup &group) : group(group) {}
-  /// Waits until `ready`; false: it will not be, and the group knows why.
+  /// Waits until `ready`. Returns false if that cannot happen; the group then
+  /// knows the reason.
   bool rest(Subgroup &subgroup, llvm::function_ref<bool()> ready);
-  /// For blocks that poll: yields, and looks for trouble now and then. A rank
-  /// that does not move at all waits, too.
+  /// For blocks that poll: yields, and checks for failures now and then. Waits
+  /// if no block of this rank makes progress.
   bool poll(Subgroup &subgroup, bool moves);
-  /// The group begins anew.
+  /// Called when the group restarts.
   void reset() { still.reset(); }
   using Clock = std::chrono::steady_clock;
-  /// Breaks the group up where a wait has lasted for the timeout.
+  /// Ends the group if a wait has exceeded the timeout.
   bool isTooLong(Subgroup &subgroup, Clock::duration time);
 
 private:
@@ -79,7 +80,7 @@ private:
   CpuGroup &group;
   unsigned polls = 0;
   Clock::time_point lastAsked;
-  /// When blocks that poll were first seen not to move; none: they do.
+  /// Time since which no polling block has made progress; none: they do.
   std::optional<Clock::time_point> still;
 };
 
@@ -133,11 +134,12 @@ private:
     void *reach(const void *data, int64_t peer) const override {
       return base + peer * stride + offsetOf(data);
     }
-    /// Part of rank 0, and the distance between parts.
+    /// Base of rank 0's part; parts are `stride` bytes apart.
     char *const base;
     const int64_t stride;
     Segment segment;
-    /// Counted by allocations, which all ranks make; 0: adopted.
+    /// Sequence number of the allocation, equal on all ranks; 0: adopted
+    /// memory.
     uint64_t number = 0;
     bool isAdopted() const { return number == 0; }
   };
@@ -158,7 +160,7 @@ private:
   Subgroup &pair(int64_t source, int64_t dest);
   llvm::Expected<Subgroup *> findSubgroup(llvm::ArrayRef<int64_t> members);
 
-  // Steps: what all members of a party do together.
+  // Steps: taken by all members of a subgroup together.
   llvm::Error begin(Subgroup &subgroup, uint64_t digest, llvm::StringRef text);
   llvm::Error meet(Subgroup &subgroup, llvm::StringRef failed = "");
   llvm::Error end(Subgroup &subgroup);
@@ -166,7 +168,7 @@ private:
   llvm::Error agreeOnText(Subgroup &subgroup);
   llvm::Error shareSegment(Subgroup &subgroup, uint64_t bytes, Segment &made);
 
-  // Trouble.
+  // Failures.
   llvm::Error check() const;
   bool isForked() const;
   bool findTrouble(const Subgroup &subgroup);
@@ -183,7 +185,7 @@ private:
   llvm::Error failure() const;
   llvm::Error over() const;
 
-  // Mending.
+  // Recovery.
   using RecordWord = std::atomic<uint64_t> RankRecord::*;
   llvm::Error ready();
   std::string rendezvousAgain(uint64_t step);
@@ -195,22 +197,23 @@ private:
   // Waking.
   void wakeAll();
   void wakeRank(int64_t rank);
-  /// Sleeps unless `ready`, until somebody wakes this rank.
+  /// Sleeps until another thread or rank wakes this rank, unless `ready`.
   void sleepUntilWoken(llvm::function_ref<bool()> ready, int64_t microseconds);
 
   llvm::Expected<std::unique_ptr<CpuKernel>> build(const KernelRequest &request,
                                                    Subgroup &subgroup);
 
   Segment segment;
-  /// Of the group's segments.
+  /// Access token of the group's segments.
   std::string token;
   Subgroup world;
   std::map<std::pair<int64_t, int64_t>, Subgroup> pairs;
-  /// Of peers, as they said when the group was made; and to see them end.
+  /// Numbers and process ids that the peers announced, and files that show when
+  /// a process has ended.
   std::vector<int> numbers, processes;
   WindowTable<Window> windows;
-  /// Those that somebody may look at after they are released, by where they
-  /// begin.
+  /// Windows by base address. Kept after their release while a thread may
+  /// access them.
   struct View {
     int64_t keepers = 0;
     std::shared_ptr<Window> window;
@@ -224,17 +227,17 @@ private:
   uint64_t announced = 0;
   std::string announcedText;
   unsigned forks = 0;
-  /// When `checkPeer` last looked whether each peer's process lives.
+  /// Time at which `checkPeer` last checked whether each peer's process lives.
   std::vector<std::atomic<std::chrono::steady_clock::time_point>> looked;
 
-  /// The first failure; under the lock, as `abort` comes from any thread.
+  /// The first failure. Guarded by `lock`, because any thread may call `abort`.
   mutable std::mutex lock;
   GroupError::Kind failureKind = GroupError::Kind::Usage;
   std::string failureText;
   std::atomic<bool> broken{false};
-  /// As in the seat.
+  /// As in this rank's RankRecord.
   uint64_t failedStep = 0;
-  /// Read by loops of kernels.
+  /// Read by the loops of kernels.
   std::atomic<uint32_t> *running = nullptr;
 };
 

@@ -28,8 +28,8 @@ namespace commsir {
 llvm::Expected<std::vector<std::string>>
 splitOwnCommand(llvm::StringRef line, llvm::ArrayRef<const char *> arguments);
 
-/// The words that start /proc/self/exe as this tool, before arguments of its
-/// own. Those that it has now are `arguments`.
+/// The words that start /proc/self/exe as this tool, without the tool's
+/// arguments. `arguments` are the present ones.
 llvm::Expected<std::vector<std::string>>
 getOwnCommand(llvm::ArrayRef<const char *> arguments);
 

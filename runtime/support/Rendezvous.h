@@ -42,27 +42,27 @@
 
 namespace commsir::group {
 
-/// What a meeting needs of a store.
+/// The store functions that a rendezvous needs.
 struct RendezvousStore {
-  /// False: the store does not take it.
+  /// Returns false if the store rejects the value.
   std::function<bool(const std::string &key, const std::string &value)> set;
-  /// Waits so many seconds for a key. None: it has not come, or the store does
-  /// not answer.
+  /// Waits up to the given seconds for a key. Returns none if it is missing or
+  /// the store does not answer.
   std::function<std::optional<std::string>(const std::string &key, double)> get;
-  /// Whether to give up, as after Ctrl-C. Asked a few times a second.
+  /// Whether to give up, as after Ctrl-C. Called a few times a second.
   std::function<bool()> stopped;
-  /// Rank 0: how to tell all of those who have not come. Null: in the words of
-  /// the meeting.
+  /// Rank 0: formats the message to the ranks that have not arrived. Null: a
+  /// default text.
   std::function<std::string(const std::vector<int64_t> &)> complain;
 };
 
-/// What came of it.
+/// Outcome of a rendezvous.
 struct RendezvousResult {
-  /// Empty: the ranks have not met, for the reason in `failure`.
+  /// `epoch` is empty if ranks have not met; `failure` then holds the reason.
   std::string epoch, failure;
-  /// What each rank says.
+  /// Text of each rank.
   std::vector<std::string> said;
-  /// On rank 0: who has not come.
+  /// Rank 0: the ranks that have not arrived.
   std::vector<int64_t> missing;
   bool stopped = false;
 };
@@ -73,7 +73,7 @@ public:
       : store(std::move(store)), rank(rank), ranks(ranks), timeout(timeout),
         begun(Clock::now()), number(draw()) {}
 
-  /// A number that nobody has used before.
+  /// Draws a number that nobody has used before.
   static std::string draw() {
     static const char digits[] = "0123456789abcdef";
     std::random_device random;
@@ -84,7 +84,7 @@ public:
     return text;
   }
 
-  /// Collective. `says` is for all ranks to read.
+  /// Runs the rendezvous. Collective. All ranks can read `says`.
   RendezvousResult hold(const std::string &says) {
     if (ranks == 1)
       return {number, "", {says}, {}, false};
@@ -94,7 +94,7 @@ public:
 private:
   using Clock = std::chrono::steady_clock;
   using Text = std::optional<std::string>;
-  /// Of a rank, as rank 0 knows it.
+  /// A rank's state as seen by rank 0.
   struct RankEntry {
     std::string greeted, number, says;
     bool here = false;
@@ -114,14 +114,14 @@ private:
            std::chrono::duration<double>(Clock::now() - begun).count();
   }
 
-  /// Waits longer from time to time, and never beyond the end.
+  /// Next waiting time: it grows, and never exceeds the deadline.
   double slice() {
     double now = pause;
     pause = std::min(2 * pause, 0.25);
     return std::max(0.001, std::min(now, left()));
   }
 
-  /// Why there is no use in going on; empty: there is.
+  /// Reason not to go on, or "".
   std::string over(const std::string &why) {
     if (result.stopped = store.stopped && store.stopped(); result.stopped)
       return "it was interrupted while it waited in the store";
@@ -130,7 +130,8 @@ private:
     return left() > 0 ? "" : why;
   }
 
-  /// An answer that is none, before its time is over, is the store's trouble.
+  /// Reads a key. A failure before the time is over means that the store is
+  /// unavailable.
   Text ask(const std::string &key, double seconds) {
     auto before = Clock::now();
     Text text = store.get(key, seconds);
@@ -149,7 +150,7 @@ private:
     return std::move(result);
   }
 
-  /// Number, length and text of each rank, behind each other.
+  /// Concatenates number, length and text of each rank.
   static std::string pack(const std::vector<RankEntry> &rankEntries) {
     std::string text;
     for (const RankEntry &guest : rankEntries)
@@ -225,7 +226,7 @@ private:
     return finish(rankEntries);
   }
 
-  /// Which ranks rank 0 waits for.
+  /// Describes the ranks that rank 0 waits for.
   std::string absent(const std::vector<RankEntry> &rankEntries) {
     result.missing.clear();
     std::string text;
@@ -247,7 +248,7 @@ private:
     tell("here/" + textOf(rank), number);
     std::string leader;
     while (true) {
-      // Another rank 0 may have come since.
+      // Another rank 0 may have replaced the first.
       Text hello = ask("hello/" + number, slice());
       if (hello && *hello != leader) {
         leader = *hello;
@@ -268,7 +269,7 @@ private:
     }
   }
 
-  /// What rank 0 has told all.
+  /// Reads the message of rank 0 to all ranks.
   RendezvousResult hear(const std::string &leader, const std::string &go) {
     if (go.rfind("no ", 0) == 0)
       return fail(go.substr(3));
@@ -293,7 +294,7 @@ private:
   }
 
   static constexpr double kShort = 0.02;
-  /// Rank 0 tells at its deadline, which may be a little later.
+  /// Rank 0 answers at its deadline, which may be a little later than ours.
   static constexpr double kGrace = 3;
   RendezvousStore store;
   int64_t rank, ranks;

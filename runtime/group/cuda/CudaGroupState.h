@@ -47,8 +47,8 @@ namespace commsir::cuda {
 
 namespace abi = mlir::comms::nvvm;
 
-/// Seconds that ranks which have met wait at least for each other while they
-/// open GPUs and start NCCL.
+/// Minimum time in seconds that ranks wait for each other while they open GPUs
+/// and start NCCL; and a time without limit.
 constexpr double kOpeningSeconds = 60, kForever = 1e9;
 /// Bytes of pinned memory for reading the states of peers.
 constexpr size_t kStagingBytes = size_t(256) << 10;
@@ -57,15 +57,15 @@ inline llvm::Error usage(const llvm::Twine &text) {
   return group::makeError(group::GroupError::Kind::Usage, text);
 }
 
-/// An error of the driver or of NCCL as one of the group.
+/// Converts an error of the driver or of NCCL to a group error.
 inline llvm::Error asGroupError(llvm::Error error) {
   if (!error || error.isA<group::GroupError>())
     return error;
   return usage(llvm::toString(std::move(error)));
 }
 
-/// Makes the context current for calls of a thread that may have another, or
-/// none.
+/// Makes the context current for this scope; the thread may have another one,
+/// or none.
 class CurrentContext {
 public:
   CurrentContext(const Driver &cu, CUcontext wanted) : cu(cu) {
@@ -111,25 +111,25 @@ public:
   std::unique_ptr<jit::CudaKernel> kernel;
   std::unique_ptr<KernelCode> code;
   ChannelLayout layout;
-  /// Of what its arrays hold, where the source does not say it.
+  /// Describes the contents of the arrays if the source does not.
   std::string label;
   uint64_t digest = 0;
   bool concurrent = false;
-  /// Number of its first launch.
+  /// Number of the first launch.
   uint64_t firstLaunch = 1;
-  /// How often it was prepared and not discarded.
+  /// Number of times it was prepared and not discarded.
   unsigned users = 1;
-  /// Arguments of `launch`, and their numbers in the kernel.
+  /// Arguments of `launch`, and their indices in the kernel.
   std::vector<jit::ArgInfo> visible;
   std::vector<unsigned> numbers;
   bool isShared() const { return takesShared(*kernel); }
-  /// Bytes of channels that it may have in shared memory.
+  /// Maximum bytes of its channels in shared memory.
   uint64_t channelBytes = 0;
-  /// Of launches that are not captured.
+  /// Channel set of launches outside of captures.
   ChannelSet *eager = nullptr;
-  /// Shared memory: of captures to come.
+  /// Shared memory: channel set of future captures.
   ChannelSet *graph = nullptr;
-  /// All, `eager` among them.
+  /// All sets, including `eager`.
   std::deque<ChannelSet> sets;
   std::vector<ChannelSet *> spares;
 };
@@ -191,7 +191,7 @@ public:
   const Device &getDevice() const { return *device; }
 
 private:
-  /// Memory that ranks reach at each other.
+  /// Symmetric memory.
   struct Range final : group::WindowRecord {
     using WindowRecord::WindowRecord;
     void *reach(const void *data, int64_t peer) const override {
@@ -199,34 +199,35 @@ private:
                  ? reinterpret_cast<void *>(parts[peer] + offsetOf(data))
                  : nullptr;
     }
-    /// Of every rank, as this rank reaches it; 0: it does not.
+    /// Address of every rank's part as this rank reaches it; 0: out of reach.
     std::vector<CUdeviceptr> parts;
-    /// Null: others made it.
+    /// Null: allocated elsewhere.
     std::unique_ptr<Window> window;
-    /// Of memory that others made and the group shares; else null.
+    /// Set if the memory was allocated elsewhere and the group shares it.
     std::unique_ptr<PeerMemory> shared;
   };
-  /// The last launch of a chain: launches of a group follow each other.
+  /// The last launch of a chain: launches of a group are ordered.
   struct LastLaunch {
     CUstream stream = nullptr;
     bool any = false;
   };
-  /// What a peer's state says of one set of channels.
+  /// A peer's state of one channel set.
   struct View {
-    /// Null: shared memory, whose state names a kernel that is not known here.
+    /// Null: shared memory whose state names a kernel that this rank does not
+    /// know.
     const CudaGroupKernel *kernel;
-    /// One of both.
+    /// Exactly one of the two is set.
     const ChannelSet *set;
     const SharedChannels *shared;
     abi::State state;
-    /// Of all blocks the least, and the number of busy blocks.
+    /// Minimum over all blocks, and the number of busy blocks.
     uint64_t epoch = 0;
     uint32_t busy = 0;
   };
 
-  /// Seconds that ranks wait for each other while the group is made, and
-  /// before they launch: a peer may be compiling. One that is gone is seen at
-  /// once.
+  /// Seconds that ranks wait for each other while the group is made and before
+  /// launches, because a peer may be compiling. A peer that is gone is noticed
+  /// at once.
   double opening() const { return std::max(timeout(), kOpeningSeconds); }
   double patience() const { return timeout(); }
   llvm::Error makeCommunicator();
@@ -317,31 +318,32 @@ private:
   std::unique_ptr<ChannelPool> pool;
   Records records;
   std::string windowsNote;
-  /// Of two ranks or more (see mayShareGpus).
+  /// Two or more ranks use the GPU (see mayShareGpus).
   bool gpuIsShared = false;
-  /// For what is not the caller's: copies, fills, abort words.
+  /// Stream of the group's own work: copies, fills, abort words.
   CUstream control = nullptr;
   /// Serializes the use of `control` and `staging`, which `abort` shares.
   std::mutex controlMutex;
   std::optional<Memory> staging, abortWord;
   CUevent order = nullptr, captureOrder = nullptr;
   StreamSignals signals{*device};
-  /// Where takes of signals say that they have given up, once there are any.
+  /// Where `take` kernels report timeouts, once there are any.
   Records::Place takes;
 
   group::WindowTable<Range> windows;
 
   llvm::StringMap<CudaGroupKernel *> byRequest;
-  /// Changed, with their sets and the records, under `kernelsMutex` and
-  /// `controlMutex`: read under either.
+  /// Changed, with their sets and records, under both `kernelsMutex` and
+  /// `controlMutex`; read under either.
   std::list<CudaGroupKernel> kernels;
-  /// Channel memory that kernels share: all that graphs may use, and, of each
-  /// use and kind of slots (`nowOf`), that of launches and captures to come.
+  /// Channel memory that kernels share: all that graphs may use, and, for each
+  /// use and kind of slots (`nowOf`), the memory for future launches and
+  /// captures.
   std::list<SharedChannels> shared;
   std::array<SharedChannels *, SharedChannels::kUses * SharedChannels::kSlots>
       sharedNow{};
-  /// Taken before `controlMutex`. Held while a failure is explained, for which
-  /// `abort` does not wait.
+  /// Locked before `controlMutex`. Held while a failure is explained; `abort`
+  /// does not wait for that.
   std::mutex kernelsMutex;
   LastLaunch eagerLast, captureLast;
   unsigned long long captureId = 0;
@@ -352,11 +354,11 @@ private:
   group::GroupError::Kind stopKind = group::GroupError::Kind::Aborted;
   std::string stopReason;
   std::vector<cpu::Waiting> stopWaiting;
-  /// Whether nothing of the group runs here, where that has been found out.
+  /// Cached answer whether no work of the group runs here.
   std::optional<bool> isIdle;
-  /// Some peer has ended otherwise.
+  /// A peer has ended in another way.
   bool leaving = false;
-  /// Graphs hold one-sided access.
+  /// Graphs contain one-sided access.
   std::atomic<bool> hasCaptured{false};
 };
 

@@ -20,44 +20,44 @@
 
 namespace commsir::cuda {
 
-/// What one launch needs of shared channel memory, or what there is.
+/// Shared channel memory that one launch needs, or that exists.
 struct SharedChannelSizes {
   enum Region { Data, Packets, Lines, Poison, kRegions };
-  /// Blocks of a rank.
+  /// Blocks per rank.
   int64_t blocks = 0;
-  /// Bytes of one buffer of each region. Of lines, without their rests, which
-  /// are an eighth more.
+  /// Bytes of one buffer of each region. For lines without the remainders,
+  /// which take an eighth more.
   std::array<size_t, kRegions> bytes{};
 
   static SharedChannelSizes of(const jit::CudaKernel &kernel);
-  /// Bytes of all buffers.
+  /// Total bytes of all buffers.
   uint64_t countBuffers() const;
-  /// Whether poison is all that its slots hold.
+  /// Whether all its slots hold poison.
   bool arePoison() const;
   /// Whether a launch that needs `other` fits.
   bool hold(const SharedChannelSizes &other) const;
-  /// The larger of both in each number. One that grows becomes at least twice
-  /// of what it was, but by that no more than in `most`: few memories are made.
+  /// The elementwise maximum. To limit the number of allocations, a size that
+  /// grows at least doubles, but by doubling does not exceed `most`.
   SharedChannelSizes grownBy(const SharedChannelSizes &other,
                              const SharedChannelSizes &most) const;
-  /// With `total` bytes in the buffers of each region.
+  /// Sizes with `total` bytes in the buffers of each region.
   static SharedChannelSizes ofRegions(int64_t blocks, uint64_t total);
 };
 
 /// Whether the kernel was compiled for shared channel memory.
 bool takesShared(const jit::CudaKernel &kernel);
 
-/// One such memory, a piece of a ChannelPool.
+/// One shared channel memory, allocated from a ChannelPool.
 class SharedChannels {
 public:
-  /// Launches that use it: those that are not captured, graphs', or both.
+  /// Launches that use it: those outside of captures, those of graphs, or both.
   enum Use { Eager, Graphs, Both, kUses };
-  /// What the slots of its kernels hold. Poison takes three buffers, the rest
-  /// two, and messages of one size mostly take only one of them: in a memory of
-  /// their own, neither grows, nor stays with old graphs, because of the other.
+  /// Kind of slots. Poison needs three buffers and all others two, and messages
+  /// of one size mostly use only one kind. Separate memory keeps each kind from
+  /// growing, or being kept by old graphs, because of the other.
   enum Slots { Poison, Others, kSlots };
 
-  /// Bytes of a piece that holds `needs` of `ranks` ranks.
+  /// Bytes of a piece that holds `needs` for `ranks` ranks.
   static size_t countBytes(const SharedChannelSizes &needs, int64_t ranks);
 
   SharedChannels(Use use, Slots slots, const SharedChannelSizes &needs,
@@ -70,24 +70,23 @@ public:
   llvm::ArrayRef<CUdeviceptr> states() const { return piece.parts; }
   size_t bytes() const { return size; }
 
-  /// Makes the memory what it is before the first launch, in `stream`. The
-  /// state's bytes are read from `staging`, which must keep them until the
-  /// stream has come so far.
+  /// Initializes the memory in `stream`. The initial state is read from
+  /// `staging`, which must stay unchanged until the stream has passed.
   llvm::Error fill(const Driver &cu, CUstream stream, void *staging) const;
 
-  /// Binds the kernel's own arguments and state in the parameters of its
-  /// launches. `record` is where the device reports the kernel's failures.
+  /// Binds the kernel's own arguments and state in its launch parameters.
+  /// `record` is where the device reports failures.
   void bind(const jit::CudaKernel &kernel, const KernelCode &code,
             CUdeviceptr record, uint64_t digest, uint64_t *params) const;
 
-  /// Seconds that the polls of its next launch may take; 0: not written yet.
+  /// Poll timeout of its next launch in seconds; 0: not written yet.
   double timeout = 0;
-  /// Graphs that use it wait for each other: recorded behind the last launch of
-  /// each, waited for before its first. So it is by launches that are not
-  /// captured, where both use it. Null: no graph uses it.
+  /// Event that orders the graphs that use the memory: recorded after the last
+  /// launch of each and awaited before its first. Launches outside of captures
+  /// use it too if both share the memory. Null: no graph uses the memory.
   CUevent order = nullptr;
-  /// The capture that has put launches on it last, the node in its graph that
-  /// records `order`, and what that node depends on.
+  /// The last capture that launched on it, the node of its graph that records
+  /// `order`, and the dependencies of that node.
   unsigned long long capture = 0;
   CUgraphNode recorder = nullptr;
   llvm::SmallVector<CUgraphNode, 2> recorded;

@@ -21,14 +21,14 @@
 
 namespace commsir::torch_c10d {
 
-/// Whether an element of `a` shares memory with an element of `b`. Columns of
-/// one matrix do not.
+/// Whether an element of `a` shares memory with an element of `b`. Different
+/// columns of one matrix do not overlap.
 bool doOverlap(const at::Tensor &a, const at::Tensor &b);
 
-/// Whether two elements of the tensor share memory, as in an expanded one.
+/// Whether two elements of the tensor share memory, as in an expanded tensor.
 bool overlapsItself(const at::Tensor &tensor);
 
-/// Throws if a tensor of `outputs` shares memory with itself or another one.
+/// Throws if a tensor of `outputs` overlaps itself or another one.
 void checkApart(const char *call, const std::vector<at::Tensor> &outputs);
 
 } // namespace commsir::torch_c10d

@@ -29,8 +29,8 @@
 
 namespace commsir::torch_c10d {
 
-/// Counts the forks of this process: 0 in the process that was started, and
-/// one more in each child of a child.
+/// Number of forks of this process: 0 in the process that was started, plus one
+/// per generation of children.
 uint64_t forksSoFar();
 
 class Queue {
@@ -38,16 +38,17 @@ public:
   using Job = std::function<void()>;
   ~Queue();
   void push(Job job);
-  /// This thread is in a job.
+  /// Whether this thread runs a job.
   bool isHere() const { return runner.load() == std::this_thread::get_id(); }
-  /// False: there is something before `job`, which was not run.
+  /// Runs `job` if the queue is empty. Returns false if it is not; `job` was
+  /// then not run.
   bool runHere(c10::function_ref<void()> job);
-  /// Waits until all jobs are done, and dropped.
+  /// Waits until all jobs are done and destroyed.
   void drain();
-  /// The same until `deadline`; false: there are jobs left.
+  /// Same, until `deadline`. Returns false if jobs remain.
   bool drainBy(std::chrono::steady_clock::time_point deadline);
-  /// Waits until all jobs are done and ends the thread. Does nothing in a child
-  /// of fork(), which has no such thread.
+  /// Waits until all jobs are done and ends the thread. Does nothing in a
+  /// forked child, which has no such thread.
   void stop();
 
 private:

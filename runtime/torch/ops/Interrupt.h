@@ -17,8 +17,8 @@
 
 namespace commsir::torch_ops {
 
-/// While it lives, waits of this thread on the CPU may be interrupted, if it is
-/// the main one and there is a Python.
+/// In this scope, waits on the CPU can be interrupted if this is the main
+/// thread of a Python process.
 class Interruptible {
 public:
   Interruptible();
