@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The last error of a thread, and the guard that every function of the C API
-// runs in: neither an exception nor a fatal error of LLVM may reach a caller.
+// The last error of a thread, and the guard around every function of the C API:
+// neither an exception nor a fatal error of LLVM may reach a caller.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Which calls of a group may run beside which is decided here, once for all
-// languages: a call is made by `runConcurrently`, by any thread at any time, or
+// Decides, once for all languages, which calls of a group may run concurrently.
+// A call is made either by `runConcurrently`, from any thread at any time, or
 // by `inTurn`, one after the other.
 //
 //===----------------------------------------------------------------------===//

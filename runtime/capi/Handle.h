@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One thread may end an object while others are in calls of it, or begin new
-// ones. So the pointer that C has is to a handle, which stays until the process
-// ends and knows whether its object is there; it is some hundred bytes. The
-// object goes with the last call that uses it.
+// One thread may end an object while other threads are in calls of it or begin
+// new ones. C therefore holds a pointer to a handle, which lives until the
+// process ends and knows whether its object still exists; a handle takes about
+// a hundred bytes. The object is destroyed with the last call that uses it.
 //
 //===----------------------------------------------------------------------===//
 

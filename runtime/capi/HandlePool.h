@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A handle that was freed keeps its memory, so that a later call with it finds
-// the kind Freed. The pool uses it again only after many others were freed.
+// A freed handle keeps its memory, so that a later call with it finds the kind
+// Freed. The pool reuses the memory only after many other handles were freed.
 //
 //===----------------------------------------------------------------------===//
 

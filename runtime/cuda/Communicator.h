@@ -6,10 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // A communicator is one rank's membership in a group of GPUs; a window is
-// memory that every rank has and that peers reach by load and store. Over NCCL
-// they are its communicators and symmetric windows. Where NCCL is not to be
-// had, the ranks of one process can share plain device memory by peer access,
-// and ranks of one host memory that they hand each other as files.
+// memory on every rank that peers access by load and store. With NCCL these are
+// its communicators and symmetric windows. Without NCCL, the ranks of one
+// process share plain device memory by peer access, and the ranks of one host
+// share memory that they exchange as files.
 //
 //===----------------------------------------------------------------------===//
 

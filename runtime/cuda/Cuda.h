@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The driver's functions by dlopen: a program that never asks for a GPU runs
-// where there is no driver. Only headers are needed to compile.
+// The driver's functions, loaded by dlopen, so that programs that never use a
+// GPU run without a driver. Compilation needs only headers.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// CUDA's virtual memory: physical memory, made here or handed over by a peer as
-// files, and the one range of addresses that it is mapped at.
+// CUDA virtual memory: physical memory, allocated here or received from a peer
+// as files, mapped at one range of addresses.
 //
 //===----------------------------------------------------------------------===//
 

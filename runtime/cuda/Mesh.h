@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A Unix socket between any two ranks, kept for as long as their group lives.
-// Over it ranks agree (what they are about to do, what came of it) and hand
-// each other files; when a process ends, however it ends, its peers see that at
-// once. Ranks may be processes or threads of one.
+// A Unix socket between each pair of ranks, open as long as their group lives.
+// Through it ranks agree on steps and their outcomes, and exchange files. When
+// a process ends, for whatever reason, its peers notice at once. Ranks may be
+// processes or threads of one process.
 //
 //===----------------------------------------------------------------------===//
 

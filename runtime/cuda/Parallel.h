@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What several ranks of one process have to do together (start NCCL, register a
-// window, launch) runs on one thread a rank. A rank that fails, or a library
-// that does not return, must end in an error and not in a program that waits.
+// Steps that several ranks of one process take together (start NCCL, register a
+// window, launch) run on one thread per rank. If a rank fails or a library does
+// not return, the result is an error rather than a program that waits.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,10 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Makes memory that is there already, by whomever it was allocated, reachable
-// by the ranks of a mesh: CUDA's virtual memory (ncclMemAlloc, pools of torch
-// over it, expandable segments) by files, cudaMalloc's by CUDA's handles for
-// other processes.
+// Makes existing memory, from any allocator, accessible to the ranks of a mesh:
+// CUDA virtual memory (ncclMemAlloc, torch's pools over it, expandable
+// segments) through files, and memory of cudaMalloc through CUDA IPC handles.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What all that runs kernels on GPUs has in common of time.
+// Time limits shared by everything that runs kernels on GPUs.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The GPU counterpart of cpu::World: one rank a GPU, one thread of the process
-// a rank. Memory that the caller sees is the host's; a run copies it to the
-// GPUs, launches, and copies it back.
+// The GPU counterpart of cpu::World: one rank per GPU, one thread of the
+// process per rank. The caller sees host memory; a run copies it to the GPUs,
+// launches, and copies it back.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Threads of one rank that call a group at the same time queue here: one call
-// runs, and the others follow in the order in which they came. A thread that
-// queues asks the interrupt hooks, as one that waits for peers does.
+// Serializes the calls that threads of one rank make on a group: one call runs,
+// and the others follow in the order of their arrival. A queued thread calls
+// the interrupt hooks, as a thread that waits for peers does.
 //
 //===----------------------------------------------------------------------===//
 

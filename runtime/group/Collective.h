@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// From a description of a collective to a launch: writes the kernel's source,
-// has it compiled once for each distinct description, copies what is not of a
-// size that has a kernel, launches.
+// Turns a description of a collective into a launch: writes the kernel's
+// source, compiles it once per distinct description, copies arrays to sizes
+// that have a kernel, and launches.
 //
 //===----------------------------------------------------------------------===//
 

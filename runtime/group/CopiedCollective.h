@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// all_gather and all_to_all of GPUs without a kernel that moves data: each rank
-// copies its input to symmetric memory, ranks meet, and each copies what it is
-// to get from there. The GPU's processors stay free, and a size that was never
-// seen needs no compilation.
+// all_gather and all_to_all on GPUs without a kernel that moves data. Each rank
+// copies its input to symmetric memory; after a barrier each rank copies its
+// output from there. The GPU's multiprocessors stay free, and a new size needs
+// no compilation.
 //
 //===----------------------------------------------------------------------===//
 

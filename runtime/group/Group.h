@@ -5,17 +5,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a program that is one of N ranks works with, whatever the ranks run on:
-// symmetric memory, kernels compiled for the group, launches. A rank is a
-// process on the CPU (windows are POSIX shared memory) or on a GPU (windows are
-// NCCL's, or peer memory).
+// One of N ranks as a program sees it, whatever the ranks run on: symmetric
+// memory, kernels compiled for the group, and launches. A rank is a process on
+// the CPU (windows are POSIX shared memory) or on a GPU (windows are NCCL's, or
+// peer memory).
 //
-// Functions marked collective are called by all ranks, in the same order.
+// Functions marked collective must be called by all ranks, in the same order.
 //
-// Functions marked "any thread" may be called while another thread is in any
-// other function of the group. All others are called by one thread at a time:
-// the C API has a CallQueue (runtime/group/CallQueue.h) for that, which its
-// callers queue for. Nothing may be called once the destructor has begun.
+// Functions marked "thread-safe" may be called while another thread is in any
+// other function of the group. All others need one thread at a time; the C API
+// ensures that with a CallQueue (runtime/group/CallQueue.h). Nothing may be
+// called once the destructor has begun.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,12 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Access to windows by one rank alone: the other is in no call. What the ops of
-// the same names do in a kernel, between processes; docs/Groups.md says what is
-// ordered.
+// One-sided access to windows: the other rank makes no call. The functions do
+// between processes what the ops of the same names do in a kernel;
+// docs/Groups.md defines the order.
 //
-// Cells of signals are the group's, numbered from 0 in the order in which they
-// are reserved; each holds a number from 0 to 2^63 - 1.
+// Signal cells belong to the group. They are numbered from 0 in the order of
+// their reservation; each holds a number from 0 to 2^63 - 1.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,26 +5,29 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Messages between two ranks on one host, with tags, as MPI has them. Nothing
-// here is collective: two ranks find each other in the store when the one sends
-// and the other receives, whatever the rest does.
+// Messages between two ranks on one host, with tags, as in MPI. Nothing here is
+// collective: two ranks find each other in the store when one sends and the
+// other receives, independently of all other ranks.
 //
-// Each rank has an office, by which others see whether it is still there, and
-// from its first message on a ring of bytes for each rank that sends to it. A
-// message is an envelope and its data, in pieces as they fit. Those of one
-// sender are received in the order in which they were sent, tag by tag; one
-// that nobody looks for stays in the ring, and is put aside when somebody looks
-// for another behind it. A send is done when its message has been taken.
+// Each rank has a mailbox, which shows others whether the rank is alive. From
+// its first message on it also has a ring of bytes for each rank that sends to
+// it. A message is an envelope followed by data, written in pieces as they fit.
+// Messages of one sender and tag are received in the order in which they were
+// sent. A message that no receive matches stays in the ring; it is copied to
+// the list of unexpected messages when a receive matches a later one. A send is
+// done when its message has been taken.
 //
-// A store may hold what an earlier group of the name has left: who is gone may
-// be the one of that. So a rank that was never met is given up at once where
-// this rank knows that all have begun (`confirm`), else after five seconds.
+// A store may still hold the entries of an earlier group with the same name, so
+// that a dead process may belong to that group. A rank that was never met is
+// therefore given up at once if this rank knows that all have begun
+// (`confirm`), else after five seconds.
 //
-// Both sides of a message say what it is ("4 x float32"). Where that is not the
-// same nothing is copied, and both sides fail, as does all that follows between
-// them: who got what would be a guess.
+// Both sides describe the message ("4 x float32"). If the descriptions differ,
+// nothing is copied and both sides fail, as does everything that follows
+// between them, because later messages could not be matched.
 //
-// Who waits moves all messages of its rank; a thread does while nobody waits.
+// A thread that waits moves all messages of its rank; while no thread waits, a
+// helper thread does.
 //
 //===----------------------------------------------------------------------===//
 

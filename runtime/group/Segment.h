@@ -5,13 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// POSIX shared memory without a name: a memfd that its maker's peers open
-// through /proc. So nothing is left behind, however processes end, and the size
-// of /dev/shm (64 MiB in many containers) is no limit.
+// POSIX shared memory without a name: a memfd that peers open through /proc.
+// Nothing is left behind, however processes end, and the size of /dev/shm (64
+// MiB in many containers) is no limit.
 //
-// Its name has a token, which peers know from the store, and its size is
-// sealed. So what is opened is the segment that was meant, and stays as large
-// as it was when it was mapped, whatever a peer does.
+// The segment's name contains a token, which peers read from the store, and its
+// size is sealed. A peer therefore opens exactly the intended segment, and the
+// segment keeps the size at which it was mapped, whatever a peer does.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,14 +5,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The layout of a group's first segment: a Board, one Seat a rank, then for
-// each party (a set of ranks that run kernels together: the world, and each
-// ordered pair of ranks for send and recv) a Place each member and an arena.
+// Layout of a group's first segment: a Board, one RankRecord per rank, then for
+// each subgroup (a set of ranks that run kernels together: the world, and each
+// ordered pair of ranks for send and recv) one MemberRecord per member and an
+// arena.
 //
-// All ranks map the segment; nobody writes to the place of another.
+// All ranks map the segment; a rank writes only to its own records.
 //
-// A rank that runs wild may, all the same: what is read here is read once, and
-// taken for what it may be only after a look. Texts end where their fields do.
+// Because a faulty rank may write anywhere, each value is read once and
+// validated before use. Texts end where their fields do.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,10 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // One thread of a rank may release a window while others put to it or wait for
-// a cell in it. A thread that looks a window up holds a reference, which keeps
-// its record; a thread that touches the memory also holds a WindowUse, for
-// which a release waits. A thread that waits holds none: it looks at
-// `isReleased` each time that it wakes.
+// a cell in it. A thread that looks up a window holds a reference, which keeps
+// its record alive. A thread that accesses the memory also holds a WindowUse; a
+// release waits for it. A waiting thread holds no WindowUse: it checks
+// `isReleased` each time it wakes up.
 //
 //===----------------------------------------------------------------------===//
 

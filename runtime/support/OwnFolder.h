@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What is read from a cache is run, and ranks do what they find in the folder
-// in which they meet. So both are read from folders, and files, that this user
-// or root owns and nobody else can write to. A folder is opened once, by its
-// descriptor, and its files are opened in it without following links.
+// Code read from a cache is executed, and ranks trust the files in the folder
+// in which they meet. Both are therefore read only from folders and files that
+// this user or root owns and nobody else can write. A folder is opened once, as
+// a descriptor, and its files are opened relative to it without following
+// links.
 //
 //===----------------------------------------------------------------------===//
 

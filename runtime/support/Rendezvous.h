@@ -5,25 +5,25 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A store may outlive a job, and hold what another job, or an attempt that
-// failed, has left there. So ranks agree on an epoch first, a number that
-// nobody has used before, and put what else they say under it.
+// A store may outlive a job and hold entries of another job or of a failed
+// attempt. Ranks therefore first agree on an epoch, a number that nobody has
+// used before, and store everything else under it.
 //
-// Each rank draws a number. Rank 0 greets the numbers that it finds, and goes
-// on when all ranks have answered: a number that was left behind never does,
-// and is replaced when its rank comes. The keys are
+// Each rank draws a number. Rank 0 greets the numbers that it finds, and
+// continues when all ranks have answered: a stale number never answers, and is
+// replaced when its rank arrives. The keys are
 //
 //   here/RANK          the rank's number
 //   hello/NUMBER       rank 0's number, for the rank that drew NUMBER
-//   ack/EPOCH/RANK     "NUMBER TEXT": the rank's answer, and what it says
-//   go/EPOCH           what all ranks say, or why there is no meeting
+//   ack/EPOCH/RANK     "NUMBER TEXT": the rank's answer and its text
+//   go/EPOCH           the texts of all ranks, or the reason of a failure
 //
-// where EPOCH is rank 0's number. Those under new numbers are waited for; a
-// store whose `get` knows no time limit does where nothing was left behind.
+// where EPOCH is rank 0's number. Keys under new numbers are waited for; a
+// store whose `get` has no time limit suffices if nothing stale was left.
 //
-// Of the standard library alone: runtime/torch/c10d has it without the rest of
-// CommsIR. frontend/commsir/torch/rendezvous.py does the same, on the same
-// keys.
+// This header uses only the standard library, because runtime/torch/c10d
+// includes it without the rest of CommsIR. frontend/commsir/torch/rendezvous.py
+// implements the same protocol on the same keys.
 //
 //===----------------------------------------------------------------------===//
 

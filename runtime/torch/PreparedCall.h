@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A prepared call knows everything about a fused collective but its tensors.
+// A prepared call holds everything about a fused collective except its tensors.
 // The Python extension (c10d) reads tensors and allocates results; the library
-// of ops knows the groups. Python hands the functions below from one to the
-// other by their addresses, since neither is linked to the other.
+// of ops knows the groups. Neither is linked to the other, so that Python
+// passes the addresses of the functions below from one to the other.
 //
 //===----------------------------------------------------------------------===//
 

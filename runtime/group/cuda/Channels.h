@@ -8,7 +8,7 @@
 // A channel set is one instance of what a kernel keeps between launches: its
 // hidden windows, signals and counters, and its state. All of it lies in
 // windows of the group, at the same offset on all ranks, so that peers can read
-// the state of a rank that does not answer.
+// the state of a rank that does not respond.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Channel memory that the kernels of a group take in turn, so that it does not
+// Channel memory that the kernels of a group use in turn, so that it does not
 // grow with their number. It has one state, one set of barrier cells, and a
-// region for each kind of slots. lowering/nvvm/SharedChannels.cpp says why
-// launches of different kernels do not meet in it. Launches on one such memory
-// must follow each other.
+// region for each kind of slots. lowering/nvvm/SharedChannels.cpp explains why
+// launches of different kernels do not conflict in it. Launches on one such
+// memory must be ordered.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Setting and waiting are the driver's operations on streams. It has none that
-// adds before CUDA 13: a kernel of one thread does. Another kernel takes: it
-// gives up in the end. Small numbers are set by a copy: behind a copy of data
-// by a copy engine, it takes 3 µs, where a kernel takes 20 and, in a graph, the
-// driver's operation waits for copies behind it (4×H100, driver 580).
+// Sets and waits are stream operations of the driver. Before CUDA 13 the driver
+// cannot add, so that a kernel of one thread does. Another kernel takes,
+// because it needs a timeout. Small numbers are set by a copy: after a copy by
+// a copy engine it takes 3 µs; a kernel takes 20 µs, and within a graph the
+// driver's operation waits for later copies (4×H100, driver 580).
 //
 //===----------------------------------------------------------------------===//
 

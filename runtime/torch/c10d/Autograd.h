@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The ops are in runtime/torch/ops, over the stable ABI, which has no autograd;
-// this module has torch's own.
+// The ops are implemented in runtime/torch/ops with torch's stable ABI, which
+// lacks autograd; this module uses torch's own.
 //
 //===----------------------------------------------------------------------===//
 

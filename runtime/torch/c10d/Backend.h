@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A c10d::Backend for CPU and CUDA tensors. What CommsIR compiles it runs; the
-// rest goes to Gloo and NCCL, call by call, for a reason that is counted. Calls
-// of one group begin in issue order.
+// A c10d::Backend for CPU and CUDA tensors. It runs the calls that CommsIR
+// compiles and delegates each other call to Gloo or NCCL, counting the reason.
+// Calls of one group begin in issue order.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A call is what torch asked for, taken apart: copies that make its tensors
-// flat, collectives of CommsIR between them, and the same call on another
-// backend for when CommsIR does not compile it.
+// A call represents a request of torch in parts: copies that make its tensors
+// contiguous, collectives of CommsIR between the copies, and the same call on
+// another backend in case CommsIR does not compile it.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Counts for commsir.torch.stats(), of the whole process, and the last calls of
-// a group, for reports.
+// Process-wide counters for commsir.torch.stats(), and the last calls of a
+// group, for reports.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A group of CommsIR and the backend that calls are delegated to. Both are made
-// at the first call that needs them, from the store alone.
+// A group of CommsIR and the backend that it delegates to. Both are made from
+// the store, by the first call that needs them.
 //
 //===----------------------------------------------------------------------===//
 

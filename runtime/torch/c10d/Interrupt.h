@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Python runs the handlers of signals on its main thread, when that asks for
-// it. So waits there end often enough to ask, and with them those of CommsIR.
+// Python runs signal handlers on its main thread only when that thread asks for
+// it. Waits on that thread, including those of CommsIR, therefore return
+// regularly to ask.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The shim finds libcommsir.so by dlopen, so that it can be built on any host
-// that has torch's headers and commsir.h, and works, by delegation alone, where
+// The shim loads libcommsir.so by dlopen. It can therefore be built on any host
+// with torch's headers and commsir.h, and still works, by delegation only, if
 // the library is missing.
 //
 //===----------------------------------------------------------------------===//

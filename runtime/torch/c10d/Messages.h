@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a process group has for sends and receives between ranks of one host
-// (runtime/group/PointToPoint.h). Others are Gloo's (Transfers.h).
+// Sends and receives of a process group between ranks of one host
+// (runtime/group/PointToPoint.h). All others use Gloo (Transfers.h).
 //
 //===----------------------------------------------------------------------===//
 

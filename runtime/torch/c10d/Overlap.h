@@ -5,10 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A collective writes each element of its outputs once, in no order that a
-// program knows. Outputs that share memory would hold what happened to come
-// last, and an input that shares memory with an output could change before it
-// is read.
+// A collective writes each element of its outputs once, in unspecified order.
+// Outputs that overlap would hold arbitrary values, and an input that overlaps
+// an output could change before it is read.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // torch.ops.commsir.fused_collective takes lists and texts, which the
-// dispatcher converts and copies in each call: three times what the launch
-// costs. A prepared call keeps them. It carries out calls on plain GPU tensors;
-// the op has to be called for anything else.
+// dispatcher converts and copies in each call; that costs three times as much
+// as the launch. A prepared call keeps them. It supports calls on plain GPU
+// tensors; for all others the op must be called.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,12 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One job at a time, first in, first out. A thread of the queue's own runs
-// them; a caller that waits anyway runs its job itself when nothing is before
-// it, which saves two thread switches. What a job itself asks for, in a
-// callback of a future, runs at once: before what has been pushed meanwhile,
-// which may be something else on another rank, and never behind the job that
-// waits for it.
+// Runs one job at a time, first in, first out, on a thread of its own. A caller
+// that waits anyway runs its job itself if the queue is empty, which saves two
+// thread switches. A job that another job requests, in the callback of a
+// future, runs at once: ahead of jobs that were pushed in the meantime, whose
+// order may differ between ranks, and never behind the job that waits for it.
 //
 //===----------------------------------------------------------------------===//
 

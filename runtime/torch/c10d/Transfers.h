@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Gloo ends the process where a message is longer than what receives it, and
-// takes one that is shorter. So each has a tag of its size and type: what does
-// not fit does not meet. Sides that wait long for each other say in the store
-// what they send and receive, and both fail where that is not the same.
+// Gloo terminates the process if a message is longer than the receive's buffer,
+// and accepts a shorter one. Each message therefore has a tag computed from its
+// size and type: a send and a receive are paired only if their sizes and types
+// match. Sides that wait long publish in the store what they send or receive,
+// and both fail if that differs.
 //
 //===----------------------------------------------------------------------===//
 

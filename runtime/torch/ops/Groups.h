@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// An op names its process group; here is which group of CommsIR that means. A
-// group is made by Python, on the first call, because only there a process
-// group's store is to be had; later calls find it here.
+// Maps the name of a process group, as passed to an op, to a CommsIR group.
+// Python makes the group in the first call, because only Python can access a
+// process group's store; later calls find it here.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// torchcomms' calls, handed to a process group of runtime/torch/c10d, so that
-// both have one set of paths and counts. torchcomms' headers come with its
-// sources, so this is built where it is used, by
-// frontend/commsir/torch/torchcomms.py.
+// Passes torchcomms' calls to a process group of runtime/torch/c10d, so that
+// both share code paths and counters. torchcomms' headers are distributed with
+// its sources, so that frontend/commsir/torch/torchcomms.py builds this code
+// where it is used.
 //
 //===----------------------------------------------------------------------===//
 
