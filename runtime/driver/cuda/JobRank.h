@@ -14,12 +14,12 @@
 
 namespace commsir::driver {
 
-/// Place of this process in a job that others have started, from the variables
-/// that launchers set: RANK, WORLD_SIZE and LOCAL_RANK, or Open MPI's, MPICH's
-/// or Slurm's. The error says which are missing or make no sense.
+/// Rank of this process in an existing job, read from the variables of
+/// launchers: RANK, WORLD_SIZE and LOCAL_RANK, or those of Open MPI, MPICH or
+/// Slurm. The error names missing and invalid variables.
 struct JobRank {
   int64_t rank = 0, ranks = 0;
-  /// Among the ranks of this host.
+  /// Index among the ranks of this host.
   int local = 0;
   static llvm::Expected<JobRank> find();
 };

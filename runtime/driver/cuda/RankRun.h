@@ -16,11 +16,11 @@
 
 namespace commsir::driver {
 
-/// How a rank knows of the others of its run.
+/// How a rank communicates with the other ranks of its run.
 struct RunPeers {
-  /// Waits until all are about to launch.
+  /// Waits until all ranks are about to launch.
   std::function<void()> meet = [] {};
-  /// The run was called off.
+  /// Whether the run was canceled.
   std::function<bool()> isCanceled = [] { return false; };
 };
 
@@ -31,12 +31,12 @@ public:
   explicit RankRun(const RankTask &task) : task(task) {}
   ~RankRun();
 
-  /// `host` has the arrays of the arguments that are not hidden, and the
+  /// `host` holds the arrays of the arguments that are not hidden, and the
   /// scalars' bytes.
   RankOutcome run(llvm::ArrayRef<llvm::MutableArrayRef<char>> host,
                   const RunPeers &runPeers);
-  /// Its kernel does not end: this must not be destroyed, for the driver would
-  /// wait for the kernel before it frees memory.
+  /// Whether its kernel does not end. The object must then not be destroyed,
+  /// because freeing memory waits for the kernel.
   bool isStuck() const { return stuck; }
 
 private:

@@ -14,23 +14,23 @@
 
 namespace commsir::jit {
 
-/// An NCCL: its release as ncclGetVersion gives it (22809 is 2.28.9), and the
-/// file that is loaded.
+/// An NCCL: its release as returned by ncclGetVersion (22809 is 2.28.9), and
+/// the loaded file.
 struct NcclInstallation {
   int version = 0;
   std::string path;
 };
 
-/// What a kernel that calls NCCL's device library needs of its device
-/// communicator.
+/// Resources that a kernel with calls of NCCL's device library needs in its
+/// device communicator.
 struct NcclRequirements {
-  /// Barriers of each kind: one for each block.
+  /// Number of barriers of each kind: one per block.
   int64_t lsaBarriers = 0, railBarriers = 0;
-  /// Of GIN.
+  /// GIN resources.
   int64_t contexts = 0, signals = 0, counters = 0;
-  /// Ranks in NCCL's team of load/store reach; 0: any.
+  /// Required size of NCCL's team of load/store reach; 0: any.
   int64_t reach = 0;
-  /// Multicast addresses.
+  /// Multicast addresses are required.
   bool multimem = false;
 
   bool usesGin() const {
