@@ -171,15 +171,15 @@ public:
   /// Separates the sends of a round from its receives. Every rank must reach
   /// it.
   void endRound(const Channels &channels);
-  /// Must enclose collectives in which some rank sends but receives nothing, so
-  /// that it cannot run ahead of ranks that are still receiving. Every rank
-  /// announces at the beginning that it has arrived, and waits at the end for
-  /// all others; the wait is normally over by then. If the protocol's rounds
-  /// are barriers anyway, the collective ends in a barrier.
+  /// Around collectives in which some rank sends and hears nothing back: keeps
+  /// it from running ahead of those that still receive. Every rank says at the
+  /// beginning that it has come, and at the end waits for all that should have:
+  /// by then the wait is over. Where a protocol's rounds are barriers anyway,
+  /// the collective ends in one.
   void beginCollective();
   void endCollective();
-  /// Barrier of block b on all ranks. What a rank does before it happens before
-  /// what any rank does after it, unless the order is relaxed.
+  /// Block b of all ranks meets. What each did before comes before what each
+  /// does after, unless the order is relaxed.
   void barrier(MemoryOrder order = MemoryOrder::AcqRel);
 
 private:

@@ -21,7 +21,7 @@ class Module;
 
 namespace mlir::comms {
 
-/// Returns an error message if `chip` is unsupported, or "".
+/// Why no code can be made for `chip`, and what to write; empty: it can.
 std::string findChipMistake(StringRef chip);
 
 /// Options of PTX generation.

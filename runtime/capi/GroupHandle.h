@@ -43,7 +43,7 @@ struct commsir_prepared final : commsir::capi::Tagged {
     commsir_group *group = nullptr;
     /// Timeout in seconds; 0: the group's.
     double timeout = 0;
-    /// Used by queued calls (`inTurn`) only.
+    /// Used by calls of the group in their turns.
     std::unique_ptr<commsir::group::PreparedCollective> call;
   } content;
 };

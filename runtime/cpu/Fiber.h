@@ -78,8 +78,8 @@ struct Failure {
     Team,
     Barrier,
     TooManyBarriers,
-    /// Barriers shared with peers hold impossible values: their counts have
-    /// decreased, or they belong to no team.
+    /// What barriers that peers share hold cannot be: they count fewer arrivals
+    /// than they did, or are of no team.
     BarriersDamaged
   } kind = None;
   int64_t offset = 0, count = 0, limit = 0;

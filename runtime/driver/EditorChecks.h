@@ -6,10 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // MLIR's language server parses and verifies. EditorChecks sees the messages
-// between it and an editor. It adds the description of an op to the server's
-// answers about the op's name, and publishes the checker's verdict on each
-// document that parses. The checker runs on its own thread, once the document
-// has not changed for a while, so that typing never waits for it.
+// between it and an editor. It adds the description of an op to what the server
+// answers about the op's name, and it publishes the checker's verdict of each
+// document that parses. The checker runs on a thread of its own, once the
+// document has not changed for a while: typing never waits for it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,15 +34,15 @@ namespace commsir::driver {
 
 class EditorChecks {
 public:
-  /// `opDocs` is the output of `mlir-tblgen -gen-dialect-doc`. `send` writes
-  /// one message to the editor and must be thread-safe. Without `checks` only
-  /// descriptions are added.
+  /// `opDocs` is the page that `mlir-tblgen -gen-dialect-doc` writes. `send`
+  /// writes one message to the editor; any thread may call it. Without
+  /// `checks` only descriptions are added.
   EditorChecks(const mlir::DialectRegistry &registry, llvm::StringRef opDocs,
                std::function<void(llvm::StringRef)> send, bool checks);
 
   ~EditorChecks() { stop(); }
 
-  /// Ends the checks. Waits at most about a second for a running one.
+  /// Ends the checks. Waits for one that runs: about a second at most.
   void stop();
 
   /// Records what the editor's `message` opens, changes or asks about.

@@ -108,7 +108,7 @@ private:
   uint64_t generation = 0;
 };
 
-/// Counts where the arrays of calls were located.
+/// Where the arrays of the calls were.
 struct StagingCounts {
   Count inPlace, staged;
 };
@@ -142,11 +142,10 @@ public:
   /// have the sizes it was prepared with.
   llvm::Error launch(PreparedCollective &prepared, void *input, void *output,
                      void *stream);
-  /// Succeeds if `call` has the sizes, root and types of a collective that
-  /// CommsIR compiles. Makes no kernel and does not access the arrays.
+  /// Success: `call` has the sizes, root and types of a collective that CommsIR
+  /// compiles. Makes no kernel, and does not look at the arrays' memory.
   llvm::Error check(const CollectiveCall &call) const;
-  /// Lets `repeat` find `call` from now on. `made` is the same call; it must
-  /// have been `run`.
+  /// `made` is `call`, and was `run`: `repeat` finds it from now on.
   void remember(const CollectiveTexts &call, const CollectiveCall &made);
   /// Returns none if CommsIR compiles `call`, else the reason, for the
   /// delegation counter.

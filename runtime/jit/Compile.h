@@ -91,7 +91,7 @@ struct CompileOptions {
   bool check = true;
   /// Record every access and synchronization.
   bool instrument = false;
-  /// Check offsets at run time that cannot be proven to be in bounds.
+  /// Check at run time the offsets that cannot be proven in bounds.
   bool assertBounds = true;
   /// Receives the object file; null: not requested.
   std::string *object = nullptr;
