@@ -138,7 +138,7 @@ def _unpickled(data: bytes) -> tuple[bool, Any]:
         what = type(result).__name__
     except Exception as error:  # As pickle has it.
         what = str(error)
-    raise errors.DisagreementError(f"rank 0 has sent what is no result: {what}")
+    raise errors.DisagreementError(f"rank 0 has sent an invalid result: {what}")
 
 
 def _tell(group: Group, news: Any, data: bytes) -> None:

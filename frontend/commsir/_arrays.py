@@ -252,9 +252,7 @@ def view(array: Array, what: str = "the array", device: str = "cpu:0", *, writte
     if immutable:
         _wait_for(array, what)
     if not hasattr(array, "__dlpack__"):
-        raise UsageError(
-            f"{what} is a {type(array).__name__}, which is no array: pass one of NumPy, torch, JAX or CuPy"
-        )
+        raise UsageError(f"{what} is a {type(array).__name__}, not an array: pass one of NumPy, torch, JAX or CuPy")
     if not hasattr(array, "dtype"):
         array = _share(array, "", what)  # That is all that DLPack asks for.
     name = dtype_name(array.dtype)
@@ -276,7 +274,7 @@ def view(array: Array, what: str = "the array", device: str = "cpu:0", *, writte
     if immutable and written:
         if device != "cpu:0":
             raise UsageError(
-                f"{what} is of JAX, whose arrays never change, and may be written: pass an array of torch or CuPy"
+                f"{what} is a JAX array, which is immutable, and the call may write it: pass an array of torch or CuPy"
             )
         import numpy as np
 

@@ -36,7 +36,7 @@ class Signature:
             if own:
                 raise errors.UsageError(f"'{name}' is a {own}, which the group keeps: leave it out")
             if name in given or name not in self._asked:
-                twice = "was given twice" if name in given else "is none of them"
+                twice = "was given twice" if name in given else "is not one of them"
                 raise errors.UsageError(f"{takes}; '{name}' {twice}")
         given |= named
         missing = [name for name in self._asked if given.get(name) is None]

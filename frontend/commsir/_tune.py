@@ -163,7 +163,7 @@ def _number(value: Any, what: str) -> int:
     try:
         return operator.index(value)
     except TypeError:
-        raise errors.UsageError(f"{what} is {value!r}, which is no whole number") from None
+        raise errors.UsageError(f"{what} is {value!r}, which is not an integer") from None
 
 
 def _names(given: str | Sequence[str] | None, what: str) -> list[str]:

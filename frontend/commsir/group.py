@@ -221,7 +221,7 @@ def _check_options(rank: Any, ranks: Any, folder: Any, store: Any, timeout: Any)
         raise errors.UsageError("a group meets in a folder or through a store: give one of them")
     for what, number in (("rank", rank), ("number of ranks", ranks)):
         if not hasattr(number, "__index__"):
-            raise errors.UsageError(f"the {what} is {number!r}, which is no whole number: write int(…)")
+            raise errors.UsageError(f"the {what} is {number!r}, which is not an integer: write int(…)")
     if not hasattr(timeout, "__float__") or not timeout > 0:
         raise errors.UsageError(f"the timeout is {timeout!r}, but has to be more than 0 seconds, as a number")
     if store is not None and not (hasattr(store, "set") and hasattr(store, "get")):
@@ -456,7 +456,7 @@ class Group:
         target = source if output is input else None if output is None else self._view(output, "the output")
         if target is not None and not target.is_writable():
             why = (
-                "is of JAX, whose arrays never change: leave it out, and take what the call returns"
+                "is a JAX array, which is immutable: leave it out, and take what the call returns"
                 if target.immutable
                 else "is read-only: pass an array that can be written"
             )
@@ -601,8 +601,8 @@ def _type_for(op: str, reduction: str, seen: View) -> str:
     """The type that a collective calculates with: integers have a sign there, and there are no booleans."""
     if reduction in ("min", "max", "avg") and seen.is_unsigned():
         raise errors.UsageError(
-            f"{op}: {reduction} is of integers with a sign, but the array has none: convert it to a wider "
-            "type that has, or where its numbers are small enough pass a view of it as the type with a sign"
+            f"{op}: {reduction} requires signed integers, but the array is unsigned: convert it to a wider "
+            "signed type, or, if its numbers are small enough, pass a view of it as the signed type"
         )
     if seen.type != "i1":
         return seen.type

@@ -170,7 +170,7 @@ class GroupWindow:
         op: str = "set",
         stream: int | None = None,
     ) -> None:
-        """Puts, then signals. A rank that waits for the signal is guaranteed to see the data."""
+        """Puts, then signals: who has waited for the signal sees the data."""
         kind = _choose(_SIGNALS, op, "op of a signal")
         seen, own, size, _kept = self._sides(array, at, "put_signal", written=False)
         to, number, used = _int64(peer, "the peer"), _signal_number(value), self._stream(stream)

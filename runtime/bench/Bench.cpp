@@ -498,7 +498,7 @@ static llvm::Error merge(Report &report, Report other, llvm::StringRef path) {
     return llvm::createStringError(
         llvm::inconvertibleErrorCode(),
         "'" + path +
-            "' is of another target, device, number of ranks or mode than "
+            "' has another target, device, number of ranks or mode than "
             "the reports before it; show them one by one");
   auto add = [](std::string &text, const std::string &more) {
     if (!more.empty() && text.find(more) == std::string::npos)

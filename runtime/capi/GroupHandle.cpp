@@ -84,8 +84,8 @@ static commsir_status isNull(const char *what) {
 
 static commsir_status isOther(const char *what) {
   return fail(COMMSIR_USAGE, llvm::Twine("what was given as ") + what +
-                                 " is none: it is a pointer to something else, "
-                                 "or to what was freed");
+                                 " is none: it points to something else, "
+                                 "or to a freed object");
 }
 
 static std::string textOf(const char *text) { return text ? text : ""; }

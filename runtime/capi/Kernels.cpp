@@ -280,8 +280,9 @@ commsir_status commsir_compile(const char *json, char **result) {
     if (llvm::Error error = parseRequest(json, request))
       return fail(COMMSIR_USAGE, std::move(error));
     if (request.options.launches != 1)
-      return fail(COMMSIR_USAGE, "'launches' is of commsir_simulate: to prove "
-                                 "more of them, give 'check_launches'");
+      return fail(COMMSIR_USAGE,
+                  "'launches' is an option of commsir_simulate: to prove "
+                  "more of them, give 'check_launches'");
     if (request.produce == "ptx")
       request.options.target = "cuda";
     ModuleCompiler workshop;
@@ -354,11 +355,12 @@ commsir_status commsir_simulate(const char *json, commsir_host_array *arrays,
     if (llvm::Error error = parseRequest(json, request))
       return fail(COMMSIR_USAGE, std::move(error));
     if (request.tileSize)
-      return fail(COMMSIR_USAGE,
-                  "'tile_size' is of commsir_compile: a run chooses its tiles");
+      return fail(COMMSIR_USAGE, "'tile_size' is an option of commsir_compile: "
+                                 "a run chooses its tiles");
     if (request.checkLaunches)
-      return fail(COMMSIR_USAGE, "'check_launches' is of commsir_compile: "
-                                 "prove the kernel before the run");
+      return fail(COMMSIR_USAGE,
+                  "'check_launches' is an option of commsir_compile: "
+                  "prove the kernel before the run");
     for (commsir_host_array &array : llvm::MutableArrayRef(arrays, count)) {
       if (!array.argument || (array.bytes && !array.data))
         return fail(COMMSIR_USAGE, "commsir_simulate: a null pointer");

@@ -119,7 +119,7 @@ private:
     for (auto [i, number] : llvm::enumerate(numbers)) {
       std::optional<int64_t> given = (*row)[2 + i].getAsInteger();
       if (!given || *given < (i ? 1 : 0) || *given > (1 << 20))
-        return fail("a recipe has a number that is none, or out of range");
+        return fail("a recipe has a number that is invalid or out of range");
       *number = *given;
     }
     checkRecipe(recipe);

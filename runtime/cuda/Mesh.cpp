@@ -430,7 +430,7 @@ llvm::Error Mesh::checkLost() const {
   std::string why = lossReason();
   if (why.empty())
     return llvm::Error::success();
-  return fail("ranks can agree on nothing any more: " + why);
+  return fail("ranks can no longer communicate: " + why);
 }
 
 llvm::Expected<std::vector<std::string>>

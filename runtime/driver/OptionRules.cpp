@@ -54,15 +54,15 @@ static llvm::Error validateUnusedOptions(const Options &options) {
     return usageError(llvm::Twine(options.bitwise ? "--bitwise"
                                   : options.rtol  ? "--rtol"
                                                   : "--atol") +
-                      " is of a comparison, and there is none: give --expect "
+                      " requires a comparison: give --expect "
                       "NAME=FILE");
   if (options.workers && !options.fast && !options.fuzzSchedules)
-    return usageError("--workers is of --fast and --fuzz-schedules: give one "
+    return usageError("--workers requires --fast or --fuzz-schedules: give one "
                       "of them, or leave it out");
   if (options.checkEvents && !options.check)
     return usageError(
-        "--check-events is of the checker, which --no-check leaves "
-        "out: choose one");
+        "--check-events requires the checker, which --no-check disables: "
+        "choose one");
   if (options.requireProof && !options.check)
     return usageError("--require-proof asks for the proof that --no-check "
                       "leaves out: choose one");

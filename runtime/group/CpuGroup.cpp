@@ -262,7 +262,7 @@ llvm::Error CpuGroup::attach(Store &store) {
       parts[2].getAsInteger(10, name.bytes))
     return makeError(Kind::Usage, "key '" + key + "' of the store holds '" +
                                       makeReadable(cutText(*text, kTextBytes)) +
-                                      "', which is none of ours");
+                                      "', which is not from CommsIR");
   if (host != describeHost())
     return makeError(Kind::Usage,
                      "rank " + number(settings.rank) +
@@ -281,8 +281,8 @@ llvm::Error CpuGroup::attach(Store &store) {
                          "one container and as one user");
   segment = std::move(*opened);
   if (board().magic != kMagic || board().ranks != settings.ranks)
-    return makeError(Kind::Usage, "the memory that rank 0 has announced is "
-                                  "none of this group");
+    return makeError(Kind::Usage, "the memory that rank 0 has announced does "
+                                  "not belong to this group");
   return llvm::Error::success();
 }
 
@@ -1090,8 +1090,9 @@ llvm::Error CpuGroup::discard(GroupKernel &kernel) {
   auto it = llvm::find_if(
       kernels, [&](auto &entry) { return entry.second.get() == &kernel; });
   if (it == kernels.end())
-    return makeError(Kind::Usage, "discard of a kernel that is none of this "
-                                  "group's");
+    return makeError(Kind::Usage,
+                     "discard of a kernel that does not belong to this "
+                     "group's");
   if (--it->second->users)
     return llvm::Error::success();
   Subgroup &subgroup = it->second->getSubgroup();

@@ -400,11 +400,10 @@ llvm::Error PointToPoint::awaitHere(int64_t other, double seconds) {
       return makeError(Kind::Aborted, "interrupted while it waited for " +
                                           named(other) + " to begin");
     if (took.count() < time / 2)
-      return makeError(Kind::Usage,
-                       "the store does not answer who asks it for " +
-                           named(other) +
-                           ": has the process that keeps it, "
-                           "mostly that of rank 0, ended?");
+      return makeError(Kind::Usage, "the store does not answer a query for " +
+                                        named(other) +
+                                        ": has the process that keeps it, "
+                                        "mostly that of rank 0, ended?");
     if (Clock::now() >= deadline)
       return makeError(Kind::Peer,
                        llvm::formatv("{0} has not begun in {1} s ({2})",
@@ -803,7 +802,7 @@ std::string PointToPoint::refusalReason(int64_t other, Kind &kind) const {
     return named(other) + kDamaged;
   return llvm::StringRef(why).contains(named(other))
              ? why
-             : named(other) + " takes nothing any more: " + why;
+             : named(other) + " no longer receives: " + why;
 }
 
 /// Why a peer is there no more; empty: it is, as far as can be seen.

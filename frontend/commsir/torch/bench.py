@@ -445,7 +445,7 @@ def _picture(text: str) -> str:
         raise argparse.ArgumentTypeError(f"a plot needs matplotlib ({error}): pip install matplotlib") from None
     kinds = FigureCanvasAgg.get_supported_filetypes()
     if (kind := Path(text).suffix.removeprefix(".").lower()) and kind not in kinds:
-        raise argparse.ArgumentTypeError(f"'{text}' is of no kind of pictures: write .png, .svg or .pdf")
+        raise argparse.ArgumentTypeError(f"'{text}' does not end in .png, .svg or .pdf")
     return path
 
 

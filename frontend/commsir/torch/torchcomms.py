@@ -265,7 +265,7 @@ def make_backend(base: type[Any]) -> type[Any]:
             if len(set(ranks)) < len(ranks) or not set(ranks) <= set(every) or self.get_rank() not in ranks:
                 raise RuntimeError(
                     f"commsir: rank {self.get_rank()} of {self._name} (ranks 0 to {every[-1]}) cannot be in a part of"
-                    f" ranks {list(ranks)}: name each once, the caller among them, and nobody where it is in no part"
+                    f" ranks {list(ranks)}: name each once, including the caller, or none if the caller is in no part"
                 )
             own = self._settings
             # Others may be called the same, of other ranks and of these.

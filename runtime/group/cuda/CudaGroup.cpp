@@ -170,7 +170,7 @@ llvm::Error CudaGroup::makeCommunicator() {
   if (!ids)
     return ids.takeError();
   if (ids->front().size() != sizeof(id.internal))
-    return usage("rank 0 has sent what is no name of an NCCL communicator: do "
+    return usage("rank 0 has sent an invalid NCCL unique id: do "
                  "all ranks load one version of NCCL?");
   std::memcpy(id.internal, ids->front().data(), sizeof(id.internal));
   auto made = Communicator::create(*device, id, int(settings.ranks),
