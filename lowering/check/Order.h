@@ -32,7 +32,7 @@
 
 namespace mlir::comms::check {
 
-/// A moment of a thread.
+/// A point in time of a thread.
 struct Timestamp {
   int32_t thread = -1;
   uint32_t time = 0;
@@ -45,32 +45,32 @@ class Clocks {
 public:
   explicit Clocks(int32_t threads);
 
-  /// The present moment of `thread`: what it does now.
+  /// The present time of `thread`.
   Timestamp stamp(int32_t thread);
-  /// The same for a signal, which touches no data.
+  /// Same, for a signal, which accesses no data.
   Timestamp stampSignal(int32_t thread);
-  /// The present moment, which ends: what the thread does later is later.
+  /// The present time, which ends: later actions of the thread are later.
   Timestamp mark(int32_t thread);
-  /// What is visible to `thread`: a time for each thread.
+  /// The visible time of each thread, as seen by `thread`.
   llvm::ArrayRef<uint32_t> seen(int32_t thread) const {
     return {strong(thread), n};
   }
-  /// The last moment at which `thread` did anything but signal.
+  /// Time of the last action of `thread` that was not a signal.
   Timestamp lastAction(int32_t thread) const { return {thread, deeds[thread]}; }
-  /// Clocks that go with a signal of `thread`. `release`: the strong clock goes
-  /// along; else only what an earlier release fence took. `near`: it stays on
-  /// the rank, which fences of scope `gpu` reach.
+  /// Clocks sent with a signal of `thread`. `release`: includes the strong
+  /// clock; else only the state of an earlier release fence. `near`: for the
+  /// same rank, which fences of scope `gpu` cover.
   Message send(int32_t thread, bool release, bool near = false);
-  /// `thread` has seen the message. `acquire`: at once; else the strong clock
-  /// waits for an acquire fence, of scope `gpu` at least when it came from
-  /// `near`, else `sys`.
+  /// `thread` has received the message. `acquire`: at once; else the strong
+  /// clock becomes visible at an acquire fence, of scope `gpu` at least if it
+  /// came from `near`, else `sys`.
   void receive(int32_t thread, Message message, bool acquire,
                bool near = false);
   /// `wide`: of scope `sys`; else of scope `gpu`.
   void fence(int32_t thread, bool release, bool acquire, bool wide = true);
-  /// All of `threads` continue after all of them.
+  /// All of `threads` continue after all of them have arrived.
   void join(llvm::ArrayRef<int32_t> threads);
-  /// An empty message that others are merged into.
+  /// Creates an empty message, for merging others into it.
   Message make();
   /// Adds the clocks of `thread` to `into`.
   void merge(int32_t thread, Message into, bool release, bool near = false);
@@ -91,7 +91,7 @@ public:
       time = std::max(time, one.weakTime);
     return time >= earlier.time;
   }
-  /// Words of clock copied or merged so far: the cost of ordering.
+  /// Words of clocks copied or merged so far: a measure of cost.
   uint64_t work() const { return workDone; }
 
 private:
