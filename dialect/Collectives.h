@@ -17,8 +17,8 @@ class Operation;
 
 namespace comms {
 
-/// How the inputs of a rank relate to its outputs, N ranks taking part. The
-/// whole array counts, and so do its rows.
+/// Relation between the shapes of a rank's inputs and outputs, with N
+/// participating ranks. It holds for whole arrays and for their rows.
 enum class Movement {
   Same,     ///< R rows in, R rows out: one part.
   Cut,      ///< R rows in, one part a rank; R/N out, one part.
@@ -26,7 +26,7 @@ enum class Movement {
   Exchange, ///< R rows in, R out: N parts leave and N parts come.
 };
 
-/// Whose inputs reach whose outputs.
+/// Which ranks send and which receive.
 enum class Direction { AllToAll, RootToAll, AllToRoot, OneToOne };
 
 /// A row of dialect/Collectives.def.
@@ -35,12 +35,13 @@ struct CollectiveKind {
   llvm::StringRef name;
   Movement movement;
   Direction direction;
-  /// Combines what the ranks send, in rank order.
+  /// Combines the ranks' data, in rank order.
   bool reduces;
-  /// Each pair of ranks exchanges a number of rows that is known at run time.
+  /// The number of rows exchanged by each pair of ranks is known only at run
+  /// time.
   bool rowsVary;
 
-  /// The inputs, or the outputs, hold one part for each rank, not one part.
+  /// The inputs, or the outputs, consist of one part per rank.
   bool cutsInput() const {
     return movement == Movement::Cut || movement == Movement::Exchange;
   }
@@ -53,16 +54,16 @@ struct CollectiveKind {
   }
 };
 
-/// All rows.
+/// All rows of the table.
 llvm::ArrayRef<CollectiveKind> getCollectiveKinds();
 
 /// The row of that name, or null.
 const CollectiveKind *findCollectiveKind(llvm::StringRef name);
 
-/// The row of `op`, or null when it is no collective.
+/// The row of `op`, or null if it is not a collective.
 const CollectiveKind *getCollectiveKind(Operation *op);
 
-/// "Same", "AllToRoot": as Collectives.def spells them.
+/// The name in Collectives.def: "Same", "AllToRoot".
 llvm::StringRef stringifyMovement(Movement movement);
 llvm::StringRef stringifyDirection(Direction direction);
 

@@ -20,15 +20,15 @@
 
 namespace mlir::comms {
 
-/// What an array is to a collective. An output or arg is read with the row
-/// length of its tile in `consume`: eight elements are eight rows of one, if it
-/// says so.
+/// An array as a collective sees it. An output or arg has the row length of its
+/// tile in `consume`: eight elements are eight rows if that tile has one
+/// element.
 struct ArrayRows {
   /// Number of rows, or ShapedType::kDynamic.
   int64_t rows = 1;
   /// Elements of a row, or ShapedType::kDynamic.
   int64_t length = 1;
-  /// One row that goes with every row of the result. Only an arg is ever
+  /// A single row that is used with every row of the result. Only args can be
   /// shared.
   bool shared = false;
   Type elementType;
@@ -36,43 +36,43 @@ struct ArrayRows {
   bool isStatic() const {
     return !ShapedType::isDynamic(rows) && !ShapedType::isDynamic(length);
   }
-  /// Number of elements, when it is known and fits.
+  /// Number of elements, if it is known and fits.
   std::optional<int64_t> getNumElements() const;
 };
 
-/// The rows of a window or memref. Nothing for memory of unknown rank or rank
-/// 0, and when the number of rows does not fit 63 bits.
+/// The rows of a window or memref. None for unranked memory, for rank 0, and if
+/// the number of rows does not fit 63 bits.
 std::optional<ArrayRows> getArrayRows(Type type);
 
-/// How rows flow through `op`.
+/// How `op` maps rows of inputs to rows of outputs.
 Movement getRowFlow(CollectiveOpInterface op);
 
 /// A collective's arrays and tiles.
 struct CollectiveRows {
   Movement flow = Movement::Same;
-  /// Ranks of the team, when known.
+  /// Ranks of the team, if known.
   std::optional<int64_t> ranks;
-  /// Rows of the result on one rank; nothing when that is not known, or when an
-  /// array of rank 1 is cut and a part is no whole row.
+  /// Rows of the result on one rank. None if unknown, or if an array of rank 1
+  /// is cut into parts that are not whole rows.
   std::optional<int64_t> resultRows;
   SmallVector<ArrayRows> inputs, outputs, args;
-  /// Tiles that travel: what `produce` yields, else a row of each input.
+  /// Tiles that are sent: the results of `produce`, else a row of each input.
   SmallVector<RankedTensorType> wires;
-  /// Tiles that `consume` gets first: accumulators where the collective
+  /// First block arguments of `consume`; accumulators if the collective
   /// reduces.
   SmallVector<RankedTensorType> arrived;
 };
 
-/// Reads a collective whose operands and blocks have been verified.
+/// Analyzes a collective whose operands and blocks have been verified.
 CollectiveRows getCollectiveRows(CollectiveOpInterface op);
 
-/// The type in which a reduction keeps its sum: f32 for floats narrower than
-/// that, i32 for i8, else the element type.
+/// Accumulator type of a reduction: f32 for narrower floats, i32 for i8, else
+/// the element type.
 Type getReductionType(Type elementType);
 
-/// Whether each element of a region's results depends on the elements in the
-/// same place alone, so that the region may be applied to tiles of any length.
-/// True of an empty region.
+/// Whether each element of a region's results depends only on elements at the
+/// same position, so that the region can be applied to tiles of any length.
+/// True for an empty region.
 bool isElementwise(Region &region);
 
 } // namespace mlir::comms

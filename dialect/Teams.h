@@ -14,12 +14,13 @@
 
 namespace mlir::comms {
 
-/// Number of ranks of `team`, when the kernel's `ranks` and `lsa_size` and the
-/// factors of the splits tell it; else nothing. Ends on any IR, cyclic IR too.
+/// Number of ranks of `team`, if it follows from the kernel's `ranks` and
+/// `lsa_size` and the factors of the splits; else none. Terminates on any IR,
+/// including cyclic IR.
 std::optional<int64_t> getStaticTeamSize(Value team);
 
-/// Whether two values are the same team for every rank: the same value, or made
-/// by the same splits of a team of the same kind. False when that is not known.
+/// Whether two values are the same team on every rank: the same value, or the
+/// same splits of a team of the same kind. False if unknown.
 bool areSameTeam(Value lhs, Value rhs);
 
 } // namespace mlir::comms

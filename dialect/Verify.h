@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Checks of types and places that several verifiers make. Those that emit an
-// error take the number of the constraint in docs/Spec.md ("C3"). Private to
+// Checks of types and positions shared by several verifiers. Those that emit
+// errors take the number of the constraint in docs/Spec.md ("C3"). Private to
 // the dialect's library.
 //
 //===----------------------------------------------------------------------===//
@@ -21,26 +21,27 @@
 namespace mlir::comms {
 
 /// Whether arrays can hold elements of this type: floats and signless integers
-/// of 8, 16, 32 or 64 bits. Null is none.
+/// of 8, 16, 32 or 64 bits. False for null.
 bool isStorable(Type type);
 
-/// Whether a reduction combines elements of this type: and, or, xor want
-/// integers, the others take floats too. For f8, see the accumulator.
+/// Whether a reduction supports elements of this type: and, or and xor require
+/// integers, the others also allow floats. For f8, check the accumulator.
 bool canCombine(ReductionKind kind, Type elementType);
 
-/// Bytes of an array, dynamic dimensions counted as 1; nothing when a dimension
-/// is negative or the number does not fit 63 bits.
+/// Bytes of an array, with dynamic dimensions counted as 1. None if a dimension
+/// is negative or the result does not fit 63 bits.
 std::optional<int64_t> countBytes(ArrayRef<int64_t> shape, Type elementType);
 
-/// The tile has a static length of at least one element and is not scalable.
+/// Checks that the tile has a static length of at least one element and is not
+/// scalable.
 LogicalResult verifyStaticTile(Operation *op, StringRef constraint, Type tile);
 
-/// The memory is ranked, contiguous, and no multicast view.
+/// Checks that the memory is ranked, contiguous, and not a multicast view.
 LogicalResult verifyPlainMemory(Operation *op, StringRef constraint,
                                 Type memory, StringRef name);
 
-/// The op stands in a kernel's body, or in a role that does: all blocks that
-/// run it run it once.
+/// Checks that the op is directly in a kernel's body, or in a role there, so
+/// that every block that reaches it runs it once.
 LogicalResult verifyTopLevel(Operation *op, StringRef constraint);
 
 } // namespace mlir::comms

@@ -76,14 +76,14 @@ LogicalResult CheckExpansion::checkKernel(KernelOp kernel) {
     shape.blocks = std::max<int64_t>(blocks, 1);
     shape.budget = uint64_t(1) << 40;
     verdict = checkExpansion(kernel, *inner.getOps<KernelOp>().begin(), shape);
-    for (const Doubt &doubt : verdict.doubts)
-      doubt.op->emitWarning()
-          << "not decided: '" << doubt.op->getName() << "' op " << doubt.text;
+    for (const UnprovenReason &reason : verdict.unproven)
+      reason.op->emitWarning()
+          << "not decided: '" << reason.op->getName() << "' op " << reason.text;
   }
   inner.erase();
   if (!expanded || verdict.refuted)
     return failure();
-  if (verdict.doubts.empty())
+  if (verdict.unproven.empty())
     kernel.emitRemark("its expansion computes what its collectives say");
   return success();
 }

@@ -52,11 +52,12 @@ struct TargetOptions : virtual mlir::detail::PassOptions {
       *this, "assert-bounds", llvm::cl::init(true),
       llvm::cl::desc("Check at run time offsets that cannot be proven")};
 
-  /// What is wrong with a value that no pass looks at; empty: nothing.
+  /// Returns an error message for an invalid option value that no pass checks,
+  /// or "".
   std::string findMistake() const;
 
 protected:
-  /// What --help says of the two that each target sees in its own way.
+  /// Help texts of the two options that each target interprets in its own way.
   TargetOptions(llvm::StringRef blocks, llvm::StringRef tileSize)
       : blocks(*this, "blocks", llvm::cl::init(0), llvm::cl::desc(blocks)),
         tileSize(*this, "tile-size", llvm::cl::init(0),
@@ -76,9 +77,8 @@ struct CommsToCPUOptions : PassPipelineOptions<CommsToCPUOptions>,
       llvm::cl::desc("Record accesses for the race detector")};
 };
 
-/// Appends the passes that make, of kernels with collectives, channels or
-/// memory operations, LLVM functions for the CPU world. `manager` runs on
-/// modules.
+/// Adds the passes that lower kernels with collectives, channels or memory
+/// operations to LLVM functions for the CPU world. `manager` runs on modules.
 void buildCommsToCPU(OpPassManager &manager, const CommsToCPUOptions &options);
 
 /// Options of the pipeline `comms-to-nvvm`.
@@ -112,8 +112,8 @@ struct NVVMPipelineOptions : PassPipelineOptions<NVVMPipelineOptions>,
   std::string findMistake() const;
 };
 
-/// Appends the passes that make, of kernels with collectives, channels or
-/// memory operations, functions of the LLVM and nvvm dialects for the GPU (see
+/// Adds the passes that lower kernels with collectives, channels or memory
+/// operations to functions of the LLVM and nvvm dialects for GPUs (see
 /// lowering/nvvm/Abi.h). `manager` runs on modules.
 void buildCommsToNVVM(OpPassManager &manager,
                       const NVVMPipelineOptions &options);
@@ -132,19 +132,19 @@ struct ROCDLPipelineOptions : PassPipelineOptions<ROCDLPipelineOptions>,
                            llvm::cl::desc("Processor, as LLVM names it")};
 };
 
-/// Appends the passes that make, of kernels, functions of the LLVM and rocdl
-/// dialects for AMD GPUs. A skeleton: nothing runs them. `manager` runs on
-/// modules.
+/// Adds the passes that lower kernels to functions of the LLVM and rocdl
+/// dialects for AMD GPUs. A skeleton: nothing runs the result. `manager` runs
+/// on modules.
 void buildCommsToROCDL(OpPassManager &manager,
                        const ROCDLPipelineOptions &options);
 
-/// Whether the environment asks that kernels that are not proven be refused:
-/// COMMSIR_REQUIRE_PROOF is set, and not to 0.
+/// Whether the environment requires that kernels be proven:
+/// COMMSIR_REQUIRE_PROOF is set to a value other than 0.
 bool requiresProof();
 
-/// The three parts of `buildCommsToNVVM`, in this order. The second changes
-/// nothing but writes down its verdict, and appends nothing where `check` is
-/// off and no proof is required: it may run beside what follows, on a copy.
+/// The three parts of `buildCommsToNVVM`, in this order. The second only
+/// records its verdict, and adds nothing if `check` is off and no proof is
+/// required; it may run concurrently with the third, on a copy.
 void buildCommsToChannels(OpPassManager &manager,
                           const NVVMPipelineOptions &options);
 void buildProof(OpPassManager &manager, const TargetOptions &options);

@@ -13,16 +13,15 @@
 namespace mlir::comms {
 
 /// Registers the comms dialect and every dialect that kernels are written in or
-/// lowered through. Nothing is loaded: parsing or a pass does that.
+/// lowered through. Loads none; parsing or a pass does that.
 void registerAllDialects(DialectRegistry &registry);
 
-/// Registers the passes and pipelines of CommsIR for textual pipelines. A
-/// process calls it once.
+/// Registers the passes and pipelines of CommsIR for textual pipelines. Called
+/// once per process.
 void registerPasses();
 
-/// --help is to tell of a tool's own options: hides those that are there by
-/// themselves as soon as LLVM is linked (--help-hidden lists them). To be
-/// called before any other is made.
+/// Hides LLVM's own options in --help, so that it shows only the tool's options
+/// (--help-hidden lists all). Must be called before other options are created.
 void hideLLVMOptions();
 
 } // namespace mlir::comms

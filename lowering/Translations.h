@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A target of comms-translate is one function here; a further one joins by
-// registering itself in registerTranslations.
+// Each target of comms-translate is one function here; registerTranslations
+// registers them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,8 +18,9 @@
 namespace mlir {
 namespace comms {
 
-/// Registers `--comms-to-llvmir`: a module of kernels through the pipeline
-/// comms-to-cpu (or one of the LLVM dialect already) to LLVM IR in text.
+/// Registers `--comms-to-llvmir`, which translates a module of kernels to
+/// textual LLVM IR by the pipeline comms-to-cpu. Modules of the LLVM dialect
+/// are translated directly.
 void registerTranslations();
 
 } // namespace comms

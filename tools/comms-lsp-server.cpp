@@ -24,7 +24,7 @@ extern const size_t opsSize;
 using namespace commsir::driver;
 
 /// --help, --version and their like.
-static bool isQuestion(llvm::StringRef argument) {
+static bool isQuery(llvm::StringRef argument) {
   argument = argument.ltrim('-');
   return argument.starts_with("help") || argument.starts_with("version");
 }
@@ -51,7 +51,7 @@ int main(int argc, char **argv) {
                                    arguments.data(), registry);
   };
   // Then the options are printed, and the process ends there.
-  if (llvm::any_of(llvm::drop_begin(arguments), isQuestion))
+  if (llvm::any_of(llvm::drop_begin(arguments), isQuery))
     return mlir::failed(serve());
   EditorOutput output;
   llvm::StringRef docs(reinterpret_cast<const char *>(commsir::embedded::ops),

@@ -36,7 +36,7 @@ class Ranks(NamedTuple):
 
 
 def ranks_of(group: Any) -> Ranks | None:
-    """The ranks that `group` means; None: this process is alone.
+    """The ranks that `group` refers to; None: only this process.
 
     `group` is a commsir.Group or a group of torch.distributed; None is torch's default group, if there is one; False
     is this process.
@@ -116,7 +116,7 @@ def passes(module: str) -> None:
 
 
 class _Results(pickle.Unpickler):
-    """Of what `once` passes on, which is no code: another rank's memory could hold any."""
+    """Unpickler for the results that `once` shares. It loads no code, because another rank's memory could hold any."""
 
     def find_class(self, module: str, name: str) -> Any:
         for known in (errors, builtins, *_passed):
@@ -138,7 +138,7 @@ def _unpickled(data: bytes) -> tuple[bool, Any]:
         what = type(result).__name__
     except Exception as error:  # As pickle has it.
         what = str(error)
-    raise errors.DisagreementError(f"rank 0 has sent what is no result: {what}")
+    raise errors.DisagreementError(f"rank 0 has sent an invalid result: {what}")
 
 
 def _tell(group: Group, news: Any, data: bytes) -> None:

@@ -21,7 +21,7 @@ def whole(value: Any, what: str) -> int:
     try:
         return operator.index(value)
     except TypeError:
-        raise errors.UsageError(f"{what} is {value!r}, which is no whole number") from None
+        raise errors.UsageError(f"{what} is {value!r}, which is not an integer") from None
 
 
 def int64(value: Any, what: str) -> int:

@@ -69,14 +69,14 @@ class View(NamedTuple):
     immutable: bool = False
 
     def is_unsigned(self) -> bool:
-        """Of integers without a sign, which kernels compare and divide as if they had one."""
+        """Whether it holds integers without a sign, which kernels compare and divide as signed ones."""
         return self.type.startswith("i") and str(self.tensor.dtype).startswith("uint")
 
     def is_writable(self) -> bool:
         return self.copy is None and not self.immutable
 
     def is_as_it_was(self) -> bool:
-        """False: what was called has written the copy of what cannot be written."""
+        """Returns False if the callee has written to the copy of a read-only array."""
         return self.frozen is None or self.copy is None or self.frozen.tobytes() == self.copy.tobytes()
 
 
@@ -102,7 +102,7 @@ def _library_name(dtype: Any) -> str:
 
 
 def spelled(dtype: Any) -> tuple[str, str]:
-    """MLIR's name and DLPack's of what a caller calls a type: "f32", "float32", numpy.float32, torch's, commsir.f32."""
+    """MLIR's and DLPack's names of a type given as "f32", "float32", numpy.float32, a torch dtype or commsir.f32."""
     given = getattr(dtype, "mlir", dtype)
     if isinstance(given, str):
         if given in _NAMES.values():
@@ -160,7 +160,7 @@ def _is_numpy(array: Array) -> bool:
 
 
 def _raw(array: Array, name: str) -> Array:
-    """The same memory with elements that DLPack carries."""
+    """The same memory with an element type that DLPack supports."""
     if _is_numpy(array):
         return array.view(_RAW[name])
     torch = sys.modules.get("torch")
@@ -199,7 +199,7 @@ def empty(like: Array, shape: tuple[int, ...]) -> Array:
 
 
 def handed(memory: Array, like: Array) -> Array:
-    """What `empty` made for `like`, now that it is written, as an array of its library."""
+    """Converts the written result of `empty` to an array of the library of `like`."""
     return sys.modules["jax"].dlpack.from_dlpack(memory) if is_immutable(like) else memory
 
 
@@ -252,9 +252,7 @@ def view(array: Array, what: str = "the array", device: str = "cpu:0", *, writte
     if immutable:
         _wait_for(array, what)
     if not hasattr(array, "__dlpack__"):
-        raise UsageError(
-            f"{what} is a {type(array).__name__}, which is no array: pass one of NumPy, torch, JAX or CuPy"
-        )
+        raise UsageError(f"{what} is a {type(array).__name__}, not an array: pass one of NumPy, torch, JAX or CuPy")
     if not hasattr(array, "dtype"):
         array = _share(array, "", what)  # That is all that DLPack asks for.
     name = dtype_name(array.dtype)
@@ -276,7 +274,7 @@ def view(array: Array, what: str = "the array", device: str = "cpu:0", *, writte
     if immutable and written:
         if device != "cpu:0":
             raise UsageError(
-                f"{what} is of JAX, whose arrays never change, and may be written: pass an array of torch or CuPy"
+                f"{what} is a JAX array, which is immutable, and the call may write it: pass an array of torch or CuPy"
             )
         import numpy as np
 

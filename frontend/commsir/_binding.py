@@ -25,7 +25,7 @@ _module: tvm_ffi.Module | None = None
 
 
 def _folders() -> list[Path]:
-    """Where the libraries may be, best first."""
+    """Folders that may contain the libraries, the preferred one first."""
     named = os.environ.get("COMMSIR_LIBRARY")
     if named:
         path = Path(named)
@@ -87,7 +87,7 @@ def call(name: str, *arguments: Any) -> Any:
 
 
 def ask(name: str, *arguments: Any) -> str:
-    """Calls a function of the binding that answers [status, text]; raises what the text says of a failure."""
+    """Calls a function of the binding that returns [status, text]; raises an error with the text on failure."""
     status, text = call(name, *arguments)
     if status == 0:
         return str(text)

@@ -1,4 +1,4 @@
-"""What was chosen for a kernel, and why: a report that prints as a table."""
+"""Explains the choices for a kernel: a report that prints as a table."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def explain(source: str, *, ranks: int = 0, **options: Any) -> Explanation:
-    """What was chosen for the kernel, and why: arguments, choices, remarks of the passes. It prints as a table.
+    """Explains the choices for the kernel: arguments, algorithms, remarks of the passes. The result prints as a table.
 
     A kernel that the checker refuses is explained as well, with the refusal.
     """

@@ -1,5 +1,4 @@
-"""Files that are written for the user: whole or not at all, and with words where they cannot be. And folders that
-nobody else writes to, for what is run."""
+"""Writes user files atomically, with readable errors; and folders that only this user can write to, for code."""
 
 from __future__ import annotations
 
@@ -69,7 +68,7 @@ def _cannot_write(path: str | os.PathLike[str], why: str) -> errors.UsageError:
 
 
 def make_folders(path: Path) -> None:
-    """Makes a folder and those above it, where they are missing, for this user alone. Raises OSError."""
+    """Creates a folder and its missing parents, accessible by this user only. Raises OSError."""
     with contextlib.suppress(FileExistsError):
         try:
             path.mkdir(0o700)
@@ -81,8 +80,8 @@ def make_folders(path: Path) -> None:
 
 
 class OwnFolder:
-    """A folder that this user or root owns and nobody else can write to, as runtime/support/OwnFolder.h has it: what is
-    in it is run. It is opened once, and its files in it, without following links."""
+    """A folder that this user or root owns and nobody else can write to, as in runtime/support/OwnFolder.h, because its
+    contents are executed. It is opened once, and its files are opened relative to it without following links."""
 
     def __init__(self, path: Path, *below: str) -> None:
         """Opens the folder and, one in another, those `below` it; makes them where they are missing. Raises OSError."""
@@ -138,7 +137,7 @@ class OwnFolder:
         return self._checked(opened, f"'{self.path / name}'")
 
     def read(self, name: str) -> str | None:
-        """What a file holds; None: there is none. Raises OSError."""
+        """Returns the contents of a file, or None if there is none. Raises OSError."""
         try:
             with os.fdopen(self.open(name, os.O_RDONLY)) as file:
                 return file.read()
@@ -160,7 +159,8 @@ class OwnFolder:
             os.unlink(name, dir_fd=self._descriptor)
 
     def keep_for_owner(self, name: str) -> None:
-        """Takes from a file what others may do with it, as what a compiler has made has the permissions of umask."""
+        """Removes other users' permissions from a file, because a compiler's output has the permissions of the
+        umask."""
         opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._descriptor)
         try:
             os.fchmod(opened, stat.S_IMODE(os.fstat(opened).st_mode) & 0o700)

@@ -1,4 +1,4 @@
-"""Collectives called outside a kernel: on arrays, one a rank. A kernel is built around them and simulated."""
+"""Collectives called outside a kernel, on one array per rank: builds a kernel around them and simulates it."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def collective(name: str, arguments: dict[str, Any]) -> Any:
 
 
 def _inputs(name: str, arguments: dict[str, Any]) -> list[list[Any]]:
-    """What is exchanged: for each input an array a rank."""
+    """The inputs of the exchange: one array per rank for each input."""
     x = arguments["x"]
     if not _is_ranks(x):
         raise errors.UsageError(
@@ -84,7 +84,7 @@ def _know_signs(name: str, arguments: dict[str, Any], inputs: list[list[Any]]) -
 
 
 def _arrays(name: str, arguments: dict[str, Any], inputs: list[list[Any]]) -> dict[str, tuple[str, list[Any]]]:
-    """The arrays that go into the kernel, by parameter: what it is, and an array a rank."""
+    """The kernel's arrays by parameter: its annotation, and one array per rank."""
     arrays: dict[str, tuple[str, list[Any]]] = {f"x{i}": ("window", a) for i, a in enumerate(inputs)}
     args = arguments.get("args")
     args = () if args is None else args
@@ -113,7 +113,7 @@ def _parameter(name: str, kind: str, parts: list[Any], ranks: int) -> Parameter:
 
 
 def _likes(outs: Any, inputs: list[Any]) -> list[Any]:
-    """An array for each output that says of which library and type it is to be; None: NumPy's."""
+    """For each output an array that determines its library and type; None: NumPy."""
     if outs is None:
         return inputs
     items = outs if isinstance(outs, tuple | list) else (outs,)
@@ -140,7 +140,7 @@ def _alike_array(values: np.ndarray[Any, Any], dtype: DType, like: Any) -> Any:
 
 
 def _is_ranks(x: Any) -> bool:
-    """A list of arrays, or of lists of numbers: one a rank."""
+    """Whether it is a list with one entry per rank: of arrays, or of lists of numbers."""
     return isinstance(x, Sequence) and not isinstance(x, str) and len(x) > 0 and not isinstance(x[0], int | float | str)
 
 
@@ -171,7 +171,8 @@ def _known_type(name: str) -> DType:
 def _outputs(
     name: str, arguments: dict[str, Any], parameters: dict[str, Parameter], ranks: int, inputs: int
 ) -> dict[str, Parameter]:
-    """What each rank gets: `outs` may say types and shapes as `f32`, `"bf16"` or arrays; else it is as the input."""
+    """Allocates each rank's outputs. `outs` may give types and shapes as `f32`, `"bf16"` or arrays; default: as the
+    input."""
     first = parameters["x0"]
     shape = [d for d in first.shape if isinstance(d, int)]
     movement = _movements()[name]

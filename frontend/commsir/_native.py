@@ -40,12 +40,12 @@ def version() -> str:
 
 
 def doctor() -> dict[str, Any]:
-    """What the library sees of this machine."""
+    """Describes this machine as the library sees it."""
     return cast("dict[str, Any]", json.loads(str(call("doctor"))))
 
 
 def load_tables(path: str | os.PathLike[str] | None = None) -> None:
-    """Takes measured tables (of `comms-bench --tune`) from a file, or from a folder of `*.json`.
+    """Loads measured tables (of `comms-bench --tune`) from a file, or from all `*.json` in a folder.
 
     What is chosen from now on, an algorithm, a protocol, a launch, is chosen from them first, in place of those that
     COMMSIR_TABLES or an earlier call named. None: from those that are built in alone. After an error all is as before.
@@ -63,7 +63,7 @@ def load_tables(path: str | os.PathLike[str] | None = None) -> None:
 
 @dataclass(frozen=True)
 class Proof:
-    """What the checker says of a kernel that it has not refuted, and of what that holds."""
+    """The checker's result for a kernel that it has not refuted, and its assumptions."""
 
     #: "proven", "not decided" or "not checked".
     verdict: str
@@ -99,7 +99,7 @@ class Proof:
 
     @property
     def scope(self) -> str:
-        """What was followed: "4 ranks x 1 block, launches 1 to 3"."""
+        """Describes the simulated world: "4 ranks x 1 block, launches 1 to 3"."""
         ranks = f"{self.ranks} rank{'s' * (self.ranks != 1)}"
         if self.followed_ranks != self.ranks:
             ranks = f"{self.followed_ranks} of {ranks}"
@@ -118,7 +118,7 @@ class Proof:
 
 @dataclass(frozen=True)
 class CheckReport:
-    """A kernel that the checker has not refused, and what was chosen for it."""
+    """A kernel that the checker has not refuted, and the choices for it."""
 
     kernel: str
     ranks: int
@@ -140,7 +140,8 @@ class CheckReport:
 
     @property
     def verdict(self) -> str:
-        """One of "proven", "not decided" (`proof.reasons` say why) and "not checked". CheckError: it is refuted."""
+        """One of "proven", "not decided" (see `proof.reasons`) and "not checked". A refuted kernel raises
+        CheckError."""
         return self.proof.verdict
 
     @property
@@ -173,7 +174,7 @@ def _report(source: str, options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _know_shapes(source: str, shapes: Any) -> None:
-    """Refuses shapes of what the text does not name: the library passes over them."""
+    """Refuses shapes of arguments that the text does not name; the library would ignore them."""
     if not isinstance(source, str) or not isinstance(shapes, Mapping):
         return  # The library says what is wanted.
     for name in shapes:
@@ -190,7 +191,7 @@ def compile(source: str, *, produce: str, ranks: int = 0, **options: Any) -> str
 
 
 def check(source: str, *, ranks: int = 0, launches: int = 0, **options: Any) -> CheckReport:
-    """Lowers the kernel and checks whether it could hang or race. Raises CheckError where it is refuted.
+    """Lowers the kernel and checks it for deadlocks and data races. Raises CheckError if it is refuted.
 
     Else the report has the verdict, "proven" or "not decided", with what was followed, what is assumed and why.
 

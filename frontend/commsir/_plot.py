@@ -40,7 +40,7 @@ _MOST_ARROWS = 400
 
 @dataclass(frozen=True)
 class Span:
-    """What a block did from one step of the scheduler to another."""
+    """The activity of a block between two steps of the scheduler."""
 
     track: Track
     kind: str

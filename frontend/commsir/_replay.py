@@ -31,7 +31,7 @@ def _limited(request: dict[str, Any], limits: Mapping[str, float]) -> dict[str, 
 
 
 def replay(path: str | os.PathLike[str], *, time_limit: float = 60, max_steps: int = 10_000_000_000) -> dict[str, Any]:
-    """Runs what `CommsError.save` wrote, with the same inputs, seed and schedule. Raises what that run raised.
+    """Runs a file written by `CommsError.save` with the same inputs, seed and schedule. Raises the same error.
 
     Limits: seconds of the run, of all its schedules where it compares several, and steps of the scheduler; 0 is none.
     What the file says can lower them only. It is read as what a stranger may have made: UsageError where it is damaged,

@@ -1,4 +1,4 @@
-"""What a kernel that a group has compiled is called with."""
+"""The arguments of a kernel that a group has compiled."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ class Signature:
         return f"<kernel {self.name}({', '.join(self._asked)})>"
 
     def match(self, values: Sequence[Any], named: Mapping[str, Any]) -> list[tuple[dict[str, Any], Any]]:
-        """Each argument with its value, None for what is the group's. Values come in order, or by name."""
+        """Pairs each argument with its value, or None if the group provides it. Values are given in order or by
+        name."""
         takes = f"kernel {self.name} takes {', '.join(self._asked) or 'no arguments'}"
         if len(values) > len(self._asked):
             raise errors.UsageError(f"{takes}, but {len(values)} arguments were given")
@@ -35,7 +36,7 @@ class Signature:
             if own:
                 raise errors.UsageError(f"'{name}' is a {own}, which the group keeps: leave it out")
             if name in given or name not in self._asked:
-                twice = "was given twice" if name in given else "is none of them"
+                twice = "was given twice" if name in given else "is not one of them"
                 raise errors.UsageError(f"{takes}; '{name}' {twice}")
         given |= named
         missing = [name for name in self._asked if given.get(name) is None]
@@ -49,7 +50,7 @@ class Signature:
         return "i64" if argument["type"] == "index" else str(argument["type"])
 
     def check(self, argument: Mapping[str, Any], kind: str, shape: Sequence[int]) -> None:
-        """Whether an array is what the kernel was compiled for."""
+        """Checks that an array has the shape and type that the kernel was compiled for."""
         if (kind, tuple(shape)) != (argument["type"], tuple(argument["shape"])):
             raise errors.UsageError(
                 f"argument '{argument['name']}' of kernel {self.name} is {argument['type']} "

@@ -103,7 +103,7 @@ def _temporary() -> Path:
 
 
 def _know_fits(name: str, dtype: DType, value: Any) -> None:
-    """Integers of kernels have a sign; what fits without one alone would become another number."""
+    """Refuses values that fit only without a sign: integers of kernels are signed and would wrap."""
     if dtype.is_integer and isinstance(value, int | np.integer) and not isinstance(value, bool):
         limits = np.iinfo(dtype.numpy)
         if not limits.min <= value <= limits.max:
@@ -267,7 +267,7 @@ def _know_rank(name: str, wanted: tuple[Extent, ...], shape: tuple[int, ...]) ->
 
 
 def _know_shape(name: str, wanted: tuple[Extent, ...], shape: tuple[int, ...], sizes: Mapping[str, int]) -> None:
-    """Whether an array has the shape that its annotation says, as far as the names in it have numbers."""
+    """Checks that an array has the annotated shape, as far as its named dimensions are known."""
     for dim, size in zip(wanted, shape, strict=True):
         unknown = [one for one in names_in(dim) if one not in sizes]
         if dim == "?" or evaluate(dim, sizes) == size or len(unknown) > 1:
@@ -292,7 +292,7 @@ def _views(parts: list[Bits], spec: Parameter) -> list[_arrays.View]:
 
 @dataclass(eq=False)
 class Report:
-    """What a run has left: the arrays of all ranks, the figures, and how to look at it."""
+    """The result of a run: the arrays of all ranks, statistics, and views of the trace."""
 
     kernel: Kernel
     ranks: int
@@ -330,7 +330,8 @@ class Report:
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """What each block did when, as Perfetto has it. A run without a trace is made once more, alike."""
+        """The trace events of each block in Perfetto's format. A run without a trace is repeated with the same
+        schedule."""
         if self._events is None:
             inputs, options = self._again
             self._events = run(self.kernel, self.ranks, inputs, trace=True, **options)._events

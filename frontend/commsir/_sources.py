@@ -1,4 +1,4 @@
-"""What a group may compile: MLIR text, a file of it, a kernel in Python."""
+"""Sources that a group can compile: MLIR text, a file, or a Python kernel."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def _read(key: str, value: Any) -> Any:
 
 @dataclass
 class Table:
-    """What was measured for a kernel, the fastest way first."""
+    """The measurements for a kernel, fastest first."""
 
     kernel: str
     ranks: int
@@ -117,7 +117,7 @@ def tune(
     path: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> Table:
-    """Measures a kernel in every way, in turn at each repetition, so that all ways see the same machine.
+    """Measures a kernel in every configuration, alternating in each repetition, so that all see the same machine.
 
     All ranks run in one process and start together; a time is that of a launch over all ranks. Ways that the compiler
     refuses, or that fail, stand at the end of the table with the reason. Without `algorithms` and `protocols` all are
@@ -163,7 +163,7 @@ def _number(value: Any, what: str) -> int:
     try:
         return operator.index(value)
     except TypeError:
-        raise errors.UsageError(f"{what} is {value!r}, which is no whole number") from None
+        raise errors.UsageError(f"{what} is {value!r}, which is not an integer") from None
 
 
 def _names(given: str | Sequence[str] | None, what: str) -> list[str]:
@@ -183,7 +183,7 @@ _Way = tuple[str, str, int]
 
 
 class _Run:
-    """What is measured, in one process."""
+    """The measurements in one process."""
 
     def __init__(
         self,

@@ -25,7 +25,7 @@ _EPSILON = {"bf16": 2.0**-8, "f16": 2.0**-11}
 
 
 def _source(name: str) -> str:
-    """A kernel of the demo: in the wheel beside this file, in a checkout with the tests."""
+    """Reads a kernel of the demo: next to this file in a wheel, with the tests in a checkout."""
     here = Path(__file__).resolve().parent
     for folder in (here / "_demo", here.parents[1] / "test" / "demo"):
         if (folder / name).is_file():
@@ -46,7 +46,7 @@ def _element() -> str:
 
 
 class Problem:
-    """Inputs of the fused kernel on `ranks` ranks, and what has to come out."""
+    """Inputs of the fused kernel on `ranks` ranks, and the expected outputs."""
 
     def __init__(self, ranks: int, element: str) -> None:
         import numpy as np

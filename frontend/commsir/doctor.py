@@ -1,4 +1,4 @@
-"""What this machine has for CommsIR, what it lacks, and what to do: `python -m commsir.doctor`."""
+"""Reports what this machine offers for CommsIR, what is missing, and how to fix it: `python -m commsir.doctor`."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _package(name: str, use: str) -> Finding:
 
 
 def _torch_backend(version: str) -> Finding:
-    """By the names of files alone: torch is not imported."""
+    """Checks file names only; torch is not imported."""
     from commsir.torch import _release
 
     what, python = "torch, C++", f"Python {sys.version_info.major}.{sys.version_info.minor}"
@@ -93,7 +93,7 @@ def _torch_backend(version: str) -> Finding:
 
 
 def _torch_name() -> Finding:
-    """Whether torch finds the backend by its name, which it does by an entry point of what is installed."""
+    """Whether torch finds the backend by its name, through an entry point of the installed package."""
     what = "torch, name"
     if os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD", "1") == "0":
         return Finding(what, "", "TORCH_DEVICE_BACKEND_AUTOLOAD=0: programs have to call commsir.torch.register()")

@@ -41,7 +41,7 @@ __all__ = ["Group", "GroupKernel", "StoreCallbacks", "Store"]
 
 
 class Store(Protocol):
-    """Where ranks meet. torch's stores fit, too."""
+    """A store through which ranks meet. torch's stores have this interface."""
 
     def set(self, key: str, value: bytes) -> Any: ...
 
@@ -51,7 +51,7 @@ class Store(Protocol):
 
 
 class StoreCallbacks:
-    """A store as the library calls it: keeps what it raised, which does not come through C."""
+    """A store for the library. Keeps the exception that it raised, because C cannot carry it."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -114,7 +114,7 @@ class StoreCallbacks:
 
 
 def _ask(name: str, *arguments: Any) -> Any:
-    """[status, result, …] of the binding: what comes after the status, or an exception."""
+    """Calls the binding, which returns [status, result, …]. Returns the results, or raises the error."""
     answer = _native.call(name, *arguments)
     if int(answer[0]) != 0:
         raise errors.from_json(int(answer[0]), str(answer[1]))
@@ -184,7 +184,7 @@ def _in_terms_of(source: Any) -> contextlib.AbstractContextManager[None]:
 
 
 def _address(communicator: Any, ordinal: int) -> int:
-    """Of an ncclComm_t; 0: there is none."""
+    """Address of an ncclComm_t; 0: none."""
     if communicator is None:
         return 0
     address = communicator if isinstance(communicator, int) else getattr(communicator, "ptr", None)
@@ -221,7 +221,7 @@ def _check_options(rank: Any, ranks: Any, folder: Any, store: Any, timeout: Any)
         raise errors.UsageError("a group meets in a folder or through a store: give one of them")
     for what, number in (("rank", rank), ("number of ranks", ranks)):
         if not hasattr(number, "__index__"):
-            raise errors.UsageError(f"the {what} is {number!r}, which is no whole number: write int(…)")
+            raise errors.UsageError(f"the {what} is {number!r}, which is not an integer: write int(…)")
     if not hasattr(timeout, "__float__") or not timeout > 0:
         raise errors.UsageError(f"the timeout is {timeout!r}, but has to be more than 0 seconds, as a number")
     if store is not None and not (hasattr(store, "set") and hasattr(store, "get")):
@@ -268,7 +268,7 @@ class Group:
         self._name, self._folder, self._store, self._besides = name, folder, store, 0
 
     def _beside(self, what: str) -> Group:
-        """A group of the same ranks on their CPUs, for what they have to tell each other: all ranks make it."""
+        """A CPU group of the same ranks for exchanging Python data. Collective."""
         self._besides += 1
         name = f"{self._name}-{what}-{self._besides}"
         return Group(self.rank, self.ranks, folder=self._folder, store=self._store, name=name)
@@ -329,7 +329,7 @@ class Group:
         *,
         to: Callable[[Any], Any] | None = None,
     ) -> Array:
-        """A zeroed array in symmetric memory: all ranks call this, and reach each other's parts.
+        """Allocates a zeroed array in symmetric memory. Collective. Every rank can access the other ranks' parts.
 
         On the CPU it is a NumPy array, on a GPU an object that has DLPack alone, or else what `to` makes of that:
         `torch.from_dlpack`. It may not be JAX's, whose arrays never change.
@@ -456,7 +456,7 @@ class Group:
         target = source if output is input else None if output is None else self._view(output, "the output")
         if target is not None and not target.is_writable():
             why = (
-                "is of JAX, whose arrays never change: leave it out, and take what the call returns"
+                "is a JAX array, which is immutable: leave it out, and take what the call returns"
                 if target.immutable
                 else "is read-only: pass an array that can be written"
             )
@@ -548,9 +548,10 @@ class Group:
     def kernel(
         self, source: str | os.PathLike[str] | Kernel, name: str = "", *, concurrent: bool = False, **options: Any
     ) -> GroupKernel:
-        """Compiles a kernel for this group: all ranks call this. It is a `@commsir.kernel`, whose open dimensions are
-        given by name, MLIR text, or a file of it. Options: algorithm, protocol, blocks, threads, cluster, check.
-        On GPUs, launches of a `concurrent` kernel need not follow the group's others, beside which it has to fit."""
+        """Compiles a kernel for this group. Collective. The source is a `@commsir.kernel`, whose open dimensions are
+        given by name, MLIR text, or a file of it. Options: algorithm, protocol, blocks, threads, cluster, check. On
+        GPUs, launches of a `concurrent` kernel need not follow the group's other launches; the kernel must fit the GPU
+        at the same time."""
         if concurrent is not False:
             options["concurrent"] = concurrent
         text = kernel_text(source, self.ranks, options)
@@ -574,7 +575,7 @@ class Group:
         _ask("group_poll", self._handle)
 
     def finish(self, stream: int | None = None) -> None:
-        """Waits until what was put into the stream has ended, and raises the first failure that was reported since.
+        """Waits until all work in the stream has ended, and raises the first failure reported since the last call.
 
         On the CPU calls have ended when they return.
         """
@@ -600,8 +601,8 @@ def _type_for(op: str, reduction: str, seen: View) -> str:
     """The type that a collective calculates with: integers have a sign there, and there are no booleans."""
     if reduction in ("min", "max", "avg") and seen.is_unsigned():
         raise errors.UsageError(
-            f"{op}: {reduction} is of integers with a sign, but the array has none: convert it to a wider "
-            "type that has, or where its numbers are small enough pass a view of it as the type with a sign"
+            f"{op}: {reduction} requires signed integers, but the array is unsigned: convert it to a wider "
+            "signed type, or, if its numbers are small enough, pass a view of it as the signed type"
         )
     if seen.type != "i1":
         return seen.type

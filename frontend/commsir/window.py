@@ -33,7 +33,7 @@ def _choose(choices: dict[str, int], name: str, what: str) -> int:
 
 
 def _signal_number(value: Any) -> int:
-    """What a cell of signals can hold."""
+    """Validates a value for a signal cell."""
     number = whole(value, "the number of a signal")
     if not 0 <= number < 2**63:
         raise errors.UsageError(f"cells of signals hold numbers from 0 to 2^63 - 1, not {number}")
@@ -41,7 +41,7 @@ def _signal_number(value: Any) -> int:
 
 
 class GroupWindow:
-    """An array on each rank, and cells of signals beside it. Made by all ranks together, by `Group.window`.
+    """An array on each rank, with signal cells. Made collectively by `Group.window`.
 
     What a rank puts comes before what it signals then, and that before what the other does after its wait. Access
     that no signals order is a race, as between threads.
@@ -114,7 +114,7 @@ class GroupWindow:
     # --- data ---
 
     def peer(self, rank: int) -> Array:
-        """The array of another rank, in place: what is written there, that rank reads."""
+        """The array of another rank, in place. The other rank sees data written to it."""
         made = _check(
             _native.call(
                 "window_peer",
@@ -202,7 +202,7 @@ class GroupWindow:
         _check(self._wait(self._handle, self._cell(cell), kind, number, rank, float(timeout or 0), used))
 
     def read_signal(self, cell: int = 0) -> int:
-        """What a cell of this rank holds now."""
+        """Returns the present value of a cell of this rank."""
         return int(_check(self._read(self._handle, self._cell(cell))))
 
     def reset_signal(self, cell: int = 0, *, stream: int | None = None) -> None:

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One description of the memory that ops read and write, for all passes that
-// ask: the checker, the race detector's instrumentation, bounds checks and the
-// elimination of barriers. An op that touches memory is described here once.
+// Describes the memory that ops read and write, for all passes that need it:
+// the checker, the instrumentation for the race detector, bounds checks and the
+// elimination of barriers. Each op that accesses memory is described only here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,15 +24,15 @@
 
 namespace mlir::comms {
 
-/// Unit attribute of a window argument that peers write into: the host reads
-/// and writes the part of its rank between two launches.
+/// Unit attribute of a window argument that peers write to: between two
+/// launches the host reads and writes its rank's part.
 inline constexpr const char kHostAttr[] = "comms.host";
 
-/// Unit attribute of a channel: the caller answers for it that its senders and
+/// Unit attribute of a channel: the caller guarantees that senders and
 /// receivers count the same elements.
 inline constexpr const char kCountsAgreeAttr[] = "comms.counts_agree";
 
-/// Where memory lies, found by following a memref to what it is a view of.
+/// The memory that a memref is a view of.
 struct MemoryRoot {
   enum Kind {
     Window,   ///< A part of a window: peers can reach it.
@@ -42,41 +42,42 @@ struct MemoryRoot {
     Unknown   ///< Anything else: to be treated like a window.
   };
   Kind kind = Unknown;
-  /// The window, argument or scratch value; for Unknown, where the search
-  /// ended.
+  /// The window, argument or scratch value; for Unknown, the value where the
+  /// search ended.
   Value value;
-  /// Rank within `team` whose part of the window it is; null: this rank's own,
-  /// or (multimem) every rank's.
+  /// Rank in `team` whose part of the window it is; null: this rank's own, or
+  /// (multimem) every rank's.
   Value peer;
   /// The team of `comms.peer`, `comms.multimem` and of one-sided ops; else
   /// null.
   Value team;
-  /// All parts at once, through `comms.multimem`.
+  /// All parts at once, by `comms.multimem`.
   bool multimem = false;
 
-  /// Whether another rank can see this memory (or might: Unknown).
+  /// Whether another rank can see this memory, or may (Unknown).
   bool isVisibleToPeers() const { return kind == Window || kind == Unknown; }
   /// Whether another block of this rank can see this memory.
   bool isVisibleToBlocks() const { return kind != Scratch; }
-  /// Whether the access goes to this rank's own memory for certain.
+  /// Whether the access certainly goes to this rank's own memory.
   bool isOwn() const { return kind != Unknown && !peer && !multimem; }
 };
 
-/// Finds what `memory` (a memref or a window) is a view of. Views through
-/// `comms.local`, `comms.peer`, `comms.multimem` and the memref dialect's casts
-/// and reshapes are followed; subviews are followed too, so that the root says
-/// which memory it is, not where in it.
+/// Finds the memory that `memory` (a memref or window) is a view of. Follows
+/// `comms.local`, `comms.peer`, `comms.multimem`, and casts, reshapes and
+/// subviews of the memref dialect. The root identifies the memory, not the
+/// position in it.
 MemoryRoot getMemoryRoot(Value memory);
 
-/// Part of memory that counts as a matrix: rows of all its dimensions but the
-/// last, one behind the other.
+/// Part of memory that is treated as a matrix. Its rows run over all dimensions
+/// except the last.
 struct MatrixPart {
   /// The first row and column.
   Value row, column;
-  /// How many of each, as SSA values; null: `staticRows`, `staticColumns`.
+  /// Number of rows and columns as SSA values; null: `staticRows`,
+  /// `staticColumns`.
   Value rows, columns;
-  /// How many of each without a value, else the most that they can be, or -1
-  /// when nothing bounds them.
+  /// Number of rows and columns without an SSA value; else their maximum, or -1
+  /// if unbounded.
   int64_t staticRows = -1, staticColumns = -1;
 };
 
@@ -84,53 +85,53 @@ struct MatrixPart {
 /// matrix.
 struct Access {
   AccessKind kind = AccessKind::Read;
-  /// The memref or window operand that is accessed.
+  /// The accessed memref or window operand.
   Value memory;
   /// First element, in elements of `memory` in row-major order; null: 0.
   Value offset;
-  /// Number of tile elements as an SSA value (`valid` or `count`); null when
-  /// the number is `staticCount`.
+  /// Number of tile elements as an SSA value (`valid` or `count`); null:
+  /// `staticCount`.
   Value dynamicCount;
-  /// Number of tile elements when `dynamicCount` is null, else the most that
-  /// they can be (a tile's size) or -1 when nothing bounds them. -1 with a null
-  /// `dynamicCount`: all of the memory.
+  /// Number of tile elements if `dynamicCount` is null; else its maximum (the
+  /// tile's size), or -1 if unbounded. -1 with a null `dynamicCount`: the whole
+  /// memory.
   int64_t staticCount = -1;
-  /// Bits of one tile element and of one memory element: they differ for
-  /// packets, where `memory` holds 32 bits of tile in each of its elements, or
-  /// (lines) 64.
+  /// Bits per tile element and per memory element. They differ for packets,
+  /// where each element of `memory` holds 32 bits of a tile, or 64 in lines.
   unsigned tileBits = 1, unitBits = 1;
-  /// The memory holds lines: behind those that offsets count lie their rests.
+  /// The memory holds lines, whose rests lie behind all elements that offsets
+  /// count.
   bool inLines = false;
-  /// Rank in `team` whose memory it is, for one-sided ops on windows; null:
-  /// what getMemoryRoot(memory) says.
+  /// One-sided ops on windows: rank in `team` whose memory it is. Null: see
+  /// getMemoryRoot(memory).
   Value peer, team;
-  /// A part of a matrix rather than a range. Whoever knows ranges alone sees
-  /// all of the memory.
+  /// Set if a part of a matrix rather than a range is accessed. Users that only
+  /// handle ranges see the whole memory.
   std::optional<MatrixPart> matrix;
-  /// The access is itself a synchronization: packets and poison, which a
-  /// receiver polls. Such accesses never race with each other.
+  /// The access itself synchronizes: packets and poison, which a receiver
+  /// polls. Such accesses never race with each other.
   bool synchronizes = false;
-  /// Happens at some time after the op (`put`, `get`, asynchronous copies)
-  /// rather than at it.
+  /// The access happens some time after the op (`put`, `get`, asynchronous
+  /// copies).
   bool deferred = false;
 
   bool isRead() const { return kind == AccessKind::Read; }
   bool isWrite() const { return kind == AccessKind::Write; }
-  /// All of the memory may be touched: offset and count are not known.
+  /// The whole memory may be accessed; offset and count are unknown.
   bool isWhole() const { return !dynamicCount && staticCount < 0; }
 
-  /// What the memory is a part of, with this access's own peer and team.
+  /// Root of the memory, with this access's own peer and team.
   MemoryRoot getRoot() const;
-  /// The number of memory elements accessed, when it is a constant.
+  /// Number of memory elements accessed, if constant.
   std::optional<int64_t> getConstantCount() const;
-  /// The largest number of memory elements accessed, when it is bounded.
+  /// Maximum number of memory elements accessed, if bounded.
   std::optional<int64_t> getMaximumCount() const;
-  /// The first element, when it is a constant.
+  /// First element, if constant.
   std::optional<int64_t> getConstantOffset() const;
-  /// The number of elements that offsets may name, when it is a constant.
+  /// Number of elements that offsets can address, if constant.
   std::optional<int64_t> getLimit() const;
-  /// Memory elements for `tileElements` elements of the tile; nullopt when that
-  /// overflows or is negative.
+  /// Memory elements for `tileElements` elements of the tile; nullopt on
+  /// overflow or if negative.
   std::optional<int64_t> toUnits(int64_t tileElements) const;
   /// Emits the number of memory elements accessed, as an index.
   Value materializeCount(OpBuilder &builder, Location loc) const;
@@ -138,26 +139,27 @@ struct Access {
   Value materializeOffset(OpBuilder &builder, Location loc) const;
 };
 
-/// Elements of a memref or window with a static shape; nullopt when a dimension
-/// is dynamic, the memref is unranked, or the product overflows.
+/// Elements of a memref or window of static shape; nullopt if a dimension is
+/// dynamic, the memref is unranked, or the product overflows.
 std::optional<int64_t> getStaticElements(Type memoryType);
 
-/// Columns and rows of memory of static shape that counts as a matrix.
+/// Columns and rows of memory of static shape that is treated as a matrix.
 int64_t getMatrixColumns(Type memoryType);
 int64_t getMatrixRows(Type memoryType);
 
-/// Number of ranks of a team, when the kernel's `ranks` (and, for lsa and rail,
-/// `lsa_size`, by default all ranks) make it a constant that divides evenly.
+/// Number of ranks of a team, if the kernel's `ranks` (and, for lsa and rail,
+/// `lsa_size`, which defaults to all ranks) make it a constant and divide
+/// evenly.
 std::optional<int64_t> getConstantTeamSize(Value team);
 
-/// Appends the accesses of `op` alone, not of ops in its regions. Ops over
-/// channels make none: their memory does not exist yet. Whole collectives are
-/// described as touching all of their operands.
+/// Appends the accesses of `op`, without those of ops in its regions. Ops on
+/// channels have none, because their memory does not exist yet. A collective
+/// accesses all of its operands entirely.
 void getAccesses(Operation *op, llvm::SmallVectorImpl<Access> &accesses);
 
-/// Whether `op` alone orders memory between blocks or ranks: barriers, signals
-/// and waits, counters, fences, flushes, packets, poison, operations over
-/// channels and whole collectives.
+/// Whether `op` itself orders memory between blocks or ranks: barriers, signals
+/// and waits, counters, fences, flushes, packets, poison, operations on
+/// channels, and collectives.
 bool isSynchronization(Operation *op);
 
 } // namespace mlir::comms

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Attributes that the conversions to targets leave on a kernel's function, for
-// whoever loads the code. Those of one target alone are in its Abi.h.
+// Attributes that conversions to targets leave on a kernel's function, for the
+// code's loader. Attributes of a single target are in its Abi.h.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,30 +17,31 @@
 
 namespace mlir::comms::target {
 
-/// An array of what KernelBase::describeArgument says of each argument.
+/// Array with the result of KernelBase::describeArgument for each argument.
 inline constexpr const char kArgsAttr[] = "comms.args";
-/// An array of [op, place in the source, detail]: what errors name by number.
+/// Array of [op, source location, detail], indexed by the site numbers in
+/// errors.
 inline constexpr const char kSitesAttr[] = "comms.sites";
-/// Numbers that the code was made for, as i64.
+/// Numbers that the code was compiled for, as i64.
 inline constexpr const char kRanksAttr[] = "comms.ranks";
 inline constexpr const char kLsaSizeAttr[] = "comms.lsa_size";
 inline constexpr const char kBlocksAttr[] = "comms.blocks";
-/// What comms-expand-collectives chose.
+/// The choices of comms-expand-collectives.
 inline constexpr const char kChoicesAttr[] = "comms.choices";
 /// The verdict of comms-check-sync, a dictionary: `verdict` ("proven" or "not
-/// decided"), what was followed (`ranks`, `followed_ranks`, `blocks`,
-/// `launches`), and arrays of strings: `assumptions`, `reasons` and, where
-/// there are any, `computes` (outputs that hold what the kernel says) and
-/// `computed` (what arrays hold). Absent: the kernel was not checked.
+/// decided"), the simulated world (`ranks`, `followed_ranks`, `blocks`,
+/// `launches`), and arrays of strings: `assumptions`, `reasons` and, if
+/// present, `computes` (outputs proven to hold what the kernel declares) and
+/// `computed` (contents of arrays). Absent: the kernel was not checked.
 inline constexpr const char kProofAttr[] = "comms.proof";
 
-/// Of a kernel whose channels lie in memory that the kernels of a group take in
-/// turn (unit). Of each of its hidden windows, what the slots hold: a name of
-/// SlotKind.
+/// Unit attribute of a kernel whose channels lie in memory that the kernels of
+/// a group use in turn. On each of its hidden windows: the contents of the
+/// slots, a name of SlotKind.
 inline constexpr const char kSharedChannelsAttr[] = "comms.shared_channels";
 inline constexpr const char kSharedSlotsAttr[] = "comms.shared_slots";
 
-/// Poison of lamport slots: every 16 bits of a float.
+/// Poison of lamport slots, for each 16 bits of a float.
 inline constexpr uint16_t kPoison16 = 0xFFFA;
 inline constexpr uint32_t kPoison32 = 0xFFFAFFFA;
 

@@ -12,18 +12,17 @@
 
 namespace mlir::comms {
 
-/// Whether the blocks of a rank do different things: by their number, in roles,
-/// or in collectives, which share out tiles. More blocks of another kernel
-/// would all do the same, over one another: where nobody says how many there
-/// are, it has one.
+/// Whether the blocks of a rank behave differently: they use their block
+/// number, roles, or collectives, which distribute tiles. In other kernels
+/// additional blocks would repeat the same work on the same memory; such a
+/// kernel runs with one block per rank if the number is open.
 bool isBlockDependent(KernelOp kernel);
 
-/// Blocks of a rank where nothing says how many, on the CPU.
+/// Default number of blocks per rank on the CPU.
 inline constexpr int64_t kDefaultBlocks = 1;
 
-/// The blocks of a rank for which nobody has asked for a number: the kernel's
-/// own, 1 where it is not block-dependent, else `usual`, or as many as its
-/// roles name.
+/// Number of blocks per rank if the caller requests none: the kernel's own; 1
+/// if it is not block-dependent; else `usual`, or as many as its roles name.
 int64_t chooseBlocks(KernelOp kernel, int64_t usual = kDefaultBlocks);
 
 } // namespace mlir::comms

@@ -12,8 +12,8 @@
 
 namespace mlir::comms {
 
-/// Removes from `op` what lets an optimizer change a result, and what it would
-/// believe unchecked: fast-math, promises about overflow and exactness, and
+/// Removes attributes of `op` that allow an optimizer to change results, and
+/// unchecked promises: fast-math flags, overflow and exactness flags, and
 /// alignments of accesses.
 void stripFastMath(Operation *op);
 

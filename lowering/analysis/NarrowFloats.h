@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Conversions whose every bit is fixed here, for scalars and vectors: rounding
-// to nearest even, canonical NaN, and for f8E4M3FN, which has no infinity,
-// saturation to ±448.
+// Conversions defined to the bit, for scalars and vectors: round to nearest
+// even, canonical NaN, and for f8E4M3FN, which has no infinity, saturation to
+// ±448.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,31 +21,32 @@ namespace mlir::comms {
 /// f8E4M3FN and f8E5M2.
 bool isF8(Type elementType);
 
-/// Floats that may be stored but are computed in f32: bf16, f16, f8E4M3FN,
+/// Floats that are stored as such but computed in f32: bf16, f16, f8E4M3FN,
 /// f8E5M2.
 bool isNarrowFloat(Type elementType);
 
-/// Floats that kernels may use: the narrow ones, f32, f64.
+/// Floats that kernels can use: the narrow ones, f32, f64.
 bool isSupportedFloat(Type elementType);
 
-/// `type`, a scalar or vector, with other elements.
+/// `type`, a scalar or vector, with another element type.
 Type withElement(Type type, Type elementType);
 
-/// Has an operation of arith or math on narrow floats computed in f32, and
-/// rounded once.
+/// Makes an arith or math operation on narrow floats compute in f32 and round
+/// once.
 void widenNarrow(Operation *op);
 
-/// Emits f32 `value` as bf16: nearest even; NaN becomes 0x7FC0.
+/// Emits the conversion of f32 `value` to bf16: nearest even; NaN becomes
+/// 0x7FC0.
 Value emitTruncToBF16(OpBuilder &builder, Location loc, Value value);
-/// Emits bf16 `value` as f32: exact.
+/// Emits the exact conversion of bf16 `value` to f32.
 Value emitExtFromBF16(OpBuilder &builder, Location loc, Value value);
-/// Emits f32 `value` as `element`, one of isF8: nearest even, and NaN without
-/// its sign. f8E4M3FN: beyond ±448 and infinite values become ±448, NaN 0x7F.
-/// f8E5M2: overflow gives infinity, NaN becomes 0x7E.
+/// Emits the conversion of f32 `value` to `element`, a type of isF8: nearest
+/// even, and NaN without its sign. f8E4M3FN: values beyond ±448 and infinities
+/// become ±448, NaN 0x7F. f8E5M2: overflow gives infinity, NaN becomes 0x7E.
 Value emitTruncToF8(OpBuilder &builder, Location loc, Value value,
                     Type element);
-/// Emits `value`, of a type of isF8, as f32: exact; NaN stays one, f8E4M3FN's
-/// as 0x7FC00000.
+/// Emits the exact conversion of `value`, of a type of isF8, to f32. NaN stays
+/// NaN; f8E4M3FN's becomes 0x7FC00000.
 Value emitExtFromF8(OpBuilder &builder, Location loc, Value value);
 
 } // namespace mlir::comms

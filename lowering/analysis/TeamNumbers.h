@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What every target makes of a team: index values from which ranks are
-// translated. The arithmetic is the Spec's, and folds what is known.
+// Lowers teams, on every target, to index values that translate ranks. The
+// arithmetic follows the Spec and folds constants.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,30 +22,30 @@
 
 namespace mlir::comms {
 
-/// A team as index values: world rank w is a member when (w - first) / stride
-/// is a whole number below size.
+/// A team as index values: world rank w is a member if (w - first) / stride is
+/// an integer below size.
 struct TeamNumbers {
   Value first, stride, size;
 };
 
-/// The rank that runs, and its world; index values.
+/// This rank and its world, as index values.
 struct ThisRank {
   Value rank, ranks, lsaSize;
 };
 
-/// The teams of one kernel that is being lowered.
+/// The teams of the kernel being lowered.
 class TeamTable {
 public:
-  /// `target` names the kind of kernel in errors: "a CPU kernel".
+  /// `target` is the kind of kernel in errors: "a CPU kernel".
   explicit TeamTable(StringRef target) : target(target) {}
 
-  /// The numbers of a team that `lower` has seen, or an error at its place.
+  /// Returns the numbers of a team that was lowered before, or emits an error.
   FailureOr<TeamNumbers> get(Value team) const;
   /// World rank of rank `rank` of `team`.
   FailureOr<Value> worldRank(Value team, Value rank,
                              ImplicitLocOpBuilder &b) const;
   /// Lowers a team, team_split, rank, size or translate_rank op. `constant`
-  /// gives an index constant.
+  /// makes index constants.
   LogicalResult lower(Operation *op, const ThisRank &me,
                       llvm::function_ref<Value(int64_t)> constant,
                       RewriterBase &rewriter, ImplicitLocOpBuilder &b);

@@ -13,14 +13,14 @@
 
 namespace mlir::comms {
 
-/// Refuses `op`, an op of a kernel, unless the list of what kernels hold has
-/// it. The list leaves out what could reach memory that no check guards, leave
-/// the kernel or end the process: pointers, calls, assertions, views whose
-/// bounds are not known, values that are not defined, memory that the kernel
-/// would have to free, types that need a library.
+/// Refuses `op`, an op of a kernel, unless it is on the list of supported ops.
+/// The list excludes everything that could access memory without a check, leave
+/// the kernel or end the process: pointers, calls, assertions, views with
+/// unknown bounds, undefined values, memory that the kernel must free, and
+/// types that need a library.
 LogicalResult refuseUnchecked(Operation *op);
 
-/// Refuses all that stands in `module` but kernels, whose ops are checked as
+/// Refuses everything in `module` except kernels, whose ops are checked as
 /// above, and functions of func, which no kernel calls. Refuses attributes of
 /// other dialects on the module, the kernels and their arguments.
 LogicalResult refuseBesideKernels(ModuleOp module);

@@ -71,9 +71,9 @@ static bool isSameTeam(Value a, Value b) {
 namespace {
 /// What is the same for all blocks that meet at barriers: the same blocks of
 /// all ranks, or (`allBlocks`) all blocks of all ranks.
-class Likeness {
+class BarrierUniformity {
 public:
-  explicit Likeness(bool allBlocks) : allBlocks(allBlocks) {}
+  explicit BarrierUniformity(bool allBlocks) : allBlocks(allBlocks) {}
 
   /// Whether control reaches `op` equally often and in the same order.
   bool reaches(Operation *op) {
@@ -133,10 +133,10 @@ private:
 
 /// Whether the barriers of `kernel` are the same ops on all ranks, one after
 /// the other.
-static bool meetAlike(KernelOp kernel) {
+static bool haveSameBarriers(KernelOp kernel) {
   if (!kernel.getBody().hasOneBlock())
     return false;
-  Likeness block(/*allBlocks=*/false), grid(/*allBlocks=*/true);
+  BarrierUniformity block(/*allBlocks=*/false), grid(/*allBlocks=*/true);
   WalkResult result = kernel.getBody().walk([&](Operation *op) {
     std::optional<BarrierExtent> extent;
     if (auto barrier = dyn_cast<BarrierOp>(op))
@@ -145,9 +145,10 @@ static bool meetAlike(KernelOp kernel) {
       extent = arrival.getExtent();
     if (!extent)
       return WalkResult::advance();
-    Likeness &likeness = extent == BarrierExtent::Grid ? grid : block;
-    return likeness.reaches(op) ? WalkResult::advance()
-                                : WalkResult::interrupt();
+    BarrierUniformity &uniformity =
+        extent == BarrierExtent::Grid ? grid : block;
+    return uniformity.reaches(op) ? WalkResult::advance()
+                                  : WalkResult::interrupt();
   });
   return !result.wasInterrupted();
 }
@@ -167,7 +168,7 @@ static bool isVisible(const Access &access, bool hasOneBlock) {
 }
 
 /// Whether `op` alone does nothing that a barrier orders.
-static bool isHarmlessAlone(Operation *op, bool hasOneBlock) {
+static bool needsNoBarrierItself(Operation *op, bool hasOneBlock) {
   if (isSynchronization(op) ||
       isa<CheckBoundsOp, RecordAccessOp, RecordSyncOp>(op))
     return false;
@@ -185,10 +186,10 @@ static bool isHarmlessAlone(Operation *op, bool hasOneBlock) {
 }
 
 /// The same for `op` and all ops in its regions.
-static bool isHarmless(Operation *op, bool hasOneBlock) {
+static bool needsNoBarrier(Operation *op, bool hasOneBlock) {
   WalkResult result = op->walk([&](Operation *nested) {
-    return isHarmlessAlone(nested, hasOneBlock) ? WalkResult::advance()
-                                                : WalkResult::interrupt();
+    return needsNoBarrierItself(nested, hasOneBlock) ? WalkResult::advance()
+                                                     : WalkResult::interrupt();
   });
   return !result.wasInterrupted();
 }
@@ -197,7 +198,7 @@ namespace {
 struct EliminateBarriers
     : mlir::comms::impl::EliminateBarriersBase<EliminateBarriers> {
   void runOnOperation() override {
-    if (meetAlike(getOperation()))
+    if (haveSameBarriers(getOperation()))
       getOperation().walk([&](Block *block) { visit(*block); });
   }
 
@@ -219,7 +220,7 @@ private:
       }
       if (barrier)
         last = barrier;
-      else if (last && !isHarmless(&op, hasOneBlock))
+      else if (last && !needsNoBarrier(&op, hasOneBlock))
         last = {};
     }
   }

@@ -41,7 +41,7 @@ public:
                       return holds(branch.getCondition());
                     })
                     .Default(false);
-    return settle(parent, same && reaches(parent));
+    return record(parent, same && reaches(parent));
   }
 
   /// Whether `value` is the same in every launch, wherever control is the same.
@@ -62,7 +62,7 @@ public:
     bool same = pure && llvm::all_of(op->getOperands(), [&](Value operand) {
                   return isa<TeamType>(operand.getType()) || holds(operand);
                 });
-    return settle(op, same);
+    return record(op, same);
   }
 
 private:
@@ -70,7 +70,7 @@ private:
   /// counts as not the same, which also ends the search in a cycle.
   bool remember(Operation *op) { return known.try_emplace(op, false).second; }
   bool holdsFor(Operation *op) { return known.lookup(op); }
-  bool settle(Operation *op, bool same) {
+  bool record(Operation *op, bool same) {
     known[op] = same;
     return same;
   }

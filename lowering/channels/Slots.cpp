@@ -183,9 +183,9 @@ FailureOr<Value> mlir::comms::recvTiles(OpBuilder &builder,
                                   /*after=*/Value()));
 }
 
-LogicalResult mlir::comms::meetRanks(OpBuilder &builder,
-                                     const ChannelContext &context,
-                                     ChannelBarrierOp op) {
+LogicalResult mlir::comms::synchronizeRanks(OpBuilder &builder,
+                                            const ChannelContext &context,
+                                            ChannelBarrierOp op) {
   BarrierOp::create(builder, op.getLoc(), context.team, BarrierExtent::Block,
                     MemoryOrder::AcqRel);
   return success();

@@ -14,26 +14,27 @@
 
 namespace mlir::comms::check {
 
-/// `value` cut to `width` bits and sign-extended; one bit is 0 or 1.
+/// Truncates `value` to `width` bits and sign-extends it; for one bit the
+/// result is 0 or 1.
 int64_t normalize(int64_t value, unsigned width);
 
 /// The lowest `width` bits of `value`.
 uint64_t unsignedOf(int64_t value, unsigned width);
 
-/// a op b on integers of `width` bits, or nothing where that is undefined or
-/// `code` is not binary. The result is to be normalized.
+/// a op b on integers of `width` bits, or none if that is undefined or `code`
+/// is not binary. The caller must normalize the result.
 std::optional<int64_t> compute(Code code, int64_t a, int64_t b, unsigned width);
 
-/// Where a op b lies, of integers of `width` bits that are not both known.
+/// Range of a op b, for integers of `width` bits that are not both known.
 Interval span(Code code, Interval a, Interval b, unsigned width);
 
-/// Where `value`, of `from` bits, lies when it is made one of `to` bits.
+/// Range of `value`, of `from` bits, after its conversion to `to` bits.
 Interval castSpan(Interval value, bool isSigned, unsigned from, unsigned to);
 
 bool compare(arith::CmpIPredicate predicate, int64_t a, int64_t b,
              unsigned width);
 
-/// The same where the intervals alone say it; nothing: they do not.
+/// The comparison's result if the intervals determine it, else none.
 std::optional<bool> compareSpans(arith::CmpIPredicate predicate, Interval a,
                                  Interval b);
 

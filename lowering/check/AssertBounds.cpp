@@ -183,7 +183,7 @@ static LogicalResult checkPossible(Prover &prover, const Bound &bound) {
 }
 
 /// Refuses, proves or checks `bound`, whose limit is a constant.
-static LogicalResult settle(Prover &prover, const Bound &bound) {
+static LogicalResult resolveBound(Prover &prover, const Bound &bound) {
   if (isProven(prover, bound))
     return success();
   // A record stands before the op that is refused.
@@ -194,8 +194,8 @@ static LogicalResult settle(Prover &prover, const Bound &bound) {
 }
 
 /// Whether the number of tile elements lies in [0, tile size].
-static LogicalResult settleValid(Prover &prover, Operation *op,
-                                 const Access &access) {
+static LogicalResult resolveValidCount(Prover &prover, Operation *op,
+                                       const Access &access) {
   if (!access.dynamicCount || access.staticCount < 0)
     return success();
   Bound bound;
@@ -203,7 +203,7 @@ static LogicalResult settleValid(Prover &prover, Operation *op,
   bound.count = access.dynamicCount;
   bound.constantLimit = access.staticCount;
   bound.what = "`valid` of a tile";
-  return settle(prover, bound);
+  return resolveBound(prover, bound);
 }
 
 LogicalResult AssertBounds::visitAccess(Prover &prover, Operation *op,
@@ -212,7 +212,7 @@ LogicalResult AssertBounds::visitAccess(Prover &prover, Operation *op,
     return visitMatrix(prover, op, access);
   if (access.isWhole())
     return success();
-  if (failed(settleValid(prover, op, access)))
+  if (failed(resolveValidCount(prover, op, access)))
     return failure();
 
   Bound bound;
@@ -232,7 +232,7 @@ LogicalResult AssertBounds::visitAccess(Prover &prover, Operation *op,
   if (!access.getConstantCount())
     bound.count = access.materializeCount(builder, op->getLoc());
   if (limit)
-    return settle(prover, bound);
+    return resolveBound(prover, bound);
   Access all;
   all.memory = access.memory;
   bound.limit = all.materializeCount(builder, op->getLoc());
@@ -255,12 +255,12 @@ LogicalResult AssertBounds::visitMatrix(Prover &prover, Operation *op,
     bound.count = count;
     bound.constantCount = bound.constantLimit = most;
     bound.what = (name + " of a tile").str();
-    if (count && most >= 0 && failed(settle(prover, bound)))
+    if (count && most >= 0 && failed(resolveBound(prover, bound)))
       return failure();
     bound.offset = first;
     bound.constantLimit = limit;
     bound.what = (what + ", counted by " + name).str();
-    return settle(prover, bound);
+    return resolveBound(prover, bound);
   };
   return success(succeeded(visit(part.row, part.rows, part.staticRows,
                                  getMatrixRows(type), "rows")) &&
@@ -293,7 +293,7 @@ LogicalResult AssertBounds::visitElement(Prover &prover, Operation *op) {
             continue;
           }
           bound.constantLimit = type.getDimSize(dimension);
-          if (failed(settle(prover, bound)))
+          if (failed(resolveBound(prover, bound)))
             return failure();
         }
         return success();
@@ -322,7 +322,7 @@ LogicalResult AssertBounds::visitVector(Prover &prover, Operation *op) {
                                  "be checked");
         bound.constantCount = type.getNumElements();
         bound.constantLimit = *limit;
-        return settle(prover, bound);
+        return resolveBound(prover, bound);
       })
       .Default([](Operation *) { return success(); });
 }
@@ -368,7 +368,7 @@ LogicalResult AssertBounds::visitView(Prover &prover, Operation *op) {
         getSize(op, view.getSource(), i);
     if (bound.limit)
       emitCheck(bound);
-    else if (failed(settle(prover, bound)))
+    else if (failed(resolveBound(prover, bound)))
       return failure();
   }
   return success();
@@ -467,5 +467,5 @@ LogicalResult AssertBounds::visitCell(Prover &prover, Operation *op) {
   auto signal = dyn_cast<SignalType>(cells.getType());
   bound.constantLimit = signal ? signal.getCount()
                                : cast<CounterType>(cells.getType()).getCount();
-  return settle(prover, bound);
+  return resolveBound(prover, bound);
 }

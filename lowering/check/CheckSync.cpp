@@ -58,23 +58,23 @@ constexpr int64_t fewBlocks = 4;
 using Outcome = Machine::Outcome;
 
 /// What came of following a program in one world.
-struct Followed {
+struct FollowResult {
   Outcome outcome = Outcome::OverBudget;
   bool refused = false;
   /// Events.
   uint64_t spent = 0;
-  std::vector<Doubt> doubts;
+  std::vector<UnprovenReason> unproven;
 
   bool isTooLong() const { return outcome == Outcome::OverBudget && !refused; }
 };
 
-Followed conclude(Machine &machine, int64_t *splitsAt) {
-  Followed verdict;
+FollowResult conclude(Machine &machine, int64_t *splitsAt) {
+  FollowResult verdict;
   verdict.outcome = machine.run();
   if (verdict.outcome == Outcome::Diverged)
     *splitsAt = machine.splitsAt();
   verdict.spent = machine.spent();
-  verdict.doubts = machine.getDoubts().vec();
+  verdict.unproven = machine.getUnprovenReasons().vec();
   if (verdict.outcome == Outcome::Stuck)
     reportDeadlock(machine);
   verdict.refused =
@@ -85,8 +85,8 @@ Followed conclude(Machine &machine, int64_t *splitsAt) {
 }
 
 /// Says with which scalars a run chooses as it does, and what is wrong there.
-Followed replayChoices(const Program &program, const WorldShape &shape,
-                       const std::string &scalars) {
+FollowResult replayChoices(const Program &program, const WorldShape &shape,
+                           const std::string &scalars) {
   KernelOp kernel = program.kernel;
   ScopedDiagnosticHandler saying(kernel->getContext(), [&](Diagnostic &diag) {
     if (diag.getSeverity() == DiagnosticSeverity::Error)
@@ -99,16 +99,16 @@ Followed replayChoices(const Program &program, const WorldShape &shape,
 
 /// Follows all that scalars of the host may choose, one choice after the other.
 /// Absent: there are too many choices, or too little is known of them.
-std::optional<Followed> followChoices(const Program &program,
-                                      WorldShape shape) {
-  Followed all;
+std::optional<FollowResult> followChoices(const Program &program,
+                                          WorldShape shape) {
+  FollowResult all;
   all.outcome = Outcome::Finished;
   uint64_t budget = shape.budget;
   shape.choosesScalars = true;
   for (int64_t path = 0; path < maxPaths; ++path) {
     shape.budget = budget - std::min(budget, all.spent);
     Machine machine(program, shape);
-    Followed one;
+    FollowResult one;
     {
       ScopedDiagnosticHandler silent(program.kernel->getContext(),
                                      [](Diagnostic &) { return success(); });
@@ -123,8 +123,8 @@ std::optional<Followed> followChoices(const Program &program,
       shape.budget = budget;
       return replayChoices(program, shape, *scalars);
     }
-    for (const Doubt &doubt : one.doubts)
-      all.doubts.push_back(doubt);
+    for (const UnprovenReason &reason : one.unproven)
+      all.unproven.push_back(reason);
     while (!shape.choices.empty() && shape.choices.back())
       shape.choices.pop_back();
     if (shape.choices.empty())
@@ -143,8 +143,9 @@ bool mayChoose(const Program &program, const WorldShape &shape) {
 
 /// Runs `program` in one world and reports what is wrong. `splitsAt` says where
 /// a class of blocks is to be split.
-Followed follow(const Program &program, const WorldShape &shape,
-                Footprints *footprints = nullptr, int64_t *splitsAt = nullptr) {
+FollowResult follow(const Program &program, const WorldShape &shape,
+                    Footprints *footprints = nullptr,
+                    int64_t *splitsAt = nullptr) {
   int64_t threads =
       static_cast<int64_t>(shape.followed.size()) * shape.followedBlocks();
   auto registers = static_cast<int64_t>(program.initialValues.size());
@@ -158,7 +159,7 @@ Followed follow(const Program &program, const WorldShape &shape,
 }
 
 /// Whether what ranks receive from all others takes more than the budget.
-bool hearsTooMuch(const Program &program, const WorldShape &shape) {
+bool exceedsReceiveBudget(const Program &program, const WorldShape &shape) {
   bool receives = llvm::any_of(program.actions, [](const Action &action) {
     return action.kind == ActionKind::Recv;
   });
@@ -169,8 +170,8 @@ bool hearsTooMuch(const Program &program, const WorldShape &shape) {
 }
 
 /// What came of following blocks apart from one another.
-struct Apart {
-  Followed found;
+struct SeparateRun {
+  FollowResult found;
   /// It says all of the world.
   bool decides = false;
   /// Blocks in which it is wrong.
@@ -183,9 +184,9 @@ struct Apart {
 };
 
 /// Follows blocks of a rank that do the same as one, and others apart.
-Apart followApart(const Program &program, WorldShape shape) {
-  Apart apart;
-  apart.found.outcome = Outcome::Finished;
+SeparateRun followSeparately(const Program &program, WorldShape shape) {
+  SeparateRun separate;
+  separate.found.outcome = Outcome::Finished;
   uint64_t budget = shape.budget;
   Footprints footprints(program, shape.ranks);
   SmallVector<Lanes> todo = {{0, shape.blocks}};
@@ -194,40 +195,40 @@ Apart followApart(const Program &program, WorldShape shape) {
   while (!todo.empty()) {
     Lanes lanes = todo.pop_back_val();
     shape.lanes = lanes;
-    shape.budget = budget - std::min(budget, apart.found.spent);
+    shape.budget = budget - std::min(budget, separate.found.spent);
     int64_t split = 0;
-    Followed one = follow(program, shape, &footprints, &split);
-    apart.found.spent += one.spent;
+    FollowResult one = follow(program, shape, &footprints, &split);
+    separate.found.spent += one.spent;
     if (one.outcome == Outcome::Diverged) {
       footprints.drop();
       todo.push_back({split, lanes.first + lanes.count - split});
       todo.push_back({lanes.first, split - lanes.first});
       continue;
     }
-    ++apart.classes;
-    bool isClean =
-        one.outcome == Outcome::Finished && !one.refused && one.doubts.empty();
+    ++separate.classes;
+    bool isClean = one.outcome == Outcome::Finished && !one.refused &&
+                   one.unproven.empty();
     if (one.isTooLong() || !footprints.close(lanes)) {
       if (!one.isTooLong())
-        apart.meeting = footprints.nameMeeting();
-      return apart;
+        separate.meeting = footprints.describeConflict();
+      return separate;
     }
     // A class that deadlocks does so whatever the others do; other errors may
     // be none, where these add to the order.
     bool isSure = lanes.count == shape.blocks || one.outcome == Outcome::Stuck;
     if (!isClean && !isSure)
-      return apart;
-    if (isClean && apart.isWrong)
+      return separate;
+    if (isClean && separate.isWrong)
       continue;
-    apart.isWrong = one.refused;
-    apart.lanes = lanes;
-    one.spent = apart.found.spent;
-    apart.found = one;
+    separate.isWrong = one.refused;
+    separate.lanes = lanes;
+    one.spent = separate.found.spent;
+    separate.found = one;
   }
-  apart.decides = !footprints.classesMeet();
-  if (!apart.decides)
-    apart.meeting = footprints.nameMeeting();
-  return apart;
+  separate.decides = !footprints.classesOverlap();
+  if (!separate.decides)
+    separate.meeting = footprints.describeConflict();
+  return separate;
 }
 
 /// Whether other ranks show themselves through channels and barriers alone, so
@@ -274,18 +275,20 @@ struct CheckSync : mlir::comms::impl::CheckSyncBase<CheckSync> {
   using CheckSyncBase::CheckSyncBase;
 
   FailureOr<WorldShape> chooseWorld(const Program &program);
-  Followed followAll(const Program &program, WorldShape shape);
-  Followed followFewerLaunches(const Program &program, WorldShape &shape);
-  Followed followFewer(const Program &program, const WorldShape &full);
-  Followed followExtent(const Program &program, WorldShape &shape);
-  bool tryModels(const Program &program, const WorldShape &shape, Doubt &open);
+  FollowResult followAll(const Program &program, WorldShape shape);
+  FollowResult followFewerLaunches(const Program &program, WorldShape &shape);
+  FollowResult followFewer(const Program &program, const WorldShape &full);
+  FollowResult followExtent(const Program &program, WorldShape &shape);
+  bool tryModels(const Program &program, const WorldShape &shape,
+                 UnprovenReason &open);
   bool followsAll(const WorldShape &shape) const;
-  bool followedApart(const Program &program, WorldShape shape, Followed &found);
+  bool followedSeparately(const Program &program, WorldShape shape,
+                          FollowResult &found);
   bool checkValues(WorldShape shape, llvm::ArrayRef<Expression> computes);
   void conclude(const Program &program, const WorldShape &shape);
   void runOnOperation() override;
 
-  Course course;
+  LaunchPattern pattern;
   Verdict verdict;
   /// Why blocks are not followed apart; empty: they are.
   std::string together;
@@ -328,12 +331,12 @@ FailureOr<WorldShape> CheckSync::chooseWorld(const Program &program) {
            << program.roleBlocks << ", but runs with " << shape.blocks
            << " on each rank: give it more blocks";
   // What is in one of several buffers is overwritten when all have been used.
-  course = findCourse(program, shape.ranks, shape.blocks);
+  pattern = findLaunchPattern(program, shape.ranks, shape.blocks);
   shape.launches =
-      launches
-          ? int64_t(launches)
-          : std::max({defaultLaunches, std::min(course.launches(), maxLaunches),
-                      std::min(int64_t(runLaunches), maxLaunches)});
+      launches ? int64_t(launches)
+               : std::max({defaultLaunches,
+                           std::min(pattern.launches(), maxLaunches),
+                           std::min(int64_t(runLaunches), maxLaunches)});
   return shape;
 }
 
@@ -350,8 +353,8 @@ int64_t affordableRanks(const Program &program, const WorldShape &full) {
 
 /// The whole world is too large. Channel programs are followed on some of the
 /// ranks; others, silently at first, in a smaller world.
-Followed CheckSync::followFewer(const Program &program,
-                                const WorldShape &full) {
+FollowResult CheckSync::followFewer(const Program &program,
+                                    const WorldShape &full) {
   KernelOp kernel = getOperation();
   if (canSample(program)) {
     int64_t affordable = affordableRanks(program, full);
@@ -362,7 +365,7 @@ Followed CheckSync::followFewer(const Program &program,
       shape.followed = firstRanks(count - 1);
       shape.followed.push_back(full.ranks - 1);
       shape.comparesMemory = program.meetsInWorldOnly();
-      Followed found = follow(program, shape);
+      FollowResult found = follow(program, shape);
       if (found.isTooLong())
         continue;
       verdict.followedRanks = count;
@@ -388,7 +391,7 @@ Followed CheckSync::followFewer(const Program &program,
     shape.ranks = count;
     shape.reach = std::min(full.reach, count);
     shape.followed = firstRanks(count);
-    Followed found;
+    FollowResult found;
     {
       // A kernel whose constants were made for its own number of ranks fails
       // in a smaller world, which says nothing.
@@ -411,8 +414,8 @@ Followed CheckSync::followFewer(const Program &program,
 }
 
 /// All ranks, unless that is seen to take too long.
-Followed CheckSync::followAll(const Program &program, WorldShape shape) {
-  if (Followed found; followedApart(program, shape, found))
+FollowResult CheckSync::followAll(const Program &program, WorldShape shape) {
+  if (FollowResult found; followedSeparately(program, shape, found))
     return found;
   bool small = shape.ranks * shape.blocks <= maxThreads;
   // A large world is not begun in vain.
@@ -426,8 +429,8 @@ Followed CheckSync::followAll(const Program &program, WorldShape shape) {
 
 /// Whether following blocks apart decides it. Errors of a world that can be
 /// followed whole are told of that.
-bool CheckSync::followedApart(const Program &program, WorldShape shape,
-                              Followed &found) {
+bool CheckSync::followedSeparately(const Program &program, WorldShape shape,
+                                   FollowResult &found) {
   if (shape.blocks < fewBlocks)
     return false;
   if (!Folding::isPossible(program)) {
@@ -435,21 +438,22 @@ bool CheckSync::followedApart(const Program &program, WorldShape shape,
     return false;
   }
   shape.followed = firstRanks(shape.ranks);
-  if (hearsTooMuch(program, shape))
+  if (exceedsReceiveBudget(program, shape))
     return false;
-  Apart apart = followApart(program, shape);
-  together =
-      apart.meeting.empty() ? "" : "several blocks touch " + apart.meeting;
+  SeparateRun separate = followSeparately(program, shape);
+  together = separate.meeting.empty()
+                 ? ""
+                 : "several blocks touch " + separate.meeting;
   bool isSmall = shape.ranks * shape.blocks <= maxThreads;
-  bool isClean = apart.found.outcome == Outcome::Finished &&
-                 !apart.found.refused && apart.found.doubts.empty();
-  if (!apart.decides || (isSmall && !isClean))
+  bool isClean = separate.found.outcome == Outcome::Finished &&
+                 !separate.found.refused && separate.found.unproven.empty();
+  if (!separate.decides || (isSmall && !isClean))
     return false;
-  found = std::move(apart.found);
-  verdict.blockClasses = std::max(verdict.blockClasses, apart.classes);
+  found = std::move(separate.found);
+  verdict.blockClasses = std::max(verdict.blockClasses, separate.classes);
   if (found.refused) { // Says so.
     Footprints footprints(program, shape.ranks);
-    shape.lanes = apart.lanes;
+    shape.lanes = separate.lanes;
     found = follow(program, shape, &footprints);
   }
   return true;
@@ -457,17 +461,17 @@ bool CheckSync::followedApart(const Program &program, WorldShape shape,
 
 /// All ranks say more than all launches of a run, or of buffers. Sets the
 /// number in `shape` to what was followed, or may still be.
-Followed CheckSync::followFewerLaunches(const Program &program,
-                                        WorldShape &shape) {
+FollowResult CheckSync::followFewerLaunches(const Program &program,
+                                            WorldShape &shape) {
   int64_t all = shape.launches;
-  int64_t repeating = std::min(course.launches(), maxLaunches);
+  int64_t repeating = std::min(pattern.launches(), maxLaunches);
   shape.launches = std::max(defaultLaunches, repeating);
   for (int64_t fewer : {shape.launches, defaultLaunches}) {
     if (fewer >= all)
       continue;
     WorldShape tried = shape;
     tried.launches = fewer;
-    Followed found = followAll(program, tried);
+    FollowResult found = followAll(program, tried);
     if (found.isTooLong())
       continue;
     shape = tried;
@@ -477,10 +481,11 @@ Followed CheckSync::followFewerLaunches(const Program &program,
 }
 
 /// With the launch's extent as it has been set.
-Followed CheckSync::followExtent(const Program &program, WorldShape &shape) {
+FollowResult CheckSync::followExtent(const Program &program,
+                                     WorldShape &shape) {
   KernelOp kernel = getOperation();
   int64_t wanted = shape.launches;
-  Followed found = followAll(program, shape);
+  FollowResult found = followAll(program, shape);
   if (found.isTooLong() && !launches)
     found = followFewerLaunches(program, shape);
   if (found.isTooLong()) {
@@ -494,7 +499,7 @@ Followed CheckSync::followExtent(const Program &program, WorldShape &shape) {
     return found;
   verdict.launches = std::min(verdict.launches, shape.launches);
   // What was followed is short of what repeats.
-  if (shape.launches < std::min(wanted, course.launches()) && !launches)
+  if (shape.launches < std::min(wanted, pattern.launches()) && !launches)
     verdict.leaveOpen(
         kernel,
         "comms-check-sync followed " + llvm::Twine(shape.launches) +
@@ -503,12 +508,12 @@ Followed CheckSync::followExtent(const Program &program, WorldShape &shape) {
             llvm::Twine(wanted) + " take more than " +
             llvm::Twine(shape.budget) +
             " events (option max-events; comms-run: --check-events)");
-  else if (shape.launches < course.launches())
+  else if (shape.launches < pattern.launches())
     verdict.leaveOpen(kernel, "comms-check-sync followed launches 1 to " +
                                   llvm::Twine(shape.launches) +
                                   ": what comms.epoch decides repeats only "
                                   "after " +
-                                  llvm::Twine(course.launches()));
+                                  llvm::Twine(pattern.launches()));
   return found;
 }
 
@@ -526,7 +531,7 @@ static std::string describe(const Model &model) {
 /// Data decide what is synchronized: the program is followed with some. True:
 /// that shows an error, which has been said.
 bool CheckSync::tryModels(const Program &program, const WorldShape &shape,
-                          Doubt &open) {
+                          UnprovenReason &open) {
   SmallVector<Model> models;
   // Ranks, cells and places are named by data as permutations do; all else has
   // to go well whatever it is, if it is the same on all ranks. So have places
@@ -588,9 +593,9 @@ bool CheckSync::checkValues(WorldShape shape,
   ValueVerdict found = checkComputes(kernel, shape, computes);
   if (found.refuted)
     return false;
-  for (const Doubt &doubt : found.doubts)
-    verdict.leaveOpen(doubt);
-  if (found.doubts.empty())
+  for (const UnprovenReason &reason : found.unproven)
+    verdict.leaveOpen(reason);
+  if (found.unproven.empty())
     for (const Expression &one : computes)
       verdict.computes.push_back(kernel.getArgumentName(one.output));
   verdict.assumesZeros = found.assumesZeros;
@@ -601,21 +606,21 @@ bool CheckSync::checkValues(WorldShape shape,
 /// for.
 void CheckSync::conclude(const Program &program, const WorldShape &shape) {
   KernelOp kernel = getOperation();
-  if (course.irregular && !launches)
-    verdict.leaveOpen({course.irregular,
+  if (pattern.irregular && !launches)
+    verdict.leaveOpen({pattern.irregular,
                        "uses the number of the launch in a way that is not "
                        "known to repeat: launches 1 to " +
                            std::to_string(verdict.launches) + " were followed",
                        {},
                        false});
-  for (const Doubt &doubt : findUnfencedProxies(program))
-    verdict.leaveOpen(doubt);
+  for (const UnprovenReason &reason : findUnfencedProxies(program))
+    verdict.leaveOpen(reason);
   auto computes = readComputes(program);
   if (failed(computes) || !checkValues(shape, *computes))
     return signalPassFailure();
   verdict.assumptions = findAssumptions(program, shape);
   if (tell && followsAll(shape))
-    verdict.computed = tellComputed(kernel, shape);
+    verdict.computed = summarizeResults(kernel, shape);
   if (verdict.assumesZeros)
     verdict.assumptions.emplace_back("sums_begin_at_zero");
   kernel->setAttr(target::kProofAttr, verdict.toAttribute(&getContext()));
@@ -650,17 +655,17 @@ void CheckSync::runOnOperation() {
   for (int64_t extent : extentsOf(*program)) {
     for (Register known : program->extents)
       program->initialValues[known] = Interval::of(extent);
-    Followed found = followExtent(*program, *shape);
+    FollowResult found = followExtent(*program, *shape);
     if (found.refused)
       return signalPassFailure();
     bool isOpen = found.outcome == Outcome::Open;
-    if (isOpen && tryModels(*program, *shape, found.doubts.back()))
+    if (isOpen && tryModels(*program, *shape, found.unproven.back()))
       return signalPassFailure();
-    for (Doubt &doubt : found.doubts)
-      if (doubt.isCounted && tryModels(*program, *shape, doubt))
+    for (UnprovenReason &reason : found.unproven)
+      if (reason.isCounted && tryModels(*program, *shape, reason))
         return signalPassFailure();
-    for (const Doubt &doubt : found.doubts)
-      verdict.leaveOpen(doubt, isOpen && &doubt == &found.doubts.back());
+    for (const UnprovenReason &reason : found.unproven)
+      verdict.leaveOpen(reason, isOpen && &reason == &found.unproven.back());
     if (isOpen)
       break;
     if (found.isTooLong()) {

@@ -34,7 +34,7 @@ struct Row {
 };
 
 /// One collective as it was written.
-struct Said {
+struct ParsedCollective {
   const Row *row = nullptr;
   std::string kind, input, root = "0";
   /// Splits of the world, from the first to the last: outer or inner, and by
@@ -60,27 +60,27 @@ static constexpr StringRef kinds[] = {"sum", "prod", "min", "max",
                                       "avg", "and",  "or",  "xor"};
 
 /// Whether `text` names a collective; `mistake` says what is wrong with it.
-static std::optional<Said> readCollective(StringRef text,
-                                          std::string &mistake) {
+static std::optional<ParsedCollective> readCollective(StringRef text,
+                                                      std::string &mistake) {
   text = text.trim();
   StringRef name = text.take_until([](char c) { return c == '('; });
   const Row *row = llvm::find_if(
       rows, [&](const Row &one) { return name.trim() == one.name; });
   if (row == std::end(rows) || !text.ends_with(")"))
     return std::nullopt;
-  Said said;
-  said.row = row;
+  ParsedCollective collective;
+  collective.row = row;
   SmallVector<StringRef> parts;
   text.drop_front(name.size() + 1).drop_back().split(parts, ',', -1, false);
   auto fail = [&](const llvm::Twine &why) {
     mistake = why.str();
-    return said;
+    return collective;
   };
   if (row->reduces) {
     if (parts.empty() || !llvm::is_contained(kinds, parts.front().trim()))
       return fail("its first argument is sum, prod, min, max, avg, and, or or "
                   "xor");
-    said.kind = parts.front().trim().str();
+    collective.kind = parts.front().trim().str();
     parts.erase(parts.begin());
   }
   for (StringRef part : parts) {
@@ -89,24 +89,25 @@ static std::optional<Said> readCollective(StringRef text,
     int64_t factor = 0;
     bool isSplit = (word == "inner" || word == "outer");
     if (isSplit && !number.trim().getAsInteger(10, factor) && factor > 0)
-      said.splits.emplace_back(word == "outer", factor);
+      collective.splits.emplace_back(word == "outer", factor);
     else if (word == "root" && !number.trim().getAsInteger(10, factor))
-      said.root = std::to_string(factor);
-    else if (said.input.empty() && !part.contains(' '))
-      said.input = part.str();
+      collective.root = std::to_string(factor);
+    else if (collective.input.empty() && !part.contains(' '))
+      collective.input = part.str();
     else
       return fail("'" + part +
                   "' in it is neither an array, nor 'root 0', "
                   "'inner 2' or 'outer 2'");
   }
-  return said;
+  return collective;
 }
 
 /// The expression of it.
-static std::string writeOut(const Said &said, StringRef output) {
+static std::string writeOut(const ParsedCollective &collective,
+                            StringRef output) {
   // Of the team so far: members are first + stride * number.
   std::string first = "0", stride = "1", size = "size", number = "rank";
-  for (auto [isOuter, factor] : said.splits) {
+  for (auto [isOuter, factor] : collective.splits) {
     std::string in =
         llvm::formatv("({0} {1} {2})", number, isOuter ? "%" : "/", factor);
     if (!isOuter)
@@ -119,12 +120,12 @@ static std::string writeOut(const Said &said, StringRef output) {
     number =
         llvm::formatv("({0} {1} {2})", number, isOuter ? "/" : "%", factor);
   }
-  bool isAverage = said.kind == "avg";
+  bool isAverage = collective.kind == "avg";
   std::string text;
-  for (const char *at = said.row->text; *at; ++at)
+  for (const char *at = collective.row->text; *at; ++at)
     switch (*at) {
     case 'X':
-      text += said.input;
+      text += collective.input;
       break;
     case 'Y':
       text += output;
@@ -136,13 +137,13 @@ static std::string writeOut(const Said &said, StringRef output) {
       text += size;
       break;
     case 'K':
-      text += said.root;
+      text += collective.root;
       break;
     case 'M':
-      text += said.splits.empty() ? "" : first + " + " + stride + " * ";
+      text += collective.splits.empty() ? "" : first + " + " + stride + " * ";
       break;
     case 'S':
-      text += (isAverage ? "sum" : said.kind) + "(r, " + size + ", ";
+      text += (isAverage ? "sum" : collective.kind) + "(r, " + size + ", ";
       ++at; // Its parenthesis.
       break;
     case 'D':
@@ -156,18 +157,18 @@ static std::string writeOut(const Said &said, StringRef output) {
 
 namespace {
 /// What a program does to its arrays.
-struct Uses {
+struct ArrayUse {
   bool reads = false, writes = false;
 };
 } // namespace
 
-static std::vector<Uses> usesOf(const Program &program) {
-  std::vector<Uses> uses(program.arguments.size());
+static std::vector<ArrayUse> usesOf(const Program &program) {
+  std::vector<ArrayUse> uses(program.arguments.size());
   for (const Action &action : program.actions)
     for (const RangePlan &range : action.ranges) {
       if (!range.used || range.memory.argument < 0)
         continue;
-      Uses &use = uses[range.memory.argument];
+      ArrayUse &use = uses[range.memory.argument];
       (range.write ? use.writes : use.reads) = true;
       use.reads |= isa<MultimemReduceOp>(action.op);
     }
@@ -186,7 +187,7 @@ static int32_t chooseArray(const Program &program, bool isOutput,
                            int32_t output) {
   KernelOp kernel = program.kernel;
   auto types = kernel.getFunctionType().getInputs();
-  std::vector<Uses> uses = usesOf(program);
+  std::vector<ArrayUse> uses = usesOf(program);
   for (bool both : {false, true}) {
     SmallVector<int32_t> found;
     for (auto [at, use] : llvm::enumerate(uses)) {
@@ -210,19 +211,19 @@ static LogicalResult add(const Program &program, int32_t output, StringRef text,
                          std::vector<Expression> &into) {
   KernelOp kernel = program.kernel;
   std::string mistake, written = text.str();
-  if (auto said = readCollective(text, mistake)) {
-    if (mistake.empty() && said->input.empty()) {
+  if (auto collective = readCollective(text, mistake)) {
+    if (mistake.empty() && collective->input.empty()) {
       int32_t input = chooseArray(program, /*isOutput=*/false, output);
       if (input < 0)
         mistake = "it is not clear which array goes in: name it, as in "
                   "all_reduce(sum, x)";
       else
-        said->input = kernel.getArgumentName(input);
+        collective->input = kernel.getArgumentName(input);
     }
     if (!mistake.empty())
       return kernel.emitOpError("says that it computes \"")
              << text << "\": " << mistake;
-    written = writeOut(*said, kernel.getArgumentName(output));
+    written = writeOut(*collective, kernel.getArgumentName(output));
   }
   auto expression = Expression::parse(kernel, output, written);
   if (failed(expression))

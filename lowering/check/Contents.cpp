@@ -273,7 +273,8 @@ void Memory::fill(Ref ref) {
 
 void Memory::visit(
     int64_t begin, int64_t end,
-    llvm::function_ref<void(int64_t, int64_t, const Held &)> visit) const {
+    llvm::function_ref<void(int64_t, int64_t, const StoredPiece &)> visit)
+    const {
   auto it = std::prev(pieces.upper_bound(begin));
   while (begin < end) {
     auto next = std::next(it);
@@ -286,9 +287,10 @@ void Memory::visit(
 
 Tile Memory::read(const Values &values, int64_t begin, int64_t count) const {
   Tile made;
-  visit(begin, begin + count, [&](int64_t, int64_t until, const Held &held) {
-    append(made, until - begin, values.moved(held.ref, begin));
-  });
+  visit(begin, begin + count,
+        [&](int64_t, int64_t until, const StoredPiece &held) {
+          append(made, until - begin, values.moved(held.ref, begin));
+        });
   return made;
 }
 
@@ -297,7 +299,7 @@ void Memory::write(const Values &values, int64_t begin, const Tile &tile,
   int64_t end = begin + lengthOf(tile);
   if (begin == end)
     return;
-  Held last = std::prev(pieces.upper_bound(end))->second;
+  StoredPiece last = std::prev(pieces.upper_bound(end))->second;
   pieces.erase(pieces.lower_bound(begin), pieces.upper_bound(end));
   int64_t from = begin;
   for (const TilePiece &piece : tile) {

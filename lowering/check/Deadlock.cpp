@@ -69,7 +69,8 @@ private:
   bool isCause(int32_t thread) const;
   std::string cycle() const;
   void describe(InFlightDiagnostic &diag, int32_t thread);
-  void alike(InFlightDiagnostic &diag, llvm::ArrayRef<int32_t> threads);
+  void noteSameWaiters(InFlightDiagnostic &diag,
+                       llvm::ArrayRef<int32_t> threads);
   void others(InFlightDiagnostic &diag);
   /// Those of `threads` that this diagnostic has not named yet.
   SmallVector<int32_t> unnamed(llvm::ArrayRef<int32_t> threads) const {
@@ -180,7 +181,8 @@ void Report::describe(InFlightDiagnostic &diag, int32_t thread) {
 }
 
 /// Names the other threads that wait at the same op.
-void Report::alike(InFlightDiagnostic &diag, llvm::ArrayRef<int32_t> threads) {
+void Report::noteSameWaiters(InFlightDiagnostic &diag,
+                             llvm::ArrayRef<int32_t> threads) {
   SmallVector<int32_t> left = unnamed(threads);
   for (int32_t thread : llvm::ArrayRef(left).take_front(maxShown)) {
     named.insert(thread);
@@ -221,7 +223,7 @@ void Report::emit() {
     InFlightDiagnostic diag = action->op->emitError();
     diag << "deadlock: " << where(first) << " waits for " << what(first);
     describe(diag, first);
-    alike(diag, threads);
+    noteSameWaiters(diag, threads);
     bool inCircle = shown == 1 && !circle.empty() && !waiting[first].mismatch;
     if (inCircle)
       diag.attachNote() << "the wait is cyclic: " << circle

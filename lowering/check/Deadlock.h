@@ -12,10 +12,10 @@ namespace mlir::comms::check {
 
 class Machine;
 
-/// Reports a machine whose run ended in `Machine::Outcome::Stuck`: one error
-/// for each op that is a cause (what it waits for can no longer come, or it is
-/// part of a cycle), with notes on who waits, who should have come and who
-/// waits for those.
+/// Reports a machine that ended with `Machine::Outcome::Stuck`: one error for
+/// each op that is a cause (its condition can no longer become true, or it is
+/// part of a cycle), with notes on the waiting blocks, the blocks that should
+/// have acted, and the blocks that wait for those.
 void reportDeadlock(const Machine &machine);
 
 } // namespace mlir::comms::check

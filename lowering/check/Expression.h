@@ -25,25 +25,25 @@
 
 namespace mlir::comms::check {
 
-/// The attribute's name: a dictionary of strings by the outputs' names, or the
-/// one collective that the kernel carries out.
+/// Name of the attribute: a dictionary of strings by output name, or the single
+/// collective that the kernel computes.
 inline constexpr const char kComputesAttr[] = "comms.computes";
 
-/// What some elements should hold.
+/// Expected contents of some elements.
 struct Expected {
   Ref ref;
-  /// It holds for the elements up to this one.
+  /// Applies to elements up to this one.
   int64_t end = 0;
 };
 
 class Expression {
 public:
-  /// Parses `text`, which says what argument `output` of `kernel` holds. Emits
-  /// an error at the kernel.
+  /// Parses `text`, the expected contents of argument `output` of `kernel`.
+  /// Emits an error at the kernel.
   static FailureOr<Expression> parse(KernelOp kernel, int32_t output,
                                      llvm::StringRef text);
-  /// Of elements from `begin` on, of which there are `end`. `problem` is set
-  /// where an index leaves its array, or the like.
+  /// Evaluates elements from `begin` on, up to the result's `end`. Sets
+  /// `problem` on errors such as an index outside of its array.
   Expected evaluate(Values &values, int64_t rank, int64_t ranks, int32_t launch,
                     int64_t begin, int64_t end, std::string &problem) const;
   /// Arguments that it reads.
@@ -70,7 +70,7 @@ public:
     double real = 0;
     /// Binary: the operator. Call and Reduce: the name.
     std::string name;
-    /// Access: the argument; Variable and Reduce: which.
+    /// Access: the argument; Variable and Reduce: the variable.
     int32_t index = -1;
     std::vector<Node> operands;
   };
@@ -81,8 +81,8 @@ private:
   llvm::SmallVector<int32_t> reads;
 };
 
-/// All that the kernel of `program` says of its outputs; empty: nothing. Emits
-/// an error where it cannot be read.
+/// All expressions that the kernel of `program` declares for its outputs; may
+/// be empty. Emits an error if one cannot be parsed.
 FailureOr<std::vector<Expression>> readComputes(const Program &program);
 
 } // namespace mlir::comms::check

@@ -64,7 +64,7 @@ void Footprints::drop() {
 namespace {
 /// How far spans reach that were seen so far: the farthest, and the farthest of
 /// another owner.
-struct Reach {
+struct FarthestEnds {
   int64_t first = INT64_MIN, other = INT64_MIN;
   int64_t owner = -1;
 
@@ -85,7 +85,7 @@ struct Reach {
 
 /// Whether two blocks of the class meet: their spans lie apart if all lie in
 /// the first `slope` places of each `period`, and else are compared.
-bool Footprints::meetWithin(std::vector<Span> &spans, int64_t count) const {
+bool Footprints::overlapWithin(std::vector<Span> &spans, int64_t count) const {
   auto write =
       llvm::find_if(spans, [](const Span &span) { return span.writes; });
   if (write == spans.end() || count == 1)
@@ -129,7 +129,7 @@ bool Footprints::meetWithin(std::vector<Span> &spans, int64_t count) const {
       moved.push_back(
           {span.begin + slope * lane, span.end + slope * lane, lane});
   llvm::sort(moved);
-  Reach reach;
+  FarthestEnds reach;
   for (auto [begin, end, lane] : moved) {
     if (reach.without(lane) > begin)
       return true;
@@ -173,14 +173,14 @@ bool Footprints::close(Lanes lanes) {
     };
     part.present.erase(llvm::unique(part.present, isSame), part.present.end());
     meeting = number;
-    if (meetWithin(part.present, lanes.count) || !keep(part, lanes.count))
+    if (overlapWithin(part.present, lanes.count) || !keep(part, lanes.count))
       return false;
   }
   ++numClasses;
   return true;
 }
 
-bool Footprints::meetBetween(Part &part) const {
+bool Footprints::overlapBetween(Part &part) const {
   bool isWritten =
       llvm::any_of(part.all, [](const Span &span) { return span.writes; });
   if (!isWritten || part.classes.front() == part.classes.back())
@@ -190,7 +190,7 @@ bool Footprints::meetBetween(Part &part) const {
   llvm::sort(order, [&](size_t a, size_t b) {
     return part.all[a].begin < part.all[b].begin;
   });
-  Reach reads, writes;
+  FarthestEnds reads, writes;
   for (size_t number : order) {
     const Span &span = part.all[number];
     int32_t owner = part.classes[number];
@@ -202,16 +202,16 @@ bool Footprints::meetBetween(Part &part) const {
   return false;
 }
 
-bool Footprints::classesMeet() {
+bool Footprints::classesOverlap() {
   for (auto [number, part] : llvm::enumerate(parts)) {
     meeting = number;
-    if (numClasses > 1 && meetBetween(part))
+    if (numClasses > 1 && overlapBetween(part))
       return true;
   }
   return false;
 }
 
-std::string Footprints::nameMeeting() const {
+std::string Footprints::describeConflict() const {
   size_t row = meeting / ranks, arguments = program.arguments.size();
   if (row >= 3 * arguments)
     return "slots of channel " + std::to_string(row - 3 * arguments);
@@ -486,8 +486,8 @@ bool Folding::touchMemory(int32_t thread, const RangePlan &range, int64_t rank,
   return true;
 }
 
-bool Folding::touchMail(int32_t thread, const Action &action, int64_t rank,
-                        int64_t begin, int64_t end) {
+bool Folding::touchPackets(int32_t thread, const Action &action, int64_t rank,
+                           int64_t begin, int64_t end) {
   const RangePlan &range = action.ranges[0];
   int64_t slope = slopeOf(thread, range.offset);
   int64_t limit = range.memory.limit < 0 ? INT64_MAX : range.memory.limit;

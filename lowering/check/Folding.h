@@ -32,31 +32,32 @@
 
 namespace mlir::comms::check {
 
-/// Blocks of each rank that are followed as one.
+/// Blocks of each rank that are simulated as one.
 struct Lanes {
   int64_t first = 0, count = 0;
 };
 
-/// What blocks touch, by class: nothing but memory that nobody writes may be
-/// touched by two of them.
+/// Memory accessed by each class of blocks. Two blocks may access the same
+/// memory only if nothing writes it.
 class Footprints {
 public:
   enum Kind { Cells, Slots, Data, Mail };
   Footprints(const Program &program, int64_t ranks);
 
-  /// The class touches places [begin, end) of `object` (an argument, or of
-  /// slots a channel) at world rank `rank`; its other blocks, as many times
-  /// `slope` behind that as they are behind the first.
+  /// The class accesses places [begin, end) of `object` (an argument, or the
+  /// slots of a channel) at world rank `rank`. Its other blocks access places
+  /// shifted by `slope` per block.
   void add(Kind kind, int64_t object, int64_t rank, int64_t begin, int64_t end,
            int64_t slope, bool writes);
-  /// What was added belongs to these blocks. False: some of them meet.
+  /// Assigns the added accesses to these blocks. Returns false if two of them
+  /// conflict.
   bool close(Lanes lanes);
-  /// Forgets what was added since the last class.
+  /// Drops the accesses added since the last class.
   void drop();
-  /// Whether blocks of two classes meet.
-  bool classesMeet();
-  /// Names an object that two blocks touch.
-  std::string nameMeeting() const;
+  /// Whether blocks of two classes conflict.
+  bool classesOverlap();
+  /// Names an object that two blocks access.
+  std::string describeConflict() const;
 
 private:
   struct Span {
@@ -64,13 +65,14 @@ private:
     bool writes = false;
   };
   struct Part {
-    /// Of the present class; and of all, moved to where their blocks are.
+    /// Accesses of the present class; accesses of all classes, shifted to their
+    /// blocks.
     std::vector<Span> present, all;
     /// The class of each entry of `all`.
     std::vector<int32_t> classes;
   };
-  bool meetWithin(std::vector<Span> &spans, int64_t count) const;
-  bool meetBetween(Part &part) const;
+  bool overlapWithin(std::vector<Span> &spans, int64_t count) const;
+  bool overlapBetween(Part &part) const;
   bool keep(Part &part, int64_t count);
 
   const Program &program;
@@ -80,32 +82,32 @@ private:
   size_t kept = 0, meeting = 0;
 };
 
-/// Slopes of the registers of threads that stand for a class of blocks.
+/// Slopes of the registers of threads that represent a class of blocks.
 class Folding {
 public:
   Folding(const Program &program, Lanes lanes, size_t threads,
           Footprints &footprints);
 
-  /// Whether blocks of a rank may be followed apart at all: none of the
-  /// program's ops joins them.
+  /// Whether blocks of a rank can be simulated separately: no op of the program
+  /// joins them.
   static bool isPossible(const Program &program);
 
-  /// Before an instruction that performs no action, with the thread's
-  /// registers. False: the class has to be split.
+  /// Called before an instruction that performs no action, with the thread's
+  /// registers. Returns false if the class must be split.
   bool step(const Instruction &in, int32_t thread, const Interval *values);
-  /// Behind it. What differs by block has no name.
+  /// Called after it. Values that differ between blocks lose their names.
   void unname(const Instruction &in, int32_t thread, Interval *values) const;
-  /// Before an action.
+  /// Called before an action.
   bool admit(const Action &action, int32_t thread);
   void clear(int32_t thread, Register reg) { slopes[at(thread, reg)] = 0; }
 
-  // What is touched. False: the class has to be split.
+  // Records an access. Returns false if the class must be split.
   bool touchCell(int32_t argument, int64_t rank, int64_t index);
   bool touchSlot(int32_t channel, int64_t source, int64_t slot);
   bool touchMemory(int32_t thread, const RangePlan &range, int64_t rank,
                    int64_t begin, int64_t end, bool writes, bool isExact);
-  bool touchMail(int32_t thread, const Action &action, int64_t rank,
-                 int64_t begin, int64_t end);
+  bool touchPackets(int32_t thread, const Action &action, int64_t rank,
+                    int64_t begin, int64_t end);
 
   /// The first block of the second class.
   int64_t splitsAt() const { return split; }
@@ -117,7 +119,7 @@ private:
   int64_t slopeOf(int32_t thread, Register reg) const {
     return reg < 0 ? 0 : slopes[at(thread, reg)];
   }
-  /// The class is split before the block at this distance from its first.
+  /// Splits the class before the block at this distance from its first.
   bool splitBefore(int64_t distance) {
     split = lanes.first + distance;
     return false;
@@ -136,7 +138,8 @@ private:
   std::vector<int64_t> slopes;
   bool hasLoads = false;
   int64_t split = 0;
-  /// Of the present action: of its cell or slot, and of its counter's cell.
+  /// Slopes of the present action's cell or slot index, and of its counter's
+  /// cell.
   int64_t indexSlope = 0, counterSlope = 0;
   int32_t counter = -1;
 };

@@ -451,21 +451,22 @@ Shape Analysis::ofResult(OpResult result) {
 // The whole
 //===----------------------------------------------------------------------===//
 
-int64_t Course::launches() const { return start + period; }
+int64_t LaunchPattern::launches() const { return start + period; }
 
-Course mlir::comms::check::findCourse(const Program &program, int64_t ranks,
-                                      int64_t blocks) {
+LaunchPattern mlir::comms::check::findLaunchPattern(const Program &program,
+                                                    int64_t ranks,
+                                                    int64_t blocks) {
   Analysis analysis(ranks, blocks);
-  Course course;
+  LaunchPattern pattern;
   for (Value value : program.values) {
     Shape shape = analysis.of(value);
     if (shape.isIrregular) {
-      if (!course.irregular)
-        course.irregular = value.getDefiningOp();
+      if (!pattern.irregular)
+        pattern.irregular = value.getDefiningOp();
       continue;
     }
-    course.start = std::max(course.start, shape.start);
-    course.period = std::min(std::lcm(course.period, shape.period), most);
+    pattern.start = std::max(pattern.start, shape.start);
+    pattern.period = std::min(std::lcm(pattern.period, shape.period), most);
   }
   // A wait for less than 1 waits for nothing.
   program.kernel->walk([&](Operation *op) {
@@ -473,9 +474,9 @@ Course mlir::comms::check::findCourse(const Program &program, int64_t ranks,
       return;
     Shape want = analysis.of(op->getOperand(2));
     if (want.drift && *want.drift > 0 && want.low < 0 && want.low > INT64_MIN)
-      course.start =
-          std::max(course.start, -want.low * want.period / *want.drift + 1);
+      pattern.start =
+          std::max(pattern.start, -want.low * want.period / *want.drift + 1);
   });
-  course.start = std::min(course.start, most);
-  return course;
+  pattern.start = std::min(pattern.start, most);
+  return pattern;
 }

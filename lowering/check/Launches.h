@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a launch does depends on its number through `comms.epoch` alone. An
-// integer f(e) that is computed from it repeats, in general, from some launch s
-// on: f(e + p) = f(e) + d for all e >= s. Sums, products by constants,
-// quotients, remainders, masks, comparisons and choices of such integers are
-// such integers, with a p, d and s that follow from theirs.
+// A launch depends on its number only through `comms.epoch`. An integer f(e)
+// computed from the epoch usually repeats from some launch s on: f(e + p) =
+// f(e) + d for all e >= s. Sums, products with constants, quotients,
+// remainders, masks, comparisons and selects of such integers have the same
+// property, with p, d and s derived from their operands.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,20 +20,21 @@
 
 namespace mlir::comms::check {
 
-/// How the launches of a program follow one another.
-struct Course {
-  /// From launch `start` on, what one launch does the launch `period` later
-  /// does as well.
+/// Repetition pattern of a program's launches.
+struct LaunchPattern {
+  /// From launch `start` on, each launch does the same as the launch `period`
+  /// later.
   int64_t start = 1, period = 1;
-  /// An integer that matters and is not known to repeat; null: all do.
+  /// A relevant integer that is not known to repeat; null: all do.
   Operation *irregular = nullptr;
-  /// Launches after which each of them has been followed by its successors:
-  /// what is used again in the next period is used again in these.
+  /// Number of launches after which every launch of the pattern has been
+  /// followed by its successors, so that all reuse of memory has been seen.
   int64_t launches() const;
 };
 
-/// Of `program` with so many ranks and blocks.
-Course findCourse(const Program &program, int64_t ranks, int64_t blocks);
+/// Computes the pattern of `program` for these numbers of ranks and blocks.
+LaunchPattern findLaunchPattern(const Program &program, int64_t ranks,
+                                int64_t blocks);
 
 } // namespace mlir::comms::check
 

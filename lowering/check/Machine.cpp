@@ -168,7 +168,7 @@ bool Machine::advance(Thread &thread) {
       thread.pc = in.target;
       continue;
     case Code::Branch:
-      if (Unsure *loop = unsureOf(thread, in.extra);
+      if (UnknownBranch *loop = unknownBranchOf(thread, in.extra);
           loop && program.guards[in.extra].body >= 0) {
         nextRound(thread, *loop, &in);
       } else if (!v[in.a].isKnown()) {
@@ -178,23 +178,24 @@ bool Machine::advance(Thread &thread) {
           break;
         }
         passUnknown(thread, in.extra);
-        if (Unsure *choice = unsureOf(thread, in.extra); contents && choice)
+        if (UnknownBranch *choice = unknownBranchOf(thread, in.extra);
+            contents && choice)
           enterIf(*choice, condition, /*holds=*/true);
       } else
         thread.pc = v[in.a].low ? thread.pc + 1 : in.target;
       break;
     case Code::RegionEnd:
-      if (Unsure *choice = unsureOf(thread, in.extra)) {
+      if (UnknownBranch *choice = unknownBranchOf(thread, in.extra)) {
         choice->run = ++nextRun;
         if (contents)
-          enterOther(*choice);
+          enterOtherRegion(*choice);
         thread.pc = in.other;
       } else {
         thread.pc = in.target;
       }
       break;
     case Code::ChoiceEnd:
-      if (unsureOf(thread, in.extra)) {
+      if (unknownBranchOf(thread, in.extra)) {
         thread.unsure.pop_back();
         thread.pc = program.guards[in.extra].skip;
       } else {
@@ -202,7 +203,8 @@ bool Machine::advance(Thread &thread) {
       }
       break;
     case Code::Back:
-      if (Unsure *loop = unsureOf(thread, in.extra); loop && !loop->isCounted)
+      if (UnknownBranch *loop = unknownBranchOf(thread, in.extra);
+          loop && !loop->isCounted)
         nextRound(thread, *loop, nullptr);
       else
         thread.pc = in.target;
@@ -266,7 +268,7 @@ void Machine::enterUnknownLoop(Thread &thread, const Instruction &in) {
   bool isCounted = first.isKnown() && step.isKnown() && step.low > 0;
   int32_t next = thread.pc + 1;
   passUnknown(thread, in.extra);
-  Unsure *loop = unsureOf(thread, in.extra);
+  UnknownBranch *loop = unknownBranchOf(thread, in.extra);
   if (fatal || !loop)
     return;
   loop->counter = in.dst;
@@ -281,7 +283,7 @@ void Machine::enterUnknownLoop(Thread &thread, const Instruction &in) {
   forgetCarried(thread, *loop);
 }
 
-void Machine::nextRound(Thread &thread, Unsure &loop,
+void Machine::nextRound(Thread &thread, UnknownBranch &loop,
                         const Instruction *branch) {
   const Guard &guard = program.guards[loop.guard];
   loop.run = ++nextRun;
@@ -340,8 +342,9 @@ std::optional<bool> Machine::choose(const Thread &thread, int32_t index,
       guard.body >= 0 ? &roundsChosen[{index, thread.launch}] : nullptr;
   if (rounds && *rounds >= chosenRounds) {
     if (!guard.repeats)
-      doubt(guard.op, "is followed for at most " + llvm::Twine(chosenRounds) +
-                          " iterations: a scalar says how many there are");
+      noteUnproven(guard.op,
+                   "is followed for at most " + llvm::Twine(chosenRounds) +
+                       " iterations: a scalar says how many there are");
     return chosen[condition.term] = false;
   }
   bool holds = madeChoices.size() < shape.choices.size() &&
@@ -398,20 +401,20 @@ std::optional<std::string> Machine::findScalarsThatChoose() const {
   return text;
 }
 
-void Machine::forgetCarried(Thread &thread, const Unsure &unsure) {
+void Machine::forgetCarried(Thread &thread, const UnknownBranch &unsure) {
   for (Register reg : program.guards[unsure.guard].carried)
     set(thread, reg, Interval());
   if (unsure.counter >= 0)
     set(thread, unsure.counter, unsure.span);
 }
 
-void Machine::doubt(Operation *op, const llvm::Twine &text,
-                    llvm::StringRef note, Operation *other) {
+void Machine::noteUnproven(Operation *op, const llvm::Twine &text,
+                           llvm::StringRef note, Operation *other) {
   std::string said = text.str();
-  for (const Doubt &old : doubts)
+  for (const UnprovenReason &old : unproven)
     if (old.op == op && old.text == said)
       return;
-  Doubt &made = doubts.emplace_back();
+  UnprovenReason &made = unproven.emplace_back();
   made.op = op;
   made.text = std::move(said);
   if (!note.empty())
@@ -426,8 +429,8 @@ void Machine::passUnknown(Thread &thread, int32_t index) {
   }
   if (!guard.sync) {
     // A switch asks for one of its cases after the other.
-    Unsure *old = unsureOf(thread, index);
-    Unsure &made = old ? *old : thread.unsure.emplace_back();
+    UnknownBranch *old = unknownBranchOf(thread, index);
+    UnknownBranch &made = old ? *old : thread.unsure.emplace_back();
     made.guard = index;
     made.run = ++nextRun;
     made.rounds = 1;
@@ -439,12 +442,14 @@ void Machine::passUnknown(Thread &thread, int32_t index) {
   fatal = open = true;
   bool spins = isa<ReadSignalOp, ReadCounterOp>(guard.sync);
   if (spins)
-    doubt(guard.op, "spins on a value that is read, which comms-check-sync "
-                    "does not follow");
+    noteUnproven(guard.op,
+                 "spins on a value that is read, which comms-check-sync "
+                 "does not follow");
   else
-    doubt(guard.op, "decides whether a synchronization runs by a value that is "
-                    "not known: it depends on data or on an argument");
-  doubts.back().notes = {
+    noteUnproven(guard.op,
+                 "decides whether a synchronization runs by a value that is "
+                 "not known: it depends on data or on an argument");
+  unproven.back().notes = {
       {guard.sync,
        spins ? "the value is read here" : "synchronization is here"},
       {nullptr, spins ? "use comms.wait_signal or comms.wait_counter"
@@ -658,7 +663,7 @@ void Machine::nextLaunch(int32_t index) {
       return threads[fence.stamp.thread].rankIndex == index;
     });
   // The host's turn comes behind all blocks and before all of them.
-  Stamp host = clocks.stamp(blocks.front());
+  Timestamp host = clocks.stamp(blocks.front());
   clocks.join(blocks);
   for (int32_t block : blocks)
     clocks.fence(block, /*release=*/true, /*acquire=*/true);
@@ -671,9 +676,9 @@ bool Machine::act(Thread &thread, int32_t index) {
   const Action &action = program.actions[index];
   // What may not happen orders nothing.
   if (contents && !thread.unsure.empty() && action.kind != ActionKind::Access)
-    spoil(thread, action);
+    markUncertain(thread, action);
   if (!thread.unsure.empty() && action.kind == ActionKind::Flush) {
-    flushUnsure(thread, action);
+    flushUnknown(thread, action);
     return true;
   }
   if (!thread.unsure.empty() && action.kind != ActionKind::Access &&
@@ -715,7 +720,7 @@ bool Machine::act(Thread &thread, int32_t index) {
   case ActionKind::PoisonStore:
   case ActionKind::PoisonLoad:
   case ActionKind::PoisonFill:
-    return doMail(thread, index);
+    return doPackets(thread, index);
   case ActionKind::BulkCopy:
   case ActionKind::BulkWait:
     doBulk(thread, index);
@@ -757,12 +762,13 @@ std::optional<int64_t> Machine::demand(Thread &thread, const Action &action,
   if (value)
     return value;
   fatal = open = true;
-  doubt(action.op,
-        "has a " + what +
-            " that is not known: it depends on data or on an argument",
-        "compute it from ranks, blocks, comms.epoch and constants, so that it "
-        "can be checked");
-  doubts.back().isPlace =
+  noteUnproven(
+      action.op,
+      "has a " + what +
+          " that is not known: it depends on data or on an argument",
+      "compute it from ranks, blocks, comms.epoch and constants, so that it "
+      "can be checked");
+  unproven.back().isPlace =
       what == "peer" || what == "cell" || what == "slot" || what == "offset";
   return std::nullopt;
 }
@@ -819,9 +825,9 @@ void Machine::flush(Thread &thread, const Action &action,
 }
 
 /// What stands before it in the same region has been done if the flush is.
-void Machine::flushUnsure(Thread &thread, const Action &action) {
+void Machine::flushUnknown(Thread &thread, const Action &action) {
   SmallVector<int64_t> path;
-  for (const Unsure &unsure : thread.unsure)
+  for (const UnknownBranch &unsure : thread.unsure)
     path.push_back(unsure.run);
   flush(thread, action, path);
 }
@@ -943,7 +949,7 @@ std::optional<Interval> Machine::joinStored(size_t part, Bounds bounds) const {
 void Machine::mayStore(const Thread &thread, size_t part, Bounds bounds,
                        Interval value) {
   // Of a loop that is not followed to its end, later iterations go on.
-  bool goesOn = llvm::any_of(thread.unsure, [&](const Unsure &unsure) {
+  bool goesOn = llvm::any_of(thread.unsure, [&](const UnknownBranch &unsure) {
     return program.guards[unsure.guard].body >= 0 && !unsure.isCounted;
   });
   auto first = stored[part].lower_bound(bounds.begin);

@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One thread is one block of one rank. The machine runs all of them, launch
-// after launch, each as far as it can go. Since signals persist and waits look
-// at values, whether all can finish does not depend on the schedule; what could
-// depend on it (a wait for equality, a reset, an overwrite) is compared with
-// the order that holds in every schedule (Order.h).
+// A thread is one block of one rank. The machine runs all threads, launch after
+// launch, each as far as possible. Because signals persist and waits test
+// values, termination does not depend on the schedule. Effects that could
+// depend on it (waits for equality, resets, overwrites) are checked against the
+// order that holds in every schedule (Order.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,11 +31,11 @@
 
 namespace mlir::comms::check {
 
-/// Data to follow a program with: all integers that it finds in scalars and in
-/// memory that it has not written.
+/// Concrete data for a simulation: values of all integers in scalars and in
+/// memory that the program has not written.
 struct Model {
-  /// The same for all ranks; or, `byRank`, another number below the number of
-  /// ranks for each: the rank, moved on by `value`.
+  /// Equal on all ranks; or, with `byRank`, a different number below the number
+  /// of ranks on each: the rank shifted by `value`.
   bool byRank = false;
   int64_t value = 0;
   int64_t of(int64_t rank, int64_t ranks) const {
@@ -43,40 +43,40 @@ struct Model {
   }
 };
 
-/// Why a program that nothing was found against is not proven, or cannot be
-/// followed.
-struct Doubt {
+/// The reason why a program without errors is not proven, or cannot be
+/// simulated further.
+struct UnprovenReason {
   Operation *op = nullptr;
   std::string text;
   llvm::SmallVector<std::pair<Operation *, std::string>, 2> notes;
-  /// Data decide the rank, cell or place of something that synchronizes.
+  /// The rank, cell or place of a synchronization depends on data.
   bool isPlace = false;
-  /// Places that the kernel counts itself may meet.
+  /// Places that the kernel computes by counting may overlap.
   bool isCounted = false;
 };
 
-/// The world that a kernel is followed in.
+/// The simulated world.
 struct WorldShape {
   int64_t ranks = 0, reach = 0, blocks = 0, launches = 3;
-  /// The ranks that are followed, in rising order. What the others should do is
-  /// taken as done; then reuse between launches is not compared.
+  /// Simulated ranks, ascending. The actions of others are assumed to be done;
+  /// reuse between launches is then not checked.
   std::vector<int64_t> followed;
-  /// Events (instructions, with actions and clocks weighted) that may be spent.
+  /// Budget of events (instructions, with actions and clocks weighted).
   uint64_t budget = 0;
 
-  /// Ranks that are left out take no part in what orders those that are
-  /// followed: memory is compared all the same.
+  /// Omitted ranks do not affect the order of the simulated ones, so that
+  /// memory is still checked.
   bool comparesMemory = false;
-  /// Data are these; without it, any.
+  /// Concrete data; none: arbitrary data.
   std::optional<Model> model;
-  /// These blocks of each rank alone, by the first of them.
+  /// Simulates only these blocks of each rank, represented by the first.
   std::optional<Lanes> lanes;
-  /// What scalars of the host decide about synchronization is chosen, and not
-  /// left open: so for the first choices, and false for those behind them.
+  /// Decisions of host scalars about synchronization are chosen rather than
+  /// left open: the first ones by `choices`, later ones false.
   bool choosesScalars = false;
   std::vector<bool> choices;
 
-  /// Blocks of a rank that are followed.
+  /// Simulated blocks per rank.
   int64_t followedBlocks() const { return lanes ? 1 : blocks; }
 
   bool isPartial() const {
@@ -84,16 +84,16 @@ struct WorldShape {
   }
 };
 
-/// What a thread that cannot go on is waiting for.
+/// Condition of a waiting thread.
 struct Waiting {
   /// "signal s[0] >= 3; observed 2".
   std::string what;
-  /// Threads that could bring it about; `each`: every one of them must.
+  /// Threads that could satisfy it; `each`: all of them must act.
   llvm::SmallVector<int32_t> awaited;
   bool each = false;
-  /// Something came, but not this.
+  /// Something arrived that does not match.
   bool mismatch = false;
-  /// Further lines.
+  /// Additional lines.
   llvm::SmallVector<std::string, 2> details;
 };
 
@@ -102,43 +102,43 @@ public:
   enum class Outcome {
     /// Every thread has finished every launch.
     Finished,
-    /// Some threads wait and nothing can free them.
+    /// Some threads wait and nothing can release them.
     Stuck,
-    /// An error has been reported that leaves nothing to follow.
+    /// An error was reported, and the simulation cannot continue.
     Refused,
-    /// The last doubt leaves nothing to follow; or the model is none of the
-    /// program's data.
+    /// The last unproven reason prevents the simulation from continuing; or the
+    /// program's data do not match the model.
     Open,
-    /// The budget is spent.
+    /// The budget is exhausted.
     OverBudget,
-    /// Blocks that are followed as one do not do the same.
+    /// Blocks that were simulated as one behave differently.
     Diverged,
   };
 
-  /// The shape is valid: positive, with at most 2^20 ranks and 2^16 threads.
-  /// `footprints` takes what is touched; it is needed where the shape has
-  /// lanes.
+  /// The shape must be valid: positive, with at most 2^20 ranks and 2^16
+  /// threads. `footprints` receives the accesses; it is required if the shape
+  /// has lanes.
   Machine(const Program &program, const WorldShape &shape,
           Footprints *footprints = nullptr);
 
   Outcome run();
-  /// Follows what elements hold as well, of a program that was built for it.
-  /// `begin` and `end` are called before and after each launch, with its
-  /// number, while no rank is in one.
+  /// Also tracks the contents of elements, for a program built for that.
+  /// `begin` and `end` are called with the number of each launch before and
+  /// after it, while no rank is inside one.
   void followValues(Contents &followed, std::function<void(int32_t)> begin,
                     std::function<void(int32_t)> end);
   bool foundErrors() const { return errors > 0; }
-  /// With the data of a model, something leaves its range, which ends a run
-  /// with an error that says so: such data show nothing else.
+  /// The model's data cause an out-of-range access, which ends a real run with
+  /// an error; such data prove nothing else.
   bool modelLeavesRange() const { return leavesRange; }
-  llvm::ArrayRef<Doubt> getDoubts() const { return doubts; }
-  /// What was chosen, in this order.
+  llvm::ArrayRef<UnprovenReason> getUnprovenReasons() const { return unproven; }
+  /// The choices that were made, in order.
   const std::vector<bool> &choicesMade() const { return madeChoices; }
-  /// Scalars with which a run chooses so: "steps = 1 in launch 2". Absent: none
-  /// were found.
+  /// Scalar values for which a run makes these choices: "steps = 1 in launch
+  /// 2"; none if not found.
   std::optional<std::string> findScalarsThatChoose() const;
 
-  // For the report of a run that is stuck.
+  // For the report of a stuck run.
   int32_t numThreads() const { return static_cast<int32_t>(threads.size()); }
   bool isStuck(int32_t thread) const { return threads[thread].blocked; }
   /// Whether the thread has returned from its present launch.
@@ -153,7 +153,7 @@ public:
   const WorldShape &world() const { return shape; }
 
   uint64_t spent() const { return steps + clocks.work() / 8; }
-  /// Of a run that diverged: the first block that does something else.
+  /// For a diverged run: the first block that behaves differently.
   int64_t splitsAt() const { return folding->splitsAt(); }
 
 private:
@@ -163,44 +163,45 @@ private:
   };
   struct Bounds {
     int64_t begin = 0, end = 0;
-    /// The place depends on data: these are all places that it may be.
+    /// The place depends on data; these are all possible places.
     bool anywhere = false;
-    /// It is the checker that does not know the place.
+    /// The place is unknown to the checker.
     bool isGuess = false;
-    /// The kernel has counted the place: see Interval.
+    /// The kernel computed the place by counting; see Interval.
     bool isCounted = false;
   };
   /// A fence that names a proxy, and what was visible to its thread.
   struct ProxyFence {
-    Stamp stamp;
+    Timestamp stamp;
     std::vector<uint32_t> seen;
   };
-  /// A choice or a loop of which it is not known what it does.
-  struct Unsure {
+  /// A branch or loop whose behavior is unknown.
+  struct UnknownBranch {
     int32_t guard = -1;
-    /// Tells one run of its region from others.
+    /// Identifies one execution of its region.
     int64_t run = 0;
-    /// How often its region has been entered.
+    /// Number of entries into its region.
     int32_t rounds = 0;
-    /// A loop that is followed from its first iteration on: what it carries is
+    /// A loop simulated from its first iteration on; its carried values are
     /// known.
     bool isCounted = false;
-    /// The register that it counts with, and where that lies.
+    /// The loop counter's register and its range.
     Register counter = noRegister;
     Interval span;
-    /// Where values are followed: when the present region is run.
+    /// If values are tracked: the condition under which the present region
+    /// runs.
     std::optional<Ref> condition;
   };
-  /// What a transfer touches, which may happen until it is known to be over.
+  /// Memory accessed by a transfer until it is known to be complete.
   struct Pending {
     int32_t action = -1;
-    /// Memory of an argument: the part; of scratch: -1 - which.
+    /// Argument memory: the part; scratch memory: -1 - its index.
     int64_t place = 0;
     int32_t argument = -1;
     int64_t rank = 0;
     Bounds bounds{0, 0};
     bool write = false;
-    /// A release fence came behind it.
+    /// A release fence followed it.
     bool fenced = false;
     /// When the op was executed.
     uint32_t time = 0;
@@ -208,9 +209,9 @@ private:
     int64_t copy = 0;
     /// Id of the cell that counts it, or -1.
     int64_t counter = -1;
-    /// World rank of the peer that it reaches; -1: none, or not known.
+    /// World rank of its peer; -1: none, or unknown.
     int64_t peer = -1;
-    /// The regions it stands in that may not be run.
+    /// Enclosing regions that may not run.
     llvm::SmallVector<int64_t, 2> path;
   };
   struct ScratchWrite {
@@ -220,36 +221,35 @@ private:
   struct Thread {
     int32_t id = 0, rankIndex = 0, rank = 0, block = 0, launch = 1, pc = 0;
     bool blocked = false, atEnd = false;
-    /// The wait at `pc` has been shown once: all others went as far as they
-    /// can.
+    /// The wait at `pc` has let all others run as far as possible once.
     bool yielded = false;
     int32_t openArrivals = 0, lastArrive = -1;
-    /// Generation of the barrier at `pc`, once arrived.
+    /// Generation of the barrier at `pc`, after arrival.
     int32_t pending = -1;
     llvm::SmallVector<std::pair<int64_t, int32_t>, 0> copies;
-    /// Transfers that may still be on their way.
+    /// Transfers that may not be complete.
     llvm::SmallVector<Pending, 0> underway;
-    /// Choices and loops around `pc` whose conditions are unknown: what is
-    /// followed may happen or not.
-    llvm::SmallVector<Unsure, 0> unsure;
-    /// Scratch memory that it has written since its last fence of proxy async.
+    /// Branches and loops around `pc` with unknown conditions: simulated
+    /// actions may or may not happen.
+    llvm::SmallVector<UnknownBranch, 0> unsure;
+    /// Scratch memory written since the last fence of proxy async.
     llvm::SmallVector<ScratchWrite, 0> scratchWrites;
   };
   /// One change of a cell.
   struct Change {
-    /// When, and what the sender had done until then.
-    Stamp stamp, deed;
-    /// What was added, or (absolute) the new value; and the value after it.
+    /// Time of the change, and the sender's last action before it.
+    Timestamp stamp, deed;
+    /// The increment, or (absolute) the new value; and the value after it.
     int64_t amount = 0, after = 0;
     bool absolute = false;
     int32_t action = -1, launch = 0;
     Message message = 0;
   };
   struct CellWait {
-    Stamp stamp;
+    Timestamp stamp;
     int32_t action = -1, launch = 0;
     int64_t want = 0;
-    /// Changes of the cell when it was met.
+    /// Number of changes of the cell when the wait was satisfied.
     size_t seen = 0;
     bool equal = false;
   };
@@ -263,19 +263,20 @@ private:
     int32_t resets = 0;
     /// Some change has set the value.
     bool isSet = false;
-    /// The last reset, and for counters the last increment of each thread.
+    /// The last reset; for counters, the last increment of each thread.
     CellWait reset;
     llvm::SmallVector<CellWait, 0> counts;
     /// Waits for equality since the last change; waits since the last reset.
     llvm::SmallVector<CellWait, 2> equalWaits, waits;
     /// Reads of the value since the last change.
     llvm::SmallVector<CellWait, 0> readings;
-    /// Grows with each change.
+    /// Incremented by each change.
     int64_t version = 0;
-    /// The thread that waits; -1: several.
+    /// The waiting thread; -1: several.
     int32_t waiter = -1;
   };
-  /// A wait that an op made on a cell: does it advance from launch to launch?
+  /// A wait of an op on a cell, to check that it advances from launch to
+  /// launch.
   struct Progress {
     int32_t launch = 0, resets = 0;
     int64_t highest = 0, before = 0;
@@ -293,84 +294,85 @@ private:
     std::deque<Generation> generations;
     llvm::DenseMap<int32_t, int32_t> arrivals;
   };
-  /// What was last sent through a slot.
-  struct Sent {
+  /// The last send through a slot.
+  struct LastSend {
     int32_t action = -1, thread = -1, launch = 0, round = 0;
     int64_t valid = 0;
     Message message = 0;
-    /// `valid`, where it is not known.
+    /// `valid`, if unknown.
     Interval length;
-    /// Handle of the tile, where values are followed.
+    /// Handle of the tile, if values are tracked.
     int64_t tile = 0;
   };
   /// When a slot was last received, for the present launch and the two before.
-  struct Received {
+  struct LastReceive {
     int32_t action = -1, thread = -1;
-    /// Round of the send whose tile it was.
+    /// Round of the send whose tile was received.
     int32_t round = -1;
     int32_t launches[3] = {};
     uint32_t times[3] = {};
   };
-  /// The slots of one channel, grown as they are used. Sends by source (to all)
-  /// or by source and destination, receipts by both; all among followed ranks.
+  /// The slots of one channel, allocated on demand: sends by source (to all) or
+  /// by source and destination, receipts by both; among simulated ranks only.
   struct ChannelState {
-    std::vector<std::vector<Sent>> toAll, toOne;
-    std::vector<std::vector<Received>> receipts;
-    /// Tiles sent, a destination each, and received in the present launch.
+    std::vector<std::vector<LastSend>> toAll, toOne;
+    std::vector<std::vector<LastReceive>> receipts;
+    /// Tiles sent (once per destination) and received in the present launch.
     int64_t due = 0, taken = 0;
   };
 
-  // Following.
+  // Simulation.
   void nextLaunch(int32_t rankIndex);
-  /// Runs a thread until it waits or ends; whether it got anywhere.
+  /// Runs a thread until it waits or ends. Returns whether it made progress.
   bool advance(Thread &thread);
   void evaluate(const Instruction &in, const Thread &thread, Interval *values);
-  /// Follows all that a choice or a loop with an unknown condition may do, or
-  /// refuses.
+  /// Simulates everything that a branch or loop with an unknown condition may
+  /// do, or refuses it.
   void passUnknown(Thread &thread, int32_t guard);
-  /// The innermost choice or loop that may not be run, if it is this one.
-  Unsure *unsureOf(Thread &thread, int32_t guard) {
+  /// The innermost branch or loop that may not run, if it is this one.
+  UnknownBranch *unknownBranchOf(Thread &thread, int32_t guard) {
     return !thread.unsure.empty() && thread.unsure.back().guard == guard
                ? &thread.unsure.back()
                : nullptr;
   }
-  /// What scalars decide, the same on all ranks; absent: they do not, or that
-  /// is left open.
+  /// The decision of scalars, equal on all ranks; none: scalars do not decide
+  /// it, or it is left open.
   std::optional<bool> choose(const Thread &thread, int32_t guard,
                              Interval condition);
   bool canChoose(int32_t guard, Interval value) const;
   bool choosesSo(llvm::ArrayRef<int32_t> leaves,
                  const std::map<int32_t, int64_t> &scalars) const;
-  /// Begins a loop whose end is unknown.
+  /// Enters a loop with an unknown end.
   void enterUnknownLoop(Thread &thread, const Instruction &in);
-  /// At its head: goes on to the body, or behind the loop.
-  void nextRound(Thread &thread, Unsure &loop, const Instruction *branch);
-  /// What it carries is unknown from here on.
-  void forgetCarried(Thread &thread, const Unsure &unsure);
-  /// In a region that may not be run: a flush is over for what it stands
-  /// behind.
-  void flushUnsure(Thread &thread, const Action &action);
+  /// At the loop's head: continues to the body, or behind the loop.
+  void nextRound(Thread &thread, UnknownBranch &loop,
+                 const Instruction *branch);
+  /// Makes the loop's carried values unknown.
+  void forgetCarried(Thread &thread, const UnknownBranch &unsure);
+  /// In a region that may not run: a flush completes only the transfers before
+  /// it.
+  void flushUnknown(Thread &thread, const Action &action);
   void flush(Thread &thread, const Action &action,
              llvm::ArrayRef<int64_t> path);
-  /// Notes what is left open; `note` may be empty.
-  void doubt(Operation *op, const llvm::Twine &text, llvm::StringRef note = {},
-             Operation *other = nullptr);
-  /// Ends the run where blocks that are followed as one are found to differ.
+  /// Records an unproven reason; `note` may be empty.
+  void noteUnproven(Operation *op, const llvm::Twine &text,
+                    llvm::StringRef note = {}, Operation *other = nullptr);
+  /// Ends the run if blocks simulated as one turn out to differ.
   bool agree(bool alike) {
     if (!alike)
       fatal = diverged = true;
     return alike;
   }
-  /// Performs the action at pc; false: the thread must wait.
+  /// Performs the action at pc. Returns false if the thread must wait.
   bool act(Thread &thread, int32_t index);
   void endLaunch(Thread &thread);
   void checkAllReceipts();
 
-  // Actions. False: wait.
+  // Actions. Return false if the thread must wait.
   void doSignal(Thread &thread, int32_t index);
   bool doWait(Thread &thread, int32_t index);
   bool doRead(Thread &thread, int32_t index);
-  void doubtReading(const Action &read, const Action &change);
+  void noteUnprovenRead(const Action &read, const Action &change);
   void doReset(Thread &thread, int32_t index);
   bool doWaitCounter(Thread &thread, int32_t index);
   void doFence(Thread &thread, const Action &action);
@@ -379,31 +381,31 @@ private:
   void doSend(Thread &thread, int32_t index);
   bool doRecv(Thread &thread, int32_t index);
   bool doChannelBarrier(Thread &thread, int32_t index);
-  bool doMail(Thread &thread, int32_t index);
+  bool doPackets(Thread &thread, int32_t index);
   void doBulk(Thread &thread, int32_t index);
   void doAccess(Thread &thread, int32_t index);
   void touchRows(Thread &thread, int32_t index, const RangePlan &range,
                  Bounds row);
 
-  // Parts of them.
+  // Helpers of actions.
   std::optional<int64_t> get(const Thread &thread, Register reg) const;
   Interval getInterval(const Thread &thread, Register reg) const;
   void set(const Thread &thread, Register reg, Interval value);
-  /// An integer of `width` bits that the program finds.
+  /// An integer of `width` bits read by the program.
   Interval find(Leaf leaf, int64_t rank, unsigned width);
   void findScalars(Thread &thread);
   Interval findOpaque(const Thread &thread, const Instruction &in);
   void loadInteger(Thread &thread, const Action &action, Bounds bounds);
-  /// Any of the integers that are known to be stored in `bounds`.
+  /// Union of the integers known to be stored in `bounds`.
   std::optional<Interval> joinStored(size_t part, Bounds bounds) const;
-  /// One of the integers in `bounds` may have become `value`.
+  /// Records that one of the integers in `bounds` may have become `value`.
   void mayStore(const Thread &thread, size_t part, Bounds bounds,
                 Interval value);
   void storeInteger(Thread &thread, const Action &action,
                     const RangePlan &range, Bounds bounds);
-  /// How many elements of a tile exist: known, or by an interval.
+  /// Number of elements of a tile that exist: known, or an interval.
   Interval lengthOf(const Thread &thread, const Action &action) const;
-  /// Whether what waits for `wanted` elements may wait for more than the
+  /// Checks whether a wait for `wanted` elements may need more than the
   /// `stored` ones; reports that, or leaves it open.
   void compareLengths(Thread &thread, const Action &action, const Action &store,
                       int32_t storer, Interval wanted, Interval stored);
@@ -420,11 +422,11 @@ private:
   void change(Thread &thread, int32_t index, Cell &cell, bool sets,
               int64_t amount, bool release);
   void trim(Cell &cell, size_t old);
-  bool isNeeded(ArrayRef<Change> since, const Change &change, Stamp moment,
+  bool isNeeded(ArrayRef<Change> since, const Change &change, Timestamp moment,
                 int64_t want);
   void checkLowered(Thread &thread, const Action &action, const Cell &cell,
                     int64_t value);
-  /// Calls `visit` for the waits on `cell` that `thread` does not know to be
+  /// Calls `visit` for waits on `cell` that are not known to `thread` to be
   /// over, until it returns true.
   void forOpenWaits(const Thread &thread, const Cell &cell,
                     llvm::function_ref<bool(const CellWait &)> visit);
@@ -441,15 +443,15 @@ private:
                                const RangePlan &range);
   void touch(Thread &thread, int32_t index, const RangePlan &range,
              Bounds bounds);
-  /// Calls `visit` with the world rank of each part that may be touched.
+  /// Calls `visit` with the world rank of each part that may be accessed.
   void forParts(const Thread &thread, const MemoryPlan &memory,
                 llvm::function_ref<void(int64_t)> visit);
   bool isTracked(const ArgumentPlan &argument) const;
-  /// All blocks of a rank do the same to memory that is theirs alone.
+  /// All blocks of a rank do the same to memory that only they access.
   bool isAlike(const ArgumentPlan &argument) const {
     return !program.isBlockDependent && !argument.shared;
   }
-  /// Whether a transfer goes to a member of a team, wherever that is.
+  /// Whether a transfer goes to a member of a team, at any place.
   bool reaches(const Thread &thread, int32_t team,
                const Pending &pending) const;
   void checkPending(Thread &thread, int32_t index, int64_t place, bool write,
@@ -467,14 +469,14 @@ private:
     return argument * static_cast<int64_t>(shape.followed.size()) +
            rankIndex[rank];
   }
-  void touchByHost(const Thread &thread, Stamp turn);
+  void touchByHost(const Thread &thread, Timestamp turn);
   void touchPart(Thread &thread, int32_t index, int32_t argument, int64_t rank,
                  bool write, Bounds bounds);
-  void touchMail(Thread &thread, int32_t index, int64_t rank, bool write,
-                 Bounds units);
+  void touchPackets(Thread &thread, int32_t index, int64_t rank, bool write,
+                    Bounds units);
   void fenceProxy(const Thread &thread, Proxy proxy);
-  /// Whether a fence of `proxy` stands between a write and the present.
-  bool isFenced(const Thread &thread, Proxy proxy, Stamp write) const;
+  /// Whether a fence of `proxy` separates a write from the present.
+  bool isFenced(const Thread &thread, Proxy proxy, Timestamp write) const;
   void checkProxy(Thread &thread, int32_t index, const Touch &now,
                   const Touch &write, Bounds bounds);
   void noteScratch(Thread &thread, int32_t index, const RangePlan &range,
@@ -489,11 +491,11 @@ private:
     return views[size_t(thread.rankIndex) * program.teams.size() + team];
   }
   std::optional<TeamView> makeView(const TeamPlan &plan, int64_t rank) const;
-  /// The slot's state; ranks are world ranks, both followed.
-  std::vector<Sent> &sends(const Action &action, int64_t source, int64_t dest,
-                           bool all);
-  const Received *receipt(const Action &action, int64_t source, int64_t dest,
-                          int64_t slot) const;
+  /// The slot's state. Ranks are simulated world ranks.
+  std::vector<LastSend> &sends(const Action &action, int64_t source,
+                               int64_t dest, bool all);
+  const LastReceive *receipt(const Action &action, int64_t source, int64_t dest,
+                             int64_t slot) const;
   size_t pairOf(int64_t source, int64_t dest) const {
     return rankIndex[source] * shape.followed.size() + rankIndex[dest];
   }
@@ -502,11 +504,11 @@ private:
                                 int64_t &valid);
   Interval channelLength(const Thread &thread, const Action &action) const;
   void compareChannelLengths(Thread &thread, const Action &action,
-                             const Sent &tile);
+                             const LastSend &tile);
   void checkReuse(Thread &thread, int32_t index, int64_t dest, int64_t slot);
   void checkResend(Thread &thread, int32_t index, int64_t dest, int64_t slot,
-                   const Sent &before);
-  /// Thread of a world rank, or -1 when that rank is not followed.
+                   const LastSend &before);
+  /// Thread of a world rank, or -1 if that rank is not simulated.
   int32_t threadOf(int64_t rank, int64_t block) const {
     int32_t index = rankIndex[rank];
     int64_t at = block - (shape.lanes ? shape.lanes->first : 0);
@@ -514,9 +516,9 @@ private:
                ? -1
                : static_cast<int32_t>(index * shape.followedBlocks() + at);
   }
-  /// Units of a number of elements.
+  /// Memory units of a number of elements.
   int64_t unitsOf(const Action &action, int64_t count) const;
-  std::optional<Bounds> mailBounds(Thread &thread, const Action &action);
+  std::optional<Bounds> packetBounds(Thread &thread, const Action &action);
   void store(Thread &thread, int32_t index, int64_t rank, Bounds bounds,
              int64_t flag);
   void storePart(Thread &thread, int32_t index, int64_t rank, Bounds bounds,
@@ -529,19 +531,19 @@ private:
   Tile unknownTile(int64_t length, Operation *op);
   Tile tileOf(const Thread &thread, Register reg, Type type, Operation *op);
   void computeTile(Thread &thread, const Instruction &in);
-  /// What an integer is that data decide; absent: it is not followed.
+  /// The value of an integer that depends on data; none: not tracked.
   std::optional<Ref> valueOf(int32_t term);
-  /// Notes when the region that is entered is run: if `condition` is so.
-  void enterIf(Unsure &unsure, Interval condition, bool holds);
-  /// The other region of a choice is entered.
-  void enterOther(Unsure &unsure);
-  /// What memory holds where `tile` may have been written over `old`; absent:
-  /// it is not known when.
+  /// Records the condition under which the entered region runs.
+  void enterIf(UnknownBranch &unsure, Interval condition, bool holds);
+  /// Enters the other region of a branch.
+  void enterOtherRegion(UnknownBranch &unsure);
+  /// Contents of memory in which `tile` may have overwritten `old`; none: the
+  /// condition is unknown.
   std::optional<Tile> mixTiles(const Thread &thread, const Tile &tile,
                                const Tile &old);
-  /// An integer of `width` bits that is `ref`.
+  /// An integer of `width` bits with value `ref`.
   Interval integerOf(Ref ref, unsigned width);
-  /// Notes what an integer is that was read from memory.
+  /// Records the value of an integer that was read from memory.
   void noteInteger(const Thread &thread, const Action &action, Bounds bounds);
   Memory &memoryOf(const Thread &thread, const MemoryPlan &memory,
                    int64_t rank);
@@ -555,15 +557,16 @@ private:
   Tile combineParts(const Thread &thread, const Action &action, Bounds bounds);
   void moveContents(Thread &thread, const Action &action,
                     const std::optional<Bounds> *pieces);
-  void spoil(Thread &thread, const Action &action);
-  void mailContents(Thread &thread, const Action &action, int64_t offset,
-                    int64_t rank);
+  void markUncertain(Thread &thread, const Action &action);
+  void packetContents(Thread &thread, const Action &action, int64_t offset,
+                      int64_t rank);
   int64_t sentTile(Thread &thread, const Action &action);
 
-  // Reporting. Null: an error has been reported at this op already.
+  // Reporting. None: an error was already reported at this op.
   std::optional<InFlightDiagnostic> report(const Action &action);
   std::optional<InFlightDiagnostic> report(Operation *op);
-  /// Of a place, rank or cell out of range: nothing is said of data of a model.
+  /// For a place, rank or cell out of range. Reports nothing about a model's
+  /// data.
   std::optional<InFlightDiagnostic> reportRange(const Action &action);
   bool leavesRange = false;
   std::string when(const Thread &thread) const;
@@ -574,22 +577,22 @@ private:
   Clocks clocks;
   std::vector<Thread> threads;
   std::vector<Interval> values;
-  /// Null: each block is followed.
+  /// Null: each block is simulated.
   std::unique_ptr<Folding> folding;
   Terms terms;
-  /// Conditions that scalars decide, by term, and what was chosen in turn.
+  /// Conditions decided by scalars, by term, and the choices made for them.
   std::map<int32_t, bool> chosen;
   std::vector<bool> madeChoices;
-  /// How often a loop goes on, by guard and launch.
+  /// Number of iterations of a loop, by guard and launch.
   llvm::DenseMap<std::pair<int32_t, int32_t>, int32_t> roundsChosen;
-  /// Integers in memory that ops stored one by one, by part and element, and
+  /// Integers in memory that ops stored individually, by part and element, and
   /// how often a part was written in another way.
   std::vector<std::map<int64_t, Interval>> stored;
   std::vector<int64_t> overwritten;
-  std::vector<Doubt> doubts;
-  /// Fences of proxies alias and async in the present launch of each rank.
+  std::vector<UnprovenReason> unproven;
+  /// Fences of proxies alias and async in each rank's present launch.
   std::vector<ProxyFence> aliasFences, asyncFences;
-  /// What was last read, by thread and action.
+  /// The last value read, by thread and action.
   llvm::DenseMap<std::pair<int32_t, int32_t>, std::pair<int32_t, int64_t>>
       lastRead;
   int64_t nextRun = 0;
@@ -608,9 +611,9 @@ private:
   llvm::DenseSet<Operation *> reported;
   uint64_t steps = 0;
   int64_t nextCopy = 0;
-  /// Null: values are not followed.
+  /// Null: values are not tracked.
   Contents *contents = nullptr;
-  /// What the terms of integers are, and the terms of such integers.
+  /// Values of integer terms, and the terms of such integers.
   llvm::DenseMap<int32_t, Ref> valuesOfTerms;
   std::map<Ref, int32_t> termsOfValues;
   std::function<void(int32_t)> beginsLaunch, endsLaunch;

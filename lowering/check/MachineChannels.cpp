@@ -16,15 +16,16 @@ using namespace mlir::comms::check;
 /// Slots of a channel that can be followed.
 static constexpr int64_t maxSlots = int64_t(1) << 22;
 
-std::vector<Machine::Sent> &Machine::sends(const Action &action, int64_t source,
-                                           int64_t dest, bool all) {
+std::vector<Machine::LastSend> &
+Machine::sends(const Action &action, int64_t source, int64_t dest, bool all) {
   ChannelState &state = channels[action.object];
   return all ? state.toAll[rankIndex[source]]
              : state.toOne[pairOf(source, dest)];
 }
 
-const Machine::Received *Machine::receipt(const Action &action, int64_t source,
-                                          int64_t dest, int64_t slot) const {
+const Machine::LastReceive *Machine::receipt(const Action &action,
+                                             int64_t source, int64_t dest,
+                                             int64_t slot) const {
   const auto &list = channels[action.object].receipts[pairOf(source, dest)];
   return static_cast<size_t>(slot) < list.size() ? &list[slot] : nullptr;
 }
@@ -68,7 +69,7 @@ std::optional<int64_t> Machine::slotOf(Thread &thread, const Action &action,
 void Machine::checkReuse(Thread &thread, int32_t index, int64_t dest,
                          int64_t slot) {
   const Action &action = program.actions[index];
-  const Received *old = receipt(action, thread.rank, dest, slot);
+  const LastReceive *old = receipt(action, thread.rank, dest, slot);
   int32_t launch = thread.launch - 2;
   if (!old || old->launches[launch % 3] != launch ||
       clocks.carriedOut(thread.id, {old->thread, old->times[launch % 3]}))
@@ -87,9 +88,9 @@ void Machine::checkReuse(Thread &thread, int32_t index, int64_t dest,
 /// A slot of a channel that is reused takes another tile in the same launch:
 /// the one before must have been received, and the sender must know.
 void Machine::checkResend(Thread &thread, int32_t index, int64_t dest,
-                          int64_t slot, const Sent &before) {
+                          int64_t slot, const LastSend &before) {
   const Action &action = program.actions[index];
-  const Received *old = receipt(action, thread.rank, dest, slot);
+  const LastReceive *old = receipt(action, thread.rank, dest, slot);
   size_t now = thread.launch % 3;
   bool received =
       old && old->launches[now] == thread.launch && old->round == before.round;
@@ -119,7 +120,7 @@ Interval Machine::channelLength(const Thread &thread,
 
 /// Both sides say how many elements there are, and mean the same number.
 void Machine::compareChannelLengths(Thread &thread, const Action &action,
-                                    const Sent &tile) {
+                                    const LastSend &tile) {
   const Action &send = program.actions[tile.action];
   Interval wanted = channelLength(thread, action);
   if (wanted.term != 0 && wanted.term == tile.length.term)
@@ -127,8 +128,8 @@ void Machine::compareChannelLengths(Thread &thread, const Action &action,
   if (!terms.isAtMost(tile.length.term, wanted.term))
     return compareLengths(thread, action, send, tile.thread, wanted,
                           tile.length);
-  doubt(action.op, "may expect more elements than there are", "the send",
-        send.op);
+  noteUnproven(action.op, "may expect more elements than there are", "the send",
+               send.op);
 }
 
 void Machine::doSend(Thread &thread, int32_t index) {
@@ -151,10 +152,10 @@ void Machine::doSend(Thread &thread, int32_t index) {
     return;
   if (folding)
     (void)agree(folding->touchSlot(action.object, thread.rank, *slot));
-  std::vector<Sent> &list = sends(action, thread.rank, dest, all);
+  std::vector<LastSend> &list = sends(action, thread.rank, dest, all);
   if (list.size() <= static_cast<size_t>(*slot))
     list.resize(*slot + 1);
-  Sent &tile = list[*slot];
+  LastSend &tile = list[*slot];
   bool again = tile.launch == thread.launch;
   int32_t round = rounds[action.object][thread.id];
   if (again && !(channel.reused && tile.round < round)) {
@@ -170,7 +171,7 @@ void Machine::doSend(Thread &thread, int32_t index) {
     }
     return;
   }
-  Sent before = tile;
+  LastSend before = tile;
   tile = {index,
           thread.id,
           thread.launch,
@@ -207,13 +208,13 @@ bool Machine::doRecv(Thread &thread, int32_t index) {
   if (rankIndex[*source] < 0)
     return true;
   bool all = channel.pattern == ChannelPattern::Multicast;
-  const std::vector<Sent> &list = sends(action, *source, thread.rank, all);
+  const std::vector<LastSend> &list = sends(action, *source, thread.rank, all);
   if (list.size() <= static_cast<size_t>(*slot) ||
       list[*slot].launch != thread.launch)
     return false;
   if (folding)
     (void)agree(folding->touchSlot(action.object, *source, *slot));
-  const Sent &tile = list[*slot];
+  const LastSend &tile = list[*slot];
   const Action &send = program.actions[tile.action];
   int32_t round = rounds[action.object][thread.id];
   if (channel.reused && round > tile.round + 1)
@@ -254,11 +255,11 @@ bool Machine::doRecv(Thread &thread, int32_t index) {
       diag->attachNote(send.op->getLoc()) << "the send";
       diag->attachNote() << "`valid` must be the same on both sides";
     }
-  std::vector<Received> &receipts =
+  std::vector<LastReceive> &receipts =
       channels[action.object].receipts[pairOf(*source, thread.rank)];
   if (receipts.size() <= static_cast<size_t>(*slot))
     receipts.resize(list.size());
-  Received &got = receipts[*slot];
+  LastReceive &got = receipts[*slot];
   bool isNew = got.launches[thread.launch % 3] != thread.launch ||
                got.round != tile.round;
   if (isNew && !(all && *source == thread.rank))
@@ -297,12 +298,12 @@ void Machine::checkAllReceipts() {
 }
 
 void Machine::checkReceipts(const ChannelState &state) {
-  auto check = [&](const Sent &tile, size_t slot, int64_t dest) {
+  auto check = [&](const LastSend &tile, size_t slot, int64_t dest) {
     if (tile.launch == 0 || rankIndex[dest] < 0)
       return;
     const Action &action = program.actions[tile.action];
     int64_t source = threads[tile.thread].rank;
-    const Received *got = receipt(action, source, dest, slot);
+    const LastReceive *got = receipt(action, source, dest, slot);
     // All threads have ended the launch of this tile.
     if (tile.launch != threads[tile.thread].launch ||
         (got && got->launches[tile.launch % 3] == tile.launch &&

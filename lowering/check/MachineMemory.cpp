@@ -106,12 +106,13 @@ void Machine::touch(Thread &thread, int32_t index, const RangePlan &range,
   bool byData = bounds.anywhere && !bounds.isGuess;
   bool tracked = isTracked(argument) && !(byData && !argument.shared);
   if (isTracked(argument) && !tracked)
-    doubt(program.actions[index].op,
-          "touches elements of '" + argument.name +
-              "' that data choose: it is not known whether blocks of a rank "
-              "touch the same ones",
-          "let ranges of blocks be apart on all data, or synchronize the "
-          "blocks");
+    noteUnproven(
+        program.actions[index].op,
+        "touches elements of '" + argument.name +
+            "' that data choose: it is not known whether blocks of a rank "
+            "touch the same ones",
+        "let ranges of blocks be apart on all data, or synchronize the "
+        "blocks");
   bool isExact = !bounds.anywhere && thread.unsure.empty() &&
                  (range.count < 0 || get(thread, range.count));
   forParts(thread, memory, [&](int64_t rank) {
@@ -228,7 +229,7 @@ void Machine::defer(Thread &thread, int32_t index, const RangePlan &range,
   made.write = range.write;
   made.time = clocks.stamp(thread.id).time;
   made.copy = nextCopy + 1;
-  for (const Unsure &unsure : thread.unsure)
+  for (const UnknownBranch &unsure : thread.unsure)
     made.path.push_back(unsure.run);
   if (action.counter >= 0)
     if (auto at = get(thread, action.counterIndex))
@@ -356,7 +357,8 @@ void Machine::fenceProxy(const Thread &thread, Proxy proxy) {
 
 /// A fence of proxy alias stands anywhere on the path, one of proxy async in
 /// the block that copies.
-bool Machine::isFenced(const Thread &thread, Proxy proxy, Stamp write) const {
+bool Machine::isFenced(const Thread &thread, Proxy proxy,
+                       Timestamp write) const {
   bool isAsync = proxy == Proxy::Async;
   return llvm::any_of(
       isAsync ? asyncFences : aliasFences, [&](const ProxyFence &fence) {
@@ -497,14 +499,15 @@ void Machine::touchPart(Thread &thread, int32_t index, int32_t argument,
     if (old.stamp.thread == thread.id)
       return;
     bool isGuess = now.isGuess || old.isGuess;
-    doubt(action.op,
-          "writes to '" + program.arguments[argument].name + "' where " +
-              (isGuess ? "comms-check-sync does not follow the view"
-                       : "data say") +
-              ", with no order between it and another access: it is not known "
-              "whether they meet",
-          "the other access", program.actions[old.action].op);
-    for (Doubt &made : doubts)
+    noteUnproven(
+        action.op,
+        "writes to '" + program.arguments[argument].name + "' where " +
+            (isGuess ? "comms-check-sync does not follow the view"
+                     : "data say") +
+            ", with no order between it and another access: it is not known "
+            "whether they meet",
+        "the other access", program.actions[old.action].op);
+    for (UnprovenReason &made : unproven)
       made.isCounted |= made.op == action.op && now.isCounted && old.isCounted;
   };
   size_t part = size_t(argument) * shape.followed.size() + rankIndex[rank];
@@ -556,7 +559,7 @@ void Machine::touchPart(Thread &thread, int32_t index, int32_t argument,
 /// Between two launches of a rank its host reads and writes its parts of
 /// windows that are handed to it: all that peers wrote there has come, and what
 /// they write in the next launch comes later.
-void Machine::touchByHost(const Thread &thread, Stamp turn) {
+void Machine::touchByHost(const Thread &thread, Timestamp turn) {
   if (shape.isPartial())
     return;
   for (auto [argument, plan] : llvm::enumerate(program.arguments)) {
@@ -741,8 +744,8 @@ void Machine::compareLengths(Thread &thread, const Action &action,
   bool isFree = wanted.isKnown() || stored.isKnown() ||
                 terms.isIndependent(wanted.term, stored.term);
   if (!isFree) {
-    doubt(action.op, text, "the store", store.op);
-    doubts.back().notes.emplace_back(nullptr, hint);
+    noteUnproven(action.op, text, "the store", store.op);
+    unproven.back().notes.emplace_back(nullptr, hint);
     return;
   }
   if (auto diag = report(action)) {
@@ -752,8 +755,8 @@ void Machine::compareLengths(Thread &thread, const Action &action,
   }
 }
 
-std::optional<Machine::Bounds> Machine::mailBounds(Thread &thread,
-                                                   const Action &action) {
+std::optional<Machine::Bounds> Machine::packetBounds(Thread &thread,
+                                                     const Action &action) {
   const RangePlan &range = action.ranges[0];
   const MemoryPlan &memory = range.memory;
   if (memory.argument < 0) {
@@ -834,7 +837,7 @@ void Machine::storePart(Thread &thread, int32_t index, int64_t rank,
   int32_t argument = program.actions[index].ranges[0].memory.argument;
   Mailbox &box = mailboxes[placeOf(argument, rank)];
   bool near = rank == thread.rank;
-  touchMail(thread, index, rank, /*write=*/true, bounds);
+  touchPackets(thread, index, rank, /*write=*/true, bounds);
   const Action &action = program.actions[index];
   Touch now{clocks.stamp(thread.id), index, thread.launch, Touch::Mail, true};
   completeFenced(thread);
@@ -914,10 +917,10 @@ void Machine::storePart(Thread &thread, int32_t index, int64_t rank,
   });
 }
 
-bool Machine::doMail(Thread &thread, int32_t index) {
+bool Machine::doPackets(Thread &thread, int32_t index) {
   const Action &action = program.actions[index];
   const MemoryPlan &memory = action.ranges[0].memory;
-  auto piece = mailBounds(thread, action);
+  auto piece = packetBounds(thread, action);
   if (!piece)
     return true;
   bool packets = action.kind == ActionKind::PacketStore ||
@@ -943,11 +946,11 @@ bool Machine::doMail(Thread &thread, int32_t index) {
       flag = -1;
     auto storeAt = [&](int64_t to) {
       if (folding)
-        (void)agree(folding->touchMail(thread.id, action, to, piece->begin,
-                                       piece->end));
+        (void)agree(folding->touchPackets(thread.id, action, to, piece->begin,
+                                          piece->end));
       store(thread, index, to, *piece, flag);
       if (contents)
-        mailContents(thread, action, piece->begin, to);
+        packetContents(thread, action, piece->begin, to);
     };
     if (memory.kind == MemoryPlan::Multimem)
       for (int64_t peer = 0; peer < team->size; ++peer)
@@ -970,10 +973,10 @@ bool Machine::doMail(Thread &thread, int32_t index) {
   if (!box.holds(piece->begin, piece->end, flag, seen))
     return false;
   if (folding)
-    (void)agree(
-        folding->touchMail(thread.id, action, rank, piece->begin, piece->end));
+    (void)agree(folding->touchPackets(thread.id, action, rank, piece->begin,
+                                      piece->end));
   Touch now{clocks.stamp(thread.id), index, thread.launch, Touch::Mail, false};
-  touchMail(thread, index, rank, /*write=*/false, *piece);
+  touchPackets(thread, index, rank, /*write=*/false, *piece);
   box.access(piece->begin, piece->end, [&](int64_t begin, Mailbox::Run &run) {
     for (const Touch &read : run.reads)
       if (read.launch < thread.launch) {
@@ -1016,13 +1019,13 @@ bool Machine::doMail(Thread &thread, int32_t index) {
                    threads[run.store.stamp.thread].rank == thread.rank);
   });
   if (contents)
-    mailContents(thread, action, piece->begin, rank);
+    packetContents(thread, action, piece->begin, rank);
   return true;
 }
 
 /// Packets and plain accesses to one memory do not go together.
-void Machine::touchMail(Thread &thread, int32_t index, int64_t rank, bool write,
-                        Bounds units) {
+void Machine::touchPackets(Thread &thread, int32_t index, int64_t rank,
+                           bool write, Bounds units) {
   const Action &action = program.actions[index];
   const MemoryPlan &memory = action.ranges[0].memory;
   const ArgumentPlan &argument = program.arguments[memory.argument];

@@ -46,8 +46,10 @@ std::string Machine::when(const Thread &thread) const {
 }
 
 std::string Machine::cellName(const Cell &cell) const {
-  return formatv("'{0}'[{1}] of rank {2}",
-                 program.arguments[cell.argument].name, cell.index, cell.rank);
+  const ArgumentPlan &argument = program.arguments[cell.argument];
+  return formatv("{0} {1}[{2}] of rank {3}",
+                 argument.isCounter ? "counter" : "signal", argument.name,
+                 cell.index, cell.rank);
 }
 
 const Action &Machine::waitsAt(int32_t thread) const {

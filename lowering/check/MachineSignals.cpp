@@ -108,7 +108,7 @@ void Machine::change(Thread &thread, int32_t index, Cell &cell, bool sets,
   cell.equalWaits.clear();
   for (const CellWait &reading : cell.readings)
     if (!clocks.carriedOut(thread.id, reading.stamp))
-      doubtReading(program.actions[reading.action], action);
+      noteUnprovenRead(program.actions[reading.action], action);
   cell.readings.clear();
   ++cell.version;
   if (sets && amount < cell.value && !isReset)
@@ -122,7 +122,7 @@ void Machine::change(Thread &thread, int32_t index, Cell &cell, bool sets,
                                            static_cast<uint64_t>(amount));
   Change made;
   made.stamp = clocks.stampSignal(thread.id);
-  made.deed = clocks.lastDeed(thread.id);
+  made.deed = clocks.lastAction(thread.id);
   made.amount = amount;
   made.after = cell.value;
   made.absolute = sets;
@@ -247,7 +247,7 @@ void Machine::observe(Thread &thread, const Action &action, Cell &cell,
 /// Whether a cell cannot have come to `want` by the changes `since` without
 /// `change`: that one, and what comes after `moment`, left out.
 bool Machine::isNeeded(ArrayRef<Change> since, const Change &change,
-                       Stamp moment, int64_t want) {
+                       Timestamp moment, int64_t want) {
   int64_t without = 0;
   for (const Change &other : since)
     if (&other != &change && !clocks.after(other.message, moment))
@@ -421,11 +421,12 @@ bool Machine::doWait(Thread &thread, int32_t index) {
 }
 
 /// A value that other schedules may find another.
-void Machine::doubtReading(const Action &read, const Action &change) {
-  doubt(read.op,
-        "may find another value in another order of ranks and blocks: it was "
-        "followed with one",
-        "no order between it and this signal", change.op);
+void Machine::noteUnprovenRead(const Action &read, const Action &change) {
+  noteUnproven(
+      read.op,
+      "may find another value in another order of ranks and blocks: it was "
+      "followed with one",
+      "no order between it and this signal", change.op);
 }
 
 /// The value is read when all others have come as far as they can; in a loop
@@ -452,7 +453,7 @@ bool Machine::doRead(Thread &thread, int32_t index) {
   last = now;
   for (const Change &change : cell.changes)
     if (!clocks.carriedOut(thread.id, change.stamp))
-      doubtReading(action, program.actions[change.action]);
+      noteUnprovenRead(action, program.actions[change.action]);
   CellWait reading;
   reading.stamp = clocks.stamp(thread.id);
   reading.action = index;

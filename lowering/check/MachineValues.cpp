@@ -108,7 +108,7 @@ std::optional<Ref> Machine::valueOf(int32_t term) {
     return std::nullopt;
   if (auto it = valuesOfTerms.find(term); it != valuesOfTerms.end())
     return it->second;
-  Terms::Made made = terms.describe(term);
+  Terms::Definition made = terms.describe(term);
   Values &values = contents->values;
   std::optional<Ref> found;
   if (made.isConstant)
@@ -168,7 +168,7 @@ std::optional<Ref> Machine::valueOf(int32_t term) {
   return found;
 }
 
-void Machine::enterIf(Unsure &unsure, Interval condition, bool holds) {
+void Machine::enterIf(UnknownBranch &unsure, Interval condition, bool holds) {
   // Of several regions but two it is not told which is run.
   bool isPlain = isa<scf::IfOp, scf::ForOp>(program.guards[unsure.guard].op);
   unsure.condition =
@@ -180,7 +180,7 @@ void Machine::enterIf(Unsure &unsure, Interval condition, bool holds) {
     unsure.condition = contents->values.apply("not", {*unsure.condition});
 }
 
-void Machine::enterOther(Unsure &unsure) {
+void Machine::enterOtherRegion(UnknownBranch &unsure) {
   if (unsure.condition)
     unsure.condition = contents->values.apply("not", {*unsure.condition});
 }
@@ -188,7 +188,7 @@ void Machine::enterOther(Unsure &unsure) {
 std::optional<Tile> Machine::mixTiles(const Thread &thread, const Tile &tile,
                                       const Tile &old) {
   Tile mixed = tile;
-  for (const Unsure &unsure : llvm::reverse(thread.unsure)) {
+  for (const UnknownBranch &unsure : llvm::reverse(thread.unsure)) {
     if (!unsure.condition)
       return std::nullopt;
     mixed = zipTiles({mixed, old}, [&](ArrayRef<Ref> refs) {
@@ -449,7 +449,7 @@ void Machine::moveContents(Thread &thread, const Action &action,
 }
 
 /// An action that may not happen, and does not by itself.
-void Machine::spoil(Thread &thread, const Action &action) {
+void Machine::markUncertain(Thread &thread, const Action &action) {
   for (const RangePlan &range : action.ranges)
     if (range.used && range.write && range.memory.argument >= 0)
       forParts(thread, range.memory, [&](int64_t rank) {
@@ -480,8 +480,8 @@ static std::optional<int64_t> firstElement(const Action &action,
   return bits / action.elementBits;
 }
 
-void Machine::mailContents(Thread &thread, const Action &action, int64_t offset,
-                           int64_t rank) {
+void Machine::packetContents(Thread &thread, const Action &action,
+                             int64_t offset, int64_t rank) {
   Values &values = contents->values;
   const RangePlan &range = action.ranges[0];
   bool packets = action.kind == ActionKind::PacketStore ||

@@ -59,20 +59,20 @@ void Clocks::forgetClocks(int32_t thread) {
     messages[thread] = 0;
 }
 
-Stamp Clocks::stampSignal(int32_t thread) {
+Timestamp Clocks::stampSignal(int32_t thread) {
   if (published[thread])
     advance(thread);
   return {thread, weak(thread)[thread]};
 }
 
-Stamp Clocks::stamp(int32_t thread) {
-  Stamp result = stampSignal(thread);
+Timestamp Clocks::stamp(int32_t thread) {
+  Timestamp result = stampSignal(thread);
   deeds[thread] = result.time;
   return result;
 }
 
-Stamp Clocks::mark(int32_t thread) {
-  Stamp result = stamp(thread);
+Timestamp Clocks::mark(int32_t thread) {
+  Timestamp result = stamp(thread);
   published[thread] = 1;
   return result;
 }
@@ -94,14 +94,14 @@ Message Clocks::make() {
 
 void Clocks::raiseStrong(uint32_t *into, Message message) {
   raise(into, strongOf(message));
-  const Sent &one = messages[message];
+  const MessageClocks &one = messages[message];
   if (one.thread >= 0)
     into[one.thread] = std::max(into[one.thread], one.strongTime);
 }
 
 void Clocks::raiseWeak(uint32_t *into, Message message) {
   raise(into, strongOf(message) + n);
-  const Sent &one = messages[message];
+  const MessageClocks &one = messages[message];
   if (one.thread >= 0)
     into[one.thread] = std::max(into[one.thread], one.weakTime);
 }
@@ -121,7 +121,7 @@ Message Clocks::send(int32_t thread, bool release, bool near) {
   Message &message = current[kind][thread], &base = shared[kind][thread];
   if (!message && base) {
     // It has gone on, but heard nothing.
-    Sent next = messages[base];
+    MessageClocks next = messages[base];
     next.thread = thread;
     next.strongTime = release ? strong(thread)[thread] : 0;
     next.weakTime = weak(thread)[thread];

@@ -32,8 +32,8 @@
 
 namespace mlir::comms::check {
 
-/// A moment of a thread.
-struct Stamp {
+/// A point in time of a thread.
+struct Timestamp {
   int32_t thread = -1;
   uint32_t time = 0;
 };
@@ -45,53 +45,53 @@ class Clocks {
 public:
   explicit Clocks(int32_t threads);
 
-  /// The present moment of `thread`: what it does now.
-  Stamp stamp(int32_t thread);
-  /// The same for a signal, which touches no data.
-  Stamp stampSignal(int32_t thread);
-  /// The present moment, which ends: what the thread does later is later.
-  Stamp mark(int32_t thread);
-  /// What is visible to `thread`: a time for each thread.
+  /// The present time of `thread`.
+  Timestamp stamp(int32_t thread);
+  /// Same, for a signal, which accesses no data.
+  Timestamp stampSignal(int32_t thread);
+  /// The present time, which ends: later actions of the thread are later.
+  Timestamp mark(int32_t thread);
+  /// The visible time of each thread, as seen by `thread`.
   llvm::ArrayRef<uint32_t> seen(int32_t thread) const {
     return {strong(thread), n};
   }
-  /// The last moment at which `thread` did anything but signal.
-  Stamp lastDeed(int32_t thread) const { return {thread, deeds[thread]}; }
-  /// Clocks that go with a signal of `thread`. `release`: the strong clock goes
-  /// along; else only what an earlier release fence took. `near`: it stays on
-  /// the rank, which fences of scope `gpu` reach.
+  /// Time of the last action of `thread` that was not a signal.
+  Timestamp lastAction(int32_t thread) const { return {thread, deeds[thread]}; }
+  /// Clocks sent with a signal of `thread`. `release`: includes the strong
+  /// clock; else only the state of an earlier release fence. `near`: for the
+  /// same rank, which fences of scope `gpu` cover.
   Message send(int32_t thread, bool release, bool near = false);
-  /// `thread` has seen the message. `acquire`: at once; else the strong clock
-  /// waits for an acquire fence, of scope `gpu` at least when it came from
-  /// `near`, else `sys`.
+  /// `thread` has received the message. `acquire`: at once; else the strong
+  /// clock becomes visible at an acquire fence, of scope `gpu` at least if it
+  /// came from `near`, else `sys`.
   void receive(int32_t thread, Message message, bool acquire,
                bool near = false);
   /// `wide`: of scope `sys`; else of scope `gpu`.
   void fence(int32_t thread, bool release, bool acquire, bool wide = true);
-  /// All of `threads` continue after all of them.
+  /// All of `threads` continue after all of them have arrived.
   void join(llvm::ArrayRef<int32_t> threads);
-  /// An empty message that others are merged into.
+  /// Creates an empty message, for merging others into it.
   Message make();
   /// Adds the clocks of `thread` to `into`.
   void merge(int32_t thread, Message into, bool release, bool near = false);
 
-  bool visible(int32_t thread, Stamp earlier) const {
+  bool visible(int32_t thread, Timestamp earlier) const {
     return earlier.thread == thread || earlier.thread < 0 ||
            strong(thread)[earlier.thread] >= earlier.time;
   }
-  bool carriedOut(int32_t thread, Stamp earlier) const {
+  bool carriedOut(int32_t thread, Timestamp earlier) const {
     return earlier.thread == thread || earlier.thread < 0 ||
            weak(thread)[earlier.thread] >= earlier.time;
   }
   /// Whether the message was sent after `earlier`.
-  bool after(Message message, Stamp earlier) const {
-    const Sent &one = messages[message];
+  bool after(Message message, Timestamp earlier) const {
+    const MessageClocks &one = messages[message];
     uint32_t time = weakOf(message)[earlier.thread];
     if (earlier.thread == one.thread)
       time = std::max(time, one.weakTime);
     return time >= earlier.time;
   }
-  /// Words of clock copied or merged so far: the cost of ordering.
+  /// Words of clocks copied or merged so far: a measure of cost.
   uint64_t work() const { return workDone; }
 
 private:
@@ -131,12 +131,12 @@ private:
   std::vector<std::unique_ptr<uint32_t[]>> slabs;
   uint32_t numClocks = 0, slabBits = 0;
   /// A message: which clocks, and the moment of its sender; -1: of none.
-  struct Sent {
+  struct MessageClocks {
     uint32_t clocks = 0;
     int32_t thread = -1;
     uint32_t strongTime = 0, weakTime = 0;
   };
-  std::vector<Sent> messages;
+  std::vector<MessageClocks> messages;
   /// Strong clocks taken by release fences, and pending for acquire fences: for
   /// all ranks, and (near) for blocks of the same rank.
   std::vector<std::vector<uint32_t>> fenced, fencedNear, pending, pendingNear;
@@ -153,7 +153,7 @@ private:
 
 /// Who touched memory, where and when.
 struct Touch {
-  Stamp stamp;
+  Timestamp stamp;
   int32_t action = -1;
   int32_t launch = 0;
   /// Accesses of one class, but plain ones, may meet: reductions in memory,
@@ -235,7 +235,7 @@ public:
     int64_t from = 0;
     llvm::SmallVector<Touch, 2> reads;
     /// Flags that were there before, and when each was overwritten last.
-    llvm::SmallVector<std::pair<int64_t, Stamp>, 1> past;
+    llvm::SmallVector<std::pair<int64_t, Timestamp>, 1> past;
   };
   /// Calls `visit` for runs that cover exactly [begin, end), after making them.
   void access(int64_t begin, int64_t end,

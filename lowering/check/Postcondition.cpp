@@ -34,9 +34,9 @@ using Expectation =
                            int64_t end, int32_t launch, std::string &problem)>;
 
 /// Follows a kernel and compares.
-class Follower {
+class PostconditionChecker {
 public:
-  Follower(KernelOp kernel, const WorldShape &shape)
+  PostconditionChecker(KernelOp kernel, const WorldShape &shape)
       : kernel(kernel), shape(shape), contents(values) {
     this->shape.followed.resize(shape.ranks);
     std::iota(this->shape.followed.begin(), this->shape.followed.end(), 0);
@@ -49,7 +49,7 @@ public:
   /// Compares `argument` on all ranks after launch `launch`.
   void compare(int32_t argument, int32_t launch, const Expectation &expected);
   /// "y[0, 64) of ranks 0 to 3: x(0) + x(1)".
-  std::vector<std::string> tell(int32_t argument);
+  std::vector<std::string> summarize(int32_t argument);
 
   const Program &getProgram() const { return *program; }
   int64_t elementsOf(int32_t argument) {
@@ -64,27 +64,28 @@ public:
   ValueVerdict verdict;
 
 private:
-  struct Told {
+  struct ArraySummary {
     int64_t begin = 0, end = 0;
     std::string text;
-    bool operator==(const Told &other) const = default;
+    bool operator==(const ArraySummary &other) const = default;
   };
-  std::vector<Told> tell(int32_t argument, int64_t rank);
+  std::vector<ArraySummary> summarize(int32_t argument, int64_t rank);
   void begin(int32_t launch, llvm::ArrayRef<int32_t> inputs);
   void compareRank(int32_t argument, int64_t rank, int32_t launch,
                    const Expectation &expected);
   void comparePiece(int32_t argument, int64_t rank, int32_t launch,
                     int64_t begin, int64_t end, const Expected &expected,
-                    const Memory::Held &held);
+                    const Memory::StoredPiece &held);
   void compareOrder(int32_t argument, int64_t rank, int32_t launch,
                     int64_t begin, int64_t end, Ref expected,
-                    const Memory::Held &held);
+                    const Memory::StoredPiece &held);
   void reportDifference(int32_t argument, int64_t rank, int32_t launch,
                         int64_t begin, int64_t end, const Sum &expected,
-                        const Memory::Held &held);
+                        const Memory::StoredPiece &held);
   void noteDifference(InFlightDiagnostic &diag, int32_t launch,
                       const Sum &expected, const Sum &found, Ref held);
-  void doubt(Operation *op, const std::string &text, const std::string &note);
+  void noteUnproven(Operation *op, const std::string &text,
+                    const std::string &note);
   std::string describe(Ref ref, int32_t launch);
 
   KernelOp kernel;
@@ -93,11 +94,11 @@ private:
   Contents contents;
   /// Elements that should be the same on several ranks: what the first of them
   /// holds, by what they should be.
-  struct Agreed {
+  struct ReplicatedElement {
     Memory memory;
     std::map<int64_t, int64_t> ranks;
   };
-  std::map<std::pair<int32_t, Ref>, Agreed> agreed;
+  std::map<std::pair<int32_t, Ref>, ReplicatedElement> agreed;
   bool differs = false;
 };
 } // namespace
@@ -121,7 +122,8 @@ static bool isAccumulator(const Program &program, int32_t argument) {
   return adds;
 }
 
-void Follower::begin(int32_t launch, llvm::ArrayRef<int32_t> inputs) {
+void PostconditionChecker::begin(int32_t launch,
+                                 llvm::ArrayRef<int32_t> inputs) {
   auto arguments = kernel.getBody().front().getArguments();
   for (auto [argument, plan] : llvm::enumerate(program->arguments)) {
     auto number = static_cast<int32_t>(argument);
@@ -138,8 +140,8 @@ void Follower::begin(int32_t launch, llvm::ArrayRef<int32_t> inputs) {
   }
 }
 
-bool Follower::run(llvm::ArrayRef<int32_t> inputs,
-                   std::function<void(int32_t)> atEnd) {
+bool PostconditionChecker::run(llvm::ArrayRef<int32_t> inputs,
+                               std::function<void(int32_t)> atEnd) {
   // What is wrong otherwise has been said.
   ScopedDiagnosticHandler silent(
       kernel.getContext(), [&](Diagnostic &diag) { return success(!differs); });
@@ -170,27 +172,28 @@ bool Follower::run(llvm::ArrayRef<int32_t> inputs,
 // Comparing
 //===----------------------------------------------------------------------===//
 
-void Follower::doubt(Operation *op, const std::string &text,
-                     const std::string &note) {
-  for (const Doubt &old : verdict.doubts)
+void PostconditionChecker::noteUnproven(Operation *op, const std::string &text,
+                                        const std::string &note) {
+  for (const UnprovenReason &old : verdict.unproven)
     if (old.op == op && old.text == text)
       return;
-  Doubt &made = verdict.doubts.emplace_back();
+  UnprovenReason &made = verdict.unproven.emplace_back();
   made.op = op;
   made.text = text;
   if (!note.empty())
     made.notes.emplace_back(nullptr, note);
 }
 
-void Follower::compare(int32_t argument, int32_t launch,
-                       const Expectation &expected) {
+void PostconditionChecker::compare(int32_t argument, int32_t launch,
+                                   const Expectation &expected) {
   agreed.clear();
   for (int64_t rank = 0; rank < shape.ranks && !verdict.refuted; ++rank)
     compareRank(argument, rank, launch, expected);
 }
 
-void Follower::compareRank(int32_t argument, int64_t rank, int32_t launch,
-                           const Expectation &expected) {
+void PostconditionChecker::compareRank(int32_t argument, int64_t rank,
+                                       int32_t launch,
+                                       const Expectation &expected) {
   int64_t count = elementsOf(argument);
   for (int64_t at = 0; at < count && !verdict.refuted;) {
     std::string problem;
@@ -203,56 +206,59 @@ void Follower::compareRank(int32_t argument, int64_t rank, int32_t launch,
       return;
     }
     contents.part(argument, rank)
-        .visit(at, wanted.end,
-               [&](int64_t begin, int64_t end, const Memory::Held &held) {
-                 if (!verdict.refuted)
-                   comparePiece(argument, rank, launch, begin, end, wanted,
-                                held);
-               });
+        .visit(
+            at, wanted.end,
+            [&](int64_t begin, int64_t end, const Memory::StoredPiece &held) {
+              if (!verdict.refuted)
+                comparePiece(argument, rank, launch, begin, end, wanted, held);
+            });
     at = wanted.end;
   }
 }
 
-void Follower::comparePiece(int32_t argument, int64_t rank, int32_t launch,
-                            int64_t begin, int64_t end,
-                            const Expected &expected,
-                            const Memory::Held &held) {
+void PostconditionChecker::comparePiece(int32_t argument, int64_t rank,
+                                        int32_t launch, int64_t begin,
+                                        int64_t end, const Expected &expected,
+                                        const Memory::StoredPiece &held) {
   Sum wanted = values.sumOf(expected.ref), found = values.sumOf(held.ref);
   if (values.areEqual(wanted, found))
     return compareOrder(argument, rank, launch, begin, end, expected.ref, held);
   if (values.isUnknown(held.ref) || values.isUnknown(expected.ref)) {
-    Operation *why = values.whyUnknown(held.ref);
+    Operation *why = values.findUnknownOp(held.ref);
     if (!why)
-      why = values.whyUnknown(expected.ref);
-    return doubt(why       ? why
-                 : held.by ? held.by
-                           : kernel,
-                 "decides what '" + nameOf(argument) +
-                     "' holds in a way that is not followed",
-                 "values are followed through tiles, copies, packets, channels "
-                 "and reductions at places and of lengths that are known");
+      why = values.findUnknownOp(expected.ref);
+    return noteUnproven(
+        why       ? why
+        : held.by ? held.by
+                  : kernel,
+        "decides what '" + nameOf(argument) +
+            "' holds in a way that is not followed",
+        "values are followed through tiles, copies, packets, channels "
+        "and reductions at places and of lengths that are known");
   }
   reportDifference(argument, rank, launch, begin, end, wanted, held);
 }
 
 /// Ranks that should hold the same have added in one order.
-void Follower::compareOrder(int32_t argument, int64_t rank, int32_t launch,
-                            int64_t begin, int64_t end, Ref expected,
-                            const Memory::Held &held) {
+void PostconditionChecker::compareOrder(int32_t argument, int64_t rank,
+                                        int32_t launch, int64_t begin,
+                                        int64_t end, Ref expected,
+                                        const Memory::StoredPiece &held) {
   Type type = kernel.getBody().front().getArgument(argument).getType();
   Type element = isa<WindowType>(type) ? cast<WindowType>(type).getElementType()
                                        : getElementTypeOrSelf(type);
   if (!isa<FloatType>(element) || values.isUnordered(held.ref))
     return;
   Ref bits = values.canonical(held.ref);
-  Agreed &same = agreed[{argument, expected}];
+  ReplicatedElement &same = agreed[{argument, expected}];
   constexpr int32_t nobody = -1;
   if (same.memory.isEmpty())
     same.memory.fill({nobody});
   // Changing what is visited is put off.
   SmallVector<std::pair<int64_t, int64_t>> fresh;
   same.memory.visit(
-      begin, end, [&](int64_t from, int64_t until, const Memory::Held &other) {
+      begin, end,
+      [&](int64_t from, int64_t until, const Memory::StoredPiece &other) {
         if (other.ref.node == nobody) {
           fresh.emplace_back(from, until);
           return;
@@ -280,7 +286,7 @@ void Follower::compareOrder(int32_t argument, int64_t rank, int32_t launch,
 }
 
 /// "x of rank 2".
-std::string Follower::describe(Ref ref, int32_t launch) {
+std::string PostconditionChecker::describe(Ref ref, int32_t launch) {
   int32_t argument = 0, from = 0;
   int64_t rank = 0;
   if (!values.isInput(ref, argument, rank, from))
@@ -291,8 +297,9 @@ std::string Follower::describe(Ref ref, int32_t launch) {
   return from == launch ? text : text + " of launch " + std::to_string(from);
 }
 
-void Follower::noteDifference(InFlightDiagnostic &diag, int32_t launch,
-                              const Sum &expected, const Sum &found, Ref held) {
+void PostconditionChecker::noteDifference(InFlightDiagnostic &diag,
+                                          int32_t launch, const Sum &expected,
+                                          const Sum &found, Ref held) {
   auto factorOf = [](const Sum &sum, Ref ref) {
     for (auto [part, factor] : sum.parts)
       if (part == ref)
@@ -336,9 +343,10 @@ void Follower::noteDifference(InFlightDiagnostic &diag, int32_t launch,
     diag.attachNote(by->getLoc()) << "the last of it came in here";
 }
 
-void Follower::reportDifference(int32_t argument, int64_t rank, int32_t launch,
-                                int64_t begin, int64_t end, const Sum &expected,
-                                const Memory::Held &held) {
+void PostconditionChecker::reportDifference(int32_t argument, int64_t rank,
+                                            int32_t launch, int64_t begin,
+                                            int64_t end, const Sum &expected,
+                                            const Memory::StoredPiece &held) {
   auto name = [&](int32_t one) { return nameOf(one); };
   Sum found = values.sumOf(held.ref);
   verdict.refuted = true;
@@ -355,12 +363,13 @@ void Follower::reportDifference(int32_t argument, int64_t rank, int32_t launch,
     noteDifference(diag, launch, expected, found, held.ref);
 }
 
-std::vector<Follower::Told> Follower::tell(int32_t argument, int64_t rank) {
-  std::vector<Told> told;
+std::vector<PostconditionChecker::ArraySummary>
+PostconditionChecker::summarize(int32_t argument, int64_t rank) {
+  std::vector<ArraySummary> told;
   Sum last;
   contents.part(argument, rank)
       .visit(0, elementsOf(argument),
-             [&](int64_t begin, int64_t end, const Memory::Held &held) {
+             [&](int64_t begin, int64_t end, const Memory::StoredPiece &held) {
                Sum now = values.sumOf(held.ref);
                if (begin > 0 && values.areEqual(now, last)) {
                  told.back().end = end;
@@ -377,11 +386,12 @@ std::vector<Follower::Told> Follower::tell(int32_t argument, int64_t rank) {
   return told;
 }
 
-std::vector<std::string> Follower::tell(int32_t argument) {
+std::vector<std::string> PostconditionChecker::summarize(int32_t argument) {
   // Ranks that hold the same are told of together.
-  std::vector<std::pair<std::vector<Told>, std::vector<int64_t>>> groups;
+  std::vector<std::pair<std::vector<ArraySummary>, std::vector<int64_t>>>
+      groups;
   for (int64_t rank = 0; rank < shape.ranks; ++rank) {
-    std::vector<Told> now = tell(argument, rank);
+    std::vector<ArraySummary> now = summarize(argument, rank);
     auto same = llvm::find_if(
         groups, [&](const auto &group) { return group.first == now; });
     if (same == groups.end())
@@ -399,7 +409,7 @@ std::vector<std::string> Follower::tell(int32_t argument) {
         who += (at ? ", " : " ") + std::to_string(rank);
     if (isRange && ranks.size() > 1)
       who += " to " + std::to_string(ranks.back());
-    for (const Told &piece : told)
+    for (const ArraySummary &piece : told)
       if (lines.size() < mostTold)
         lines.push_back(formatv("{0}[{1}, {2}) of {3}: {4}", nameOf(argument),
                                 piece.begin, piece.end, who, piece.text));
@@ -411,8 +421,8 @@ std::vector<std::string> Follower::tell(int32_t argument) {
 // What is asked for
 //===----------------------------------------------------------------------===//
 
-static void doubtAll(ValueVerdict &verdict, KernelOp kernel) {
-  Doubt &made = verdict.doubts.emplace_back();
+static void noteAllUnproven(ValueVerdict &verdict, KernelOp kernel) {
+  UnprovenReason &made = verdict.unproven.emplace_back();
   made.op = kernel;
   made.text =
       "could not be followed with what its elements hold, on all of its "
@@ -422,7 +432,7 @@ static void doubtAll(ValueVerdict &verdict, KernelOp kernel) {
 ValueVerdict
 mlir::comms::check::checkComputes(KernelOp kernel, const WorldShape &shape,
                                   llvm::ArrayRef<Expression> expressions) {
-  Follower follower(kernel, shape);
+  PostconditionChecker follower(kernel, shape);
   SmallVector<int32_t> inputs;
   for (const Expression &one : expressions)
     llvm::append_range(inputs, one.inputs());
@@ -438,22 +448,22 @@ mlir::comms::check::checkComputes(KernelOp kernel, const WorldShape &shape,
                          });
   });
   if (!finished && !follower.verdict.refuted)
-    doubtAll(follower.verdict, kernel);
+    noteAllUnproven(follower.verdict, kernel);
   return std::move(follower.verdict);
 }
 
 std::vector<std::string>
-mlir::comms::check::tellComputed(KernelOp kernel, const WorldShape &shape) {
+mlir::comms::check::summarizeResults(KernelOp kernel, const WorldShape &shape) {
   WorldShape first = shape;
   first.launches = 1;
-  Follower follower(kernel, first);
+  PostconditionChecker follower(kernel, first);
   std::vector<std::string> told;
   bool finished = follower.run({}, [&](int32_t) {
     for (auto [argument, plan] :
          llvm::enumerate(follower.getProgram().arguments)) {
       auto number = static_cast<int32_t>(argument);
       if (plan.written && !plan.hasMail && follower.elementsOf(number) >= 0)
-        llvm::append_range(told, follower.tell(number));
+        llvm::append_range(told, follower.summarize(number));
     }
   });
   return finished ? told : std::vector<std::string>();
@@ -462,12 +472,12 @@ mlir::comms::check::tellComputed(KernelOp kernel, const WorldShape &shape) {
 ValueVerdict mlir::comms::check::checkExpansion(KernelOp kernel,
                                                 KernelOp expanded,
                                                 const WorldShape &shape) {
-  Follower follower(expanded, shape);
+  PostconditionChecker follower(expanded, shape);
   Reference reference(kernel, follower.values, shape.ranks);
   SmallVector<int32_t> inputs;
   std::string problem;
   if (!reference.prepare(problem)) {
-    Doubt &made = follower.verdict.doubts.emplace_back();
+    UnprovenReason &made = follower.verdict.unproven.emplace_back();
     made.op = kernel;
     made.text = problem;
     return std::move(follower.verdict);
@@ -485,6 +495,6 @@ ValueVerdict mlir::comms::check::checkExpansion(KernelOp kernel,
                          });
   });
   if (!finished && !follower.verdict.refuted)
-    doubtAll(follower.verdict, kernel);
+    noteAllUnproven(follower.verdict, kernel);
   return std::move(follower.verdict);
 }

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Follows a kernel with the terms of what elements hold, and compares outputs
-// after each launch with what is expected of them.
+// Simulates a kernel with terms for the contents of elements, and compares
+// outputs after each launch with the expected contents.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,27 +18,29 @@
 
 namespace mlir::comms::check {
 
-/// What came of it.
+/// Result of the check.
 struct ValueVerdict {
   /// Errors have been reported.
   bool refuted = false;
-  /// Why it is not known; empty: the outputs hold what they should.
-  std::vector<Doubt> doubts;
-  /// A window that is only added to is taken to be zero before each launch.
+  /// Why the result is unknown; empty: outputs are as expected.
+  std::vector<UnprovenReason> unproven;
+  /// Windows that are only added to are assumed to be zero before each launch.
   bool assumesZeros = false;
 };
 
-/// Whether each output of `kernel` holds what `expressions` say, on all ranks
-/// and after each of the launches of `shape`, in which all ranks are followed.
+/// Checks that each output of `kernel` holds the values of `expressions` on all
+/// ranks after each launch of `shape`, in which all ranks must be simulated.
 ValueVerdict checkComputes(KernelOp kernel, const WorldShape &shape,
                            llvm::ArrayRef<Expression> expressions);
 
-/// What each array that the kernel writes holds after its first launch: "y[0,
-/// 64) of ranks 0 to 3: x(0) + x(1)". Empty: the kernel could not be followed.
-std::vector<std::string> tellComputed(KernelOp kernel, const WorldShape &shape);
+/// The contents of each array that the kernel writes, after its first launch:
+/// "y[0, 64) of ranks 0 to 3: x(0) + x(1)". Empty: the kernel could not be
+/// simulated.
+std::vector<std::string> summarizeResults(KernelOp kernel,
+                                          const WorldShape &shape);
 
-/// Whether `expanded`, a program over channels or memory, does to the arguments
-/// of `kernel`, which is made of whole collectives alone, what these say.
+/// Checks that `expanded`, a program over channels or memory, has the same
+/// effect on the arguments as `kernel`, which consists of whole collectives.
 ValueVerdict checkExpansion(KernelOp kernel, KernelOp expanded,
                             const WorldShape &shape);
 

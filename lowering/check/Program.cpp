@@ -267,7 +267,7 @@ void ProgramBuilder::needResult(OpResult result) {
 }
 
 /// Tiles and floats are needed, each of them.
-void ProgramBuilder::surveyValues(Operation *op) {
+void ProgramBuilder::collectNeededValues(Operation *op) {
   for (Value result : op->getResults())
     if (isFollowedValue(result.getType())) {
       need(result);
@@ -286,7 +286,7 @@ void ProgramBuilder::surveyValues(Operation *op) {
 }
 
 /// Finds the ops that act, what encloses them and the values they need.
-LogicalResult ProgramBuilder::survey() {
+LogicalResult ProgramBuilder::collectOps() {
   bool failed = false;
   auto noteInside = [&](llvm::DenseMap<Operation *, Operation *> &map,
                         Operation *op) {
@@ -308,7 +308,7 @@ LogicalResult ProgramBuilder::survey() {
       live(op->getParentOp());
     }
     if (withValues)
-      surveyValues(op);
+      collectNeededValues(op);
     if (auto role = dyn_cast<RoleOp>(op))
       program.roleBlocks =
           std::max<int64_t>(program.roleBlocks, role.getLast());
@@ -472,8 +472,10 @@ FailureOr<Program> ProgramBuilder::build() {
     plan.name = kernel.getArgumentName(argument.getArgNumber());
     if (auto signal = dyn_cast<SignalType>(argument.getType()))
       plan.count = signal.getCount();
-    if (auto counter = dyn_cast<CounterType>(argument.getType()))
+    if (auto counter = dyn_cast<CounterType>(argument.getType())) {
       plan.count = counter.getCount();
+      plan.isCounter = true;
+    }
     if (auto window = dyn_cast<WindowType>(argument.getType());
         window && !ShapedType::isDynamicShape(window.getShape())) {
       plan.elements = ShapedType::getNumElements(window.getShape());
@@ -484,7 +486,7 @@ FailureOr<Program> ProgramBuilder::build() {
     plan.isPoisoned = init && init.getValue() == "poison";
     program.arguments.push_back(std::move(plan));
   }
-  if (failed(survey()))
+  if (failed(collectOps()))
     return failure();
   if (!kernel.getBody().hasOneBlock()) {
     if (!program.synchronizes) {

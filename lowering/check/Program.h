@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The checker follows a kernel on every rank and block. It does so over this
-// form: a flat list of instructions over integer registers, which keeps only
-// what decides control flow, synchronization and addresses. Data values do not
-// appear; of an integer that depends on them an interval is known, at most.
+// The checker simulates a kernel on every rank and block, in this form: a flat
+// list of instructions on integer registers, which contains only what
+// determines control flow, synchronization and addresses. Data values are
+// omitted; for an integer that depends on data, at most an interval is known.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,21 +30,21 @@ namespace mlir::comms::check {
 using Register = int32_t;
 constexpr Register noRegister = -1;
 
-/// Where an integer lies, the ends included. It is known where they are the
-/// same.
+/// Range of an integer, inclusive. The integer is known if both ends are equal.
 struct Interval {
   int64_t low = INT64_MIN, high = INT64_MAX;
-  /// Names the value (Terms.h): two unknown integers with one term are equal.
-  /// 0: it has no name.
+  /// Identifies the value (Terms.h): two unknown integers with the same term
+  /// are equal. 0: none.
   int32_t term = 0;
-  /// The kernel has counted it in its own memory: no data say it directly.
+  /// Computed by the kernel by counting in its own memory, not given directly
+  /// by data.
   bool isCounted = false;
   static Interval of(int64_t value) { return {value, value}; }
   bool isKnown() const { return low == high; }
 };
 
-/// What an instruction does. Arithmetic reads `a`, `b`, `c` and writes `dst`;
-/// jumps read `a` and `target`; actions are described by `Program::actions`.
+/// Instruction code. Arithmetic reads `a`, `b`, `c` and writes `dst`; jumps
+/// read `a` and `target`; `Program::actions` describes actions.
 enum class Code : uint8_t {
   Add,
   Sub,
@@ -70,21 +70,22 @@ enum class Code : uint8_t {
   Compare,
   /// dst = a ? b : c.
   Select,
-  /// dst = a cut or sign-extended to `width`; `extra` is the source's width.
+  /// dst = a, truncated or sign-extended to `width`; `extra` is the source's
+  /// width.
   SignCast,
-  /// The same, zero-extended.
+  /// Same, zero-extended.
   ZeroCast,
   Move,
-  /// dst = a, which a check has found to be at least 0 and, with b, which is
-  /// that too, at most c.
+  /// dst = a, which was checked to be at least 0 and, with b, which is too, at
+  /// most c.
   Checked,
-  /// dst = a, where a (predicate `extra`) b holds.
+  /// dst = a, under the condition a (predicate `extra`) b.
   Assume,
   /// dst becomes unknown.
   Forget,
-  /// dst is what op `extra` computes from data (`Program::opaque`).
+  /// dst = the result of op `extra`, computed from data (`Program::opaque`).
   Opaque,
-  /// Rank and size of team `extra`; dst = a's world rank etc.
+  /// Rank and size of team `extra`; dst = world rank of a, etc.
   Rank,
   Size,
   /// dst = rank a of team `extra` as a rank of team `target`.
@@ -96,21 +97,22 @@ enum class Code : uint8_t {
   PeerAt,
   /// Goes to `target`.
   Jump,
-  /// Goes to `target` when a is false. When it is unknown, see `Guard`.
+  /// Goes to `target` if a is false. If it is unknown, see `Guard`.
   Branch,
-  /// A choice's region has ended: goes to `target`, the end of the choice; or,
-  /// where the choice is unknown, to `other`, the next region.
+  /// End of a branch's region: goes to `target`, the end of the branch; or, if
+  /// the condition is unknown, to `other`, the next region.
   RegionEnd,
-  /// The last region of a choice has ended.
+  /// End of a branch's last region.
   ChoiceEnd,
-  /// Goes to `target`, the head of loop `extra`; leaves a loop that is unknown.
+  /// Goes to `target`, the head of loop `extra`; leaves a loop with unknown
+  /// bounds.
   Back,
-  /// Checks that a loop's bounds a, b and step c are known and step is
-  /// positive. Of an unknown one, dst (where it is given) is from a to b.
+  /// Checks that a loop's bounds a, b and step c are known and the step is
+  /// positive. With unknown bounds, dst (if given) is between a and b.
   LoopEnter,
   /// Performs `Program::actions[extra]`.
   Act,
-  /// dst holds the tile that op `extra` of `Program::tileOps` computes.
+  /// dst = the tile that op `extra` of `Program::tileOps` computes.
   Compute,
   /// The kernel has returned.
   End,
@@ -124,22 +126,23 @@ struct Instruction {
   int32_t extra = 0, target = 0, other = 0;
 };
 
-/// A branch or loop: what happens when its condition is unknown. A
-/// synchronization inside makes that an error. Else every region is followed
-/// once, with what the loop carries unknown: its accesses may happen.
+/// A branch or loop, for the case that its condition is unknown. A
+/// synchronization inside is then an error. Otherwise every region is simulated
+/// once, with unknown carried values, and its accesses may or may not happen.
 struct Guard {
   Operation *op = nullptr;
   /// A synchronization inside.
   Operation *sync = nullptr;
-  /// Something inside touches memory.
+  /// Whether an op inside accesses memory.
   bool touches = false;
-  /// Where to go on behind it.
+  /// Instruction after it.
   int32_t skip = 0;
-  /// A loop: where its region begins, and what is unknown there.
+  /// Loop: first instruction of its region, and the registers that are unknown
+  /// there.
   int32_t body = -1;
   llvm::SmallVector<Register, 4> carried;
-  /// A loop all of whose iterations do the same, and that orders by nothing but
-  /// barriers: what two of them show, all of them show.
+  /// Loop whose iterations all do the same and order only by barriers: two
+  /// iterations represent all.
   bool repeats = false;
 };
 
@@ -150,36 +153,36 @@ struct TeamPlan {
   bool operator==(const TeamPlan &other) const = default;
 };
 
-/// Memory that an access goes to, as far as it is known statically.
+/// Memory that an access refers to, as far as it is statically known.
 struct MemoryPlan {
   enum Kind { Unknown, Own, Peer, Multimem, Scratch } kind = Unknown;
   /// Kernel argument (window or memref), or -1.
   int32_t argument = -1;
   Register peer = noRegister;
   int32_t team = -1;
-  /// Scratch memory: which.
+  /// Index of the scratch memory.
   int32_t scratch = -1;
-  /// Where the view begins through which it is seen; absent: at 0.
+  /// Start of the view; absent: 0.
   Register start = noRegister;
-  /// It is not known where the view begins or how its elements lie.
+  /// The view's start or layout is unknown.
   bool moved = false;
-  /// Elements that exist, or -1: unknown.
+  /// Number of elements, or -1: unknown.
   int64_t limit = -1;
 };
 
-/// A contiguous piece of memory, in elements; or several of one size, at equal
+/// A contiguous range of memory, in elements; or several of equal size at equal
 /// distances.
 struct RangePlan {
   MemoryPlan memory;
-  /// How many, and elements from one's first to the next one's.
+  /// Number of ranges, and distance between their first elements.
   int64_t rows = 1, stride = 0;
-  /// The number of rows; without a register, `rows`, which is the most else
-  /// (-1: not bounded).
+  /// Register with the number of rows; absent: `rows`, else `rows` is the
+  /// maximum (-1: unbounded).
   Register rowCount = noRegister;
   Register offset = noRegister;
-  /// Number of elements; without a register, `fixedCount`.
+  /// Register with the number of elements; absent: `fixedCount`.
   Register count = noRegister;
-  /// The number; with a register, the most that it can be (0: not bounded).
+  /// Number of elements; with a register, the maximum (0: unbounded).
   int64_t fixedCount = 0;
   bool write = false;
   bool used = false;
@@ -211,7 +214,7 @@ enum class ActionKind : uint8_t {
   ChannelBarrier,
 };
 
-/// Ops by packets and poison.
+/// Whether the op uses packets or poison.
 inline bool isMail(ActionKind kind) {
   switch (kind) {
   case ActionKind::PacketStore:
@@ -225,11 +228,11 @@ inline bool isMail(ActionKind kind) {
   }
 }
 
-/// When a transfer is over, as its block sees it.
+/// When a transfer completes, as seen by its block.
 enum class Deferral : uint8_t {
-  /// When the op ends.
+  /// At the end of the op.
   None,
-  /// At the next release; what it reads, at a flush as well.
+  /// At the next release; its reads also at a flush.
   Put,
   /// At the next flush.
   Get,
@@ -237,7 +240,7 @@ enum class Deferral : uint8_t {
   Bulk,
 };
 
-/// An op that synchronizes or touches memory.
+/// An op that synchronizes or accesses memory.
 struct Action {
   ActionKind kind;
   Operation *op = nullptr;
@@ -251,29 +254,29 @@ struct Action {
   MemoryOrder order = MemoryOrder::AcqRel;
   MemoryScope scope = MemoryScope::Sys;
   BarrierExtent extent = BarrierExtent::Block;
-  /// A counter that the transfer increments, and its cell.
+  /// Counter that the transfer increments, and its cell.
   int32_t counter = -1;
   Register counterIndex = noRegister;
-  /// When what it touches has been touched.
+  /// When its accesses are complete.
   Deferral deferral = Deferral::None;
-  /// It goes through a network adapter, in this context of GIN.
+  /// It uses a network adapter, in this GIN context.
   bool gin = false;
   int64_t context = 0;
   /// The proxy that a fence names.
   Proxy proxy = Proxy::Generic;
-  /// An access to a single integer: the register that a load fills, or that a
-  /// store takes its value from.
+  /// Access to a single integer: the register that a load writes, or that a
+  /// store reads.
   Register loads = noRegister, stores = noRegister;
-  /// The tile that is moved, where values are followed (`Program::tileOps`).
+  /// The transferred tile, if values are tracked (`Program::tileOps`).
   Register tile = noRegister;
-  /// What is read and what is written, in this order.
+  /// Ranges read and written, in this order.
   RangePlan ranges[3];
   /// Tokens of bulk copies.
   llvm::SmallVector<Register, 2> tokens;
-  /// Elements of a tile, and bits of each.
+  /// Elements of a tile, and bits per element.
   int64_t tileSize = 0;
   int64_t elementBits = 0;
-  /// Packets: how they lie in memory.
+  /// Packets: their layout in memory.
   Assumption assumes = Assumption::Store8Whole;
 };
 
@@ -282,18 +285,19 @@ struct ChannelPlan {
   int32_t team = -1;
   int64_t slots = 0, tileSize = 0;
   ChannelPattern pattern = ChannelPattern::Multicast;
-  /// Slots carry a tile a round rather than a launch.
+  /// Slots carry one tile per round rather than per launch.
   bool reused = false;
-  /// The caller answers for it that sender and receiver count the same elements
+  /// The caller guarantees that sender and receiver count the same elements
   /// (`comms.all_to_all_v`).
   bool countsAgree = false;
 };
 
-/// A kernel argument that holds cells or memory.
+/// A kernel argument with cells or memory.
 struct ArgumentPlan {
   std::string name;
-  /// Cells of a signal or counter on each rank.
+  /// Cells of a signal or counter per rank.
   int64_t count = 0;
+  bool isCounter = false;
   /// A window that some op reaches on a peer.
   bool shared = false;
   /// Some op writes it, by packets (or poison), or by anything else.

@@ -61,8 +61,8 @@ public:
   FailureOr<Program> build();
 
 private:
-  LogicalResult survey();
-  void surveyValues(Operation *op);
+  LogicalResult collectOps();
+  void collectNeededValues(Operation *op);
   void live(Operation *op);
   void need(Value value);
   void needOperands(Operation *op);

@@ -90,7 +90,7 @@ Expected Reference::expected(int32_t argument, int64_t rank, int64_t begin,
   Expected found;
   contents.part(argument, rank)
       .visit(begin, end,
-             [&](int64_t from, int64_t until, const Memory::Held &held) {
+             [&](int64_t from, int64_t until, const Memory::StoredPiece &held) {
                if (from == begin)
                  found = {held.ref, until};
              });

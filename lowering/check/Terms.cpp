@@ -80,9 +80,9 @@ int32_t Terms::node(const Instruction &in, Interval a, Interval b, Interval c) {
                 in.code, operands);
 }
 
-Terms::Made Terms::describe(int32_t term) const {
+Terms::Definition Terms::describe(int32_t term) const {
   const Node &node = nodes[term];
-  Made made{node.code, {}, node.isConstant, node.constant, node.extra};
+  Definition made{node.code, {}, node.isConstant, node.constant, node.extra};
   llvm::copy(node.operands, made.operands);
   return made;
 }

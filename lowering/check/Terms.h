@@ -44,7 +44,7 @@ public:
   /// What an instruction computes; 0 where an operand has no name.
   int32_t node(const Instruction &in, Interval a, Interval b, Interval c);
   /// How a term was made: of a constant, of operands by `code`, or as a leaf.
-  struct Made {
+  struct Definition {
     Code code = Code::Opaque;
     int32_t operands[3] = {};
     bool isConstant = false;
@@ -52,7 +52,7 @@ public:
     /// Of a comparison: the predicate.
     int32_t extra = 0;
   };
-  Made describe(int32_t term) const;
+  Definition describe(int32_t term) const;
   /// Whether nothing but scalars, the same on all ranks, decides it.
   bool isUniform(int32_t term) const { return term && nodes[term].isUniform; }
   /// The integers that a term is made of and that the program finds.

@@ -76,7 +76,7 @@ Ref Values::make(Kind kind, StringRef name, ArrayRef<int64_t> numbers,
   node.name = nameId(name);
   node.numbers.assign(numbers.begin(), numbers.end());
   node.operands.assign(operands.begin(), operands.end());
-  Ref base = relate(node.operands);
+  Ref base = makeRelative(node.operands);
   std::vector<int64_t> key = {static_cast<int64_t>(kind), node.name,
                               static_cast<int64_t>(numbers.size())};
   llvm::append_range(key, numbers);
@@ -99,7 +99,7 @@ Ref Values::makeReal(Kind kind, StringRef name, ArrayRef<int64_t> numbers,
   return made;
 }
 
-Ref Values::relate(llvm::MutableArrayRef<Ref> operands) const {
+Ref Values::makeRelative(llvm::MutableArrayRef<Ref> operands) const {
   Ref base;
   bool moves = false, isFixed = false;
   for (Ref &operand : operands) {

@@ -91,7 +91,7 @@ public:
   bool isUnordered(Ref ref) const { return nodes[ref.node].isUnordered; }
   bool isConstant(Ref ref, double &value) const;
   /// The op that made something in it unknown; null: it is not known which.
-  Operation *whyUnknown(Ref ref) const { return nodes[ref.node].unknownBy; }
+  Operation *findUnknownOp(Ref ref) const { return nodes[ref.node].unknownBy; }
   /// Where the last summand or operand was added; null: by none.
   Operation *origin(Ref ref) const { return nodes[ref.node].origin; }
   /// Nodes that are made from now on are made by `op`.
@@ -147,7 +147,7 @@ private:
   int32_t intern(std::vector<int64_t> key, Node node);
   int32_t nameId(llvm::StringRef name);
   /// Makes places relative to the first operand's, which are returned.
-  Ref relate(llvm::MutableArrayRef<Ref> operands) const;
+  Ref makeRelative(llvm::MutableArrayRef<Ref> operands) const;
   Ref make(Kind kind, llvm::StringRef name, llvm::ArrayRef<int64_t> numbers,
            llvm::ArrayRef<Ref> operands);
   /// The same, as a node that no addition or scaling made.

@@ -31,16 +31,16 @@ static std::string placeOf(Operation *op) {
          ":" + std::to_string(place.getColumn()) + ": ";
 }
 
-void Verdict::leaveOpen(const Doubt &doubt, bool isWarning) {
-  std::string text = placeOf(doubt.op) + "'" +
-                     doubt.op->getName().getStringRef().str() + "' op " +
-                     doubt.text;
+void Verdict::leaveOpen(const UnprovenReason &reason, bool isWarning) {
+  std::string text = placeOf(reason.op) + "'" +
+                     reason.op->getName().getStringRef().str() + "' op " +
+                     reason.text;
   if (llvm::is_contained(reasons, text))
     return;
   InFlightDiagnostic diag =
-      isWarning ? doubt.op->emitWarning() : doubt.op->emitRemark();
-  diag << "not decided: '" << doubt.op->getName() << "' op " << doubt.text;
-  for (const auto &[op, note] : doubt.notes)
+      isWarning ? reason.op->emitWarning() : reason.op->emitRemark();
+  diag << "not decided: '" << reason.op->getName() << "' op " << reason.text;
+  for (const auto &[op, note] : reason.notes)
     if (op)
       diag.attachNote(op->getLoc()) << note;
     else
@@ -119,7 +119,7 @@ struct ProxyUse {
 };
 } // namespace
 
-std::vector<Doubt>
+std::vector<UnprovenReason>
 mlir::comms::check::findUnfencedProxies(const Program &program) {
   // Arguments by number, scratch memory by -1 - its number.
   llvm::MapVector<int64_t, ProxyUse> uses;
@@ -146,10 +146,10 @@ mlir::comms::check::findUnfencedProxies(const Program &program) {
       }
     }
   }
-  std::vector<Doubt> doubts;
+  std::vector<UnprovenReason> unproven;
   auto add = [&](Operation *op, const char *text, Operation *other,
                  const char *hint) {
-    doubts.push_back(
+    unproven.push_back(
         {op, text, {{other, "the other access"}, {nullptr, hint}}, false});
   };
   for (const auto &[memory, use] : uses) {
@@ -170,7 +170,7 @@ mlir::comms::check::findUnfencedProxies(const Program &program) {
           "put a comms.fence of proxy async between them, in the block that "
           "copies");
   }
-  return doubts;
+  return unproven;
 }
 
 std::vector<std::string>

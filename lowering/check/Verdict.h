@@ -39,7 +39,7 @@ struct Verdict {
   /// Notes a reason, and says it: a remark at `op`, or a warning.
   void leaveOpen(Operation *op, const llvm::Twine &reason,
                  bool isWarning = false);
-  void leaveOpen(const Doubt &doubt, bool isWarning = false);
+  void leaveOpen(const UnprovenReason &reason, bool isWarning = false);
   DictionaryAttr toAttribute(MLIRContext *context) const;
 };
 
@@ -49,7 +49,7 @@ std::vector<std::string> findAssumptions(const Program &program,
 
 /// Memory that is reached through two proxies by a program without a fence for
 /// them (M11).
-std::vector<Doubt> findUnfencedProxies(const Program &program);
+std::vector<UnprovenReason> findUnfencedProxies(const Program &program);
 
 } // namespace mlir::comms::check
 

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// An algorithm turns one collective into sends and receives over channels. Each
-// is one file of lowering/collectives/algorithm; CMake makes the registry from
-// their names.
+// An algorithm expands one collective into sends and receives over channels.
+// Each algorithm is one file of lowering/collectives/algorithm; CMake generates
+// the registry from the file names.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,37 +24,36 @@ namespace mlir::comms {
 class CollectiveBuilder;
 struct CollectiveInfo;
 
-/// One way to carry out collectives.
+/// An algorithm for collectives.
 struct Algorithm {
-  /// Name that users write: `one_shot`.
+  /// Name in the IR: `one_shot`.
   llvm::StringRef name;
   /// One line for `--help` and docs.
   llvm::StringRef summary;
-  /// Whether the algorithm can carry out `problem`; if not, `why` says so in
-  /// words that follow "algorithm 'x' cannot be used: ".
+  /// Whether the algorithm supports `problem`. If not, `why` completes
+  /// "algorithm 'x' cannot be used: ".
   bool (*supports)(const CollectiveInfo &problem, std::string &why);
-  /// Estimated cost in microseconds on one NVLink host; lower is chosen.
+  /// Estimated microseconds on one NVLink host; the lowest is chosen.
   double (*cost)(const CollectiveInfo &problem);
-  /// Emits the program. The builder stands where the collective was.
+  /// Emits the program. The builder is positioned at the collective.
   LogicalResult (*expand)(CollectiveBuilder &builder);
-  /// How many tiles a part must be cut into, if it has the elements, so that
-  /// every rank has work; null: one.
+  /// Number of tiles that a part must be cut into, if it has enough elements,
+  /// so that every rank has work; null: one.
   int64_t (*pieces)(const CollectiveInfo &problem) = nullptr;
-  /// Whether tile t of every part belongs to block t mod num_blocks, as
-  /// `forOwnTiles` has it: collectives that agree in their tiles then need no
-  /// barrier between them.
+  /// Whether tile t of every part belongs to block t mod num_blocks, as in
+  /// `forOwnTiles`. Collectives with the same tiles then need no barrier
+  /// between them.
   bool dealsTiles = true;
-  /// Bytes that lie in slots of a rank when it has sent its last: a phase of
-  /// its own reads them. Null: none.
+  /// Bytes in a rank's slots after its last send, which a separate phase reads.
+  /// Null: none.
   double (*waiting)(const CollectiveInfo &problem) = nullptr;
-  /// A rank sends to one other, and tiles go from hand to hand.
+  /// Each rank sends to one other rank, and tiles are passed along a chain.
   bool isChain = false;
-  /// Ranks keep in step by barriers, which are the faster the fewer blocks
-  /// there are.
+  /// Ranks synchronize by barriers, which are faster with fewer blocks.
   bool keepsStep = false;
 };
 
-/// All algorithms, in the order of their file names.
+/// All algorithms, ordered by file name.
 llvm::ArrayRef<const Algorithm *> getAlgorithms();
 
 /// The algorithm of that name, or null.

@@ -5,15 +5,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The words that algorithms are written in. An algorithm says who sends which
-// tile to whom and in which order results are combined; loops over blocks,
-// tails of arrays, fused regions and element types are the builder's business.
+// The vocabulary of algorithms. An algorithm defines which rank sends which
+// tile to which peer, and the order in which results are combined. The builder
+// handles loops over blocks, tails of arrays, fused regions and element types.
 //
-// Conventions. A *part* is a rank's share of an array that holds one for each
-// rank; a null part means the only one. Tiles of a part are numbered from 0;
-// tile t belongs to block t mod num_blocks on every rank, so block b exchanges
-// with block b only. A wire may be several tiles (`Tiles`) that travel
-// together: one for each value that `produce` yields.
+// A *part* is a rank's share of an array that has one share per rank; a null
+// part means the only one. Tiles of a part are numbered from 0; tile t belongs
+// to block t mod num_blocks on every rank, so that block b exchanges only with
+// block b. A wire may consist of several tiles (`Tiles`) that are sent
+// together: one for each result of `produce`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,19 +29,19 @@
 
 namespace mlir::comms {
 
-/// Tiles that travel together.
+/// Tiles that are sent together.
 using Tiles = SmallVector<Value>;
 
 /// One channel for each tile of the wire.
 using Channels = SmallVector<Value>;
 
-/// What a channel carries: tiles as produced, or partial and final results.
+/// Contents of a channel: tiles as produced, or partial and final results.
 enum class Payload { Wire, Partial };
 
 class CollectiveBuilder {
 public:
-  /// Writes at the place of `builder`. Channels use `protocol` and are numbered
-  /// from `nextChannel`, which is advanced.
+  /// Inserts at the position of `builder`. Channels use `protocol` and are
+  /// numbered from `nextChannel`, which is incremented.
   CollectiveBuilder(OpBuilder &builder, const CollectiveInfo &problem,
                     StringRef protocol, int64_t &nextChannel);
 
@@ -50,7 +50,7 @@ public:
   Location loc() const { return theProblem.op->getLoc(); }
 
   //===--------------------------------------------------------------------===//
-  // Numbers: all of type index and not negative
+  // Numbers: all are non-negative values of type index
   //===--------------------------------------------------------------------===//
 
   Value constant(int64_t value);
@@ -63,7 +63,7 @@ public:
   Value divCeil(Value lhs, Value rhs);
   Value mod(Value lhs, Value rhs);
   Value min(Value lhs, Value rhs);
-  /// Comparisons give an i1.
+  /// Comparisons return an i1.
   Value equal(Value lhs, Value rhs);
   Value less(Value lhs, Value rhs);
   Value both(Value lhs, Value rhs);
@@ -71,46 +71,46 @@ public:
   Value select(Value condition, Value yes, Value no);
 
   //===--------------------------------------------------------------------===//
-  // Who
+  // Ranks and blocks
   //===--------------------------------------------------------------------===//
 
   /// Ranks of the team.
   int64_t ranks() const { return theProblem.ranks; }
   Value numRanks() { return constant(theProblem.ranks); }
-  /// This rank's number in the team.
+  /// This rank's index in the team.
   Value rank() const { return myRank; }
   Value root() { return constant(theProblem.root); }
-  /// The rank `distance` after this one, around the end.
+  /// The rank `distance` after this one, modulo the number of ranks.
   Value rankAfter(Value distance);
   Value isRank(Value rank) { return equal(myRank, rank); }
-  /// Tiles of a part: a constant, or what the launch gives.
+  /// Tiles of a part: a constant, or given at launch.
   Value tiles() const { return numTiles; }
-  /// This block's number and the number of blocks, within the role that runs.
+  /// This block's number and the number of blocks, within the current role.
   Value block() const { return myBlock; }
   Value blocks() const { return numBlocks; }
-  /// The number of blocks, where it is known.
+  /// The number of blocks, if known.
   std::optional<int64_t> constantBlocks() const;
 
   //===--------------------------------------------------------------------===//
-  // Control
+  // Control flow
   //===--------------------------------------------------------------------===//
 
-  /// Calls `body`, all of whose tiles are whole: the caller sees to that.
+  /// Calls `body`, in which all tiles are whole. The caller guarantees that.
   void withWholeTiles(function_ref<void()> body) {
     llvm::SaveAndRestore keep(tilesAreWhole, true);
     body();
   }
 
-  /// `body` for i = first, first + step, … below `end`, with values that are
-  /// carried along; returns the last ones.
+  /// Emits `body` for i = first, first + step, … below `end`, with loop-carried
+  /// values; returns their final values.
   Tiles loop(Value first, Value end, Value step, ValueRange carried,
              function_ref<Tiles(Value i, ValueRange carried)> body);
-  /// `body` for i = 0 … end - 1.
+  /// Emits `body` for i = 0 … end - 1.
   void loop(Value end, function_ref<void(Value i)> body);
-  /// `body` for each tile of a part that this block owns.
+  /// Emits `body` for each tile of a part that this block owns.
   void forOwnTiles(function_ref<void(Value tile)> body);
-  /// `body` for every rank, this one included, starting after this one, so that
-  /// no two ranks address the same peer at a time.
+  /// Emits `body` for every rank, starting after this one and ending with it,
+  /// so that no two ranks address the same peer at the same time.
   void forRanksRotated(function_ref<void(Value rank)> body);
   void ifThen(Value condition, function_ref<void()> body);
   Tiles ifElse(Value condition, function_ref<Tiles()> yes,
@@ -120,33 +120,35 @@ public:
   // Tiles
   //===--------------------------------------------------------------------===//
 
-  /// Loads tile `tile` of part `part` of every input and gives what travels.
+  /// Loads tile `tile` of part `part` of every input and returns the tiles to
+  /// send.
   Tiles produce(Value part, Value tile);
-  /// Makes outputs of what arrived (accumulators, where the collective reduces)
-  /// and stores them as tile `tile` of part `part`.
+  /// Computes outputs from the received tiles (accumulators, if the collective
+  /// reduces) and stores them as tile `tile` of part `part`.
   void consume(ValueRange arrived, Value part, Value tile);
-  /// The two halves of `consume`: what the outputs get, and storing it, in the
-  /// outputs of rank `peer` where that is not null (see `storesToPeers`).
+  /// The two halves of `consume`: computing the outputs, and storing them, to
+  /// the outputs of rank `peer` if it is not null (see `storesToPeers`).
   Tiles makeOutputs(ValueRange arrived, Value part, Value tile);
   void storeOutputs(ValueRange outputs, Value part, Value tile,
                     Value peer = {});
-  /// What this rank's outputs hold.
+  /// Loads the present contents of this rank's outputs.
   Tiles loadOutputs(Value part, Value tile);
-  /// Wire tiles or partial results as accumulators.
+  /// Converts wire tiles or partial results to accumulators.
   Tiles extend(ValueRange tiles);
   /// Combines accumulators.
   Tiles combine(ValueRange lhs, ValueRange rhs);
-  /// What remains to be done when all ranks are combined: the division of
+  /// Applies the final step after all ranks are combined: the division of
   /// `avg`.
   Tiles finish(ValueRange accumulators);
-  /// Accumulators as they travel (`Payload::Partial`).
+  /// Converts accumulators to the type in which they are sent
+  /// (`Payload::Partial`).
   Tiles round(ValueRange accumulators);
   /// Combines `get(0)`, `get(1)`, …, in that order, and finishes.
   Tiles foldRanks(function_ref<Tiles(Value rank)> get);
-  /// Tiles of zeros, shaped like `payload`; for branches in which no tile is.
+  /// Tiles of zeros, shaped like `payload`, for branches without a tile.
   Tiles zeros(Payload payload);
   Tiles zeroAccumulators();
-  /// Reads or writes one tile at an offset in elements; `valid` may be null.
+  /// Loads or stores one tile at an offset in elements; `valid` may be null.
   Value load(const TileArray &array, Value offset, Value valid);
   void store(Value tile, const TileArray &array, Value offset, Value valid);
 
@@ -154,15 +156,15 @@ public:
   // Channels
   //===--------------------------------------------------------------------===//
 
-  /// Makes a channel for each tile of the wire, with `slots` slots. Within a
-  /// launch a slot carries at most one tile for each source and destination;
-  /// for each round if they are `reused`, which `canReuseSlots` has to allow.
+  /// Makes a channel with `slots` slots for each tile of the wire. Within a
+  /// launch a slot carries at most one tile for each source and destination; if
+  /// `reused`, one per round, which requires `canReuseSlots`.
   Channels channels(ChannelPattern pattern, int64_t slots,
                     Payload payload = Payload::Wire, bool reused = false);
   /// Whether slots can carry tiles in several rounds of a launch.
   bool canReuseSlots() const;
-  /// Sends to `peer`, or, when null, to all. `tile` is the tile's number in its
-  /// part (it says how much of the last one exists).
+  /// Sends to `peer`, or to all ranks if it is null. `tile` is the tile's
+  /// number in its part, which determines how much of the last tile exists.
   void send(const Channels &channels, ValueRange tiles, Value slot, Value peer,
             Value tile);
   Tiles receive(const Channels &channels, Value slot, Value peer, Value tile);
@@ -192,11 +194,12 @@ private:
   std::string protocol;
   int64_t &nextChannel;
   Value myRank, myBlock, numBlocks;
-  /// The launch's extent (null: the problem's own), and tiles of a part.
+  /// The launch's extent (null: the problem's own), and the number of tiles of
+  /// a part.
   Value extent, numTiles;
-  /// The arrival of `beginCollective`.
+  /// The arrival token of `beginCollective`.
   Value arrived;
-  /// Within `withWholeTiles`.
+  /// Inside `withWholeTiles`.
   bool tilesAreWhole = false;
 };
 

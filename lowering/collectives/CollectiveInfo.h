@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A collective op, read into numbers: who has what, who wants what, and how the
-// arrays are cut into parts (one a rank) and tiles (what travels at a time).
-// Algorithms see a collective through this alone.
+// A collective op in numbers: its sources and destinations, and how the arrays
+// are cut into parts (one per rank) and tiles (the unit of sending). Algorithms
+// see a collective only through this struct.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,35 +22,35 @@
 
 namespace mlir::comms {
 
-/// An operand of a collective, as tiles.
+/// An operand of a collective, divided into tiles.
 struct TileArray {
   /// A window or a memref of static shape.
   Value memory;
   Type elementType;
-  /// Elements of one tile; in row tiling, the length of this array's rows.
+  /// Elements per tile; with row tiling, this array's row length.
   int64_t tileLength = 0;
-  /// Elements of one part.
+  /// Elements per part.
   int64_t partElements = 0;
-  /// The one row of this array goes with every row of the others.
+  /// This array's single row is used with every row of the others.
   bool shared = false;
 };
 
-/// A tile as it travels: `length` elements of `elementType`.
+/// A tile as it is sent: `length` elements of `elementType`.
 struct WireTile {
   Type elementType;
   int64_t length = 0;
 };
 
-/// One collective, ready to be expanded.
+/// A collective, ready to be expanded.
 struct CollectiveInfo {
   Operation *op = nullptr;
   const CollectiveKind *kind = nullptr;
   Value team;
-  /// Ranks of the team.
+  /// Number of ranks of the team.
   int64_t ranks = 0;
-  /// The root; of `OneToOne` the source. A rank of the team.
+  /// The root, or the source of `OneToOne`, as a rank of the team.
   int64_t root = 0;
-  /// Of `OneToOne`, the destination.
+  /// The destination of `OneToOne`.
   int64_t dest = 0;
   std::optional<ReductionKind> reduction;
   /// Regions around the exchange; null: none.
@@ -59,95 +59,96 @@ struct CollectiveInfo {
   SmallVector<TileArray> inputs, outputs, args;
   SmallVector<WireTile> wires;
 
-  /// Rows of the inputs that each go to one pair of ranks at most (`rowsVary`);
-  /// their numbers, arrays of i32 with one element a rank.
+  /// `rowsVary`: number of rows for each pair of ranks, as arrays of i32 with
+  /// one element per rank.
   Value sendRows, recvRows;
 
-  /// Flat: no region looks at a row as a whole, so the arrays are cut into
+  /// Flat: no region depends on a whole row, so that the arrays can be cut into
   /// tiles of any size. Otherwise a tile is a row.
   bool flat = false;
   /// Elements of one part of the first input.
   int64_t partElements = 0;
-  /// Elements of a tile of the first wire.
+  /// Elements of one tile of the first wire.
   int64_t tileSize = 0;
-  /// Tiles of a part.
+  /// Number of tiles of a part.
   int64_t tiles = 0;
-  /// The kernel's `comms.run_time_extent`: `partElements` and `tiles` are the
-  /// most, and the elements of a part are known at launch (comms.extent), a
-  /// multiple of this number. 0: they are what the arrays have.
+  /// The kernel's `comms.run_time_extent`: `partElements` and `tiles` are
+  /// maxima, and the number of elements of a part is given at launch
+  /// (comms.extent) as a multiple of this number. 0: they are exact.
   int64_t extentStep = 0;
   bool isSized() const { return extentStep > 0; }
-  /// Why algorithms that need the number of tiles cannot carry it out.
+  /// Reason why algorithms that need the number of tiles do not support the
+  /// problem.
   static constexpr const char *whyNotSized =
       "its number of elements is known at launch only; use one_shot or "
       "two_shot";
-  /// Those that are whole: all, or all but the last.
+  /// Number of whole tiles: all, or all but the last.
   int64_t countWholeTiles() const {
     return flat ? partElements / tileSize : tiles;
   }
-  /// Whether all tiles are whole, whatever the extent is.
+  /// Whether all tiles are whole for any extent.
   bool hasWholeTiles() const {
     return isSized() ? !flat || extentStep % tileSize == 0
                      : countWholeTiles() == tiles;
   }
 
-  /// What the protocol in question costs: microseconds until a peer sees data,
-  /// and bytes in memory for each byte of data. Set before `Algorithm::cost`.
+  /// Costs of the protocol under consideration: microseconds until a peer sees
+  /// data, and bytes in memory per byte of data. Set before `Algorithm::cost`.
   double hop = 1.0;
   double overhead = 1.0;
-  /// What the machine is like: microseconds of a barrier of all ranks, and
-  /// bytes that leave a rank in one where all send to all at once, and where
-  /// each sends to one other. One direction of NVLink on a current host, as a
-  /// peer's kernel sees it.
+  /// Costs of the machine: microseconds of a barrier of all ranks, and bytes
+  /// per microsecond that leave a rank when all ranks send to all at once, and
+  /// when each sends to one other. Measured in one direction of NVLink on a
+  /// current host, as seen by a peer's kernel.
   double barrier = 1.0;
   double rate = 300e3, rateInStep = 353e3;
 
-  /// Bytes of slots that one rank may hold for one round of an algorithm that
-  /// goes in rounds: the kernel's `comms.round_bytes`.
+  /// Maximum bytes of slots per rank for one round of an algorithm with rounds:
+  /// the kernel's `comms.round_bytes`.
   int64_t roundBytes = int64_t(128) << 20;
-  /// Bytes that one rank sends another from which on a step of an exchange in
-  /// permutations ends in a barrier: `comms.step_bytes`.
+  /// Bytes from one rank to another from which on a step of a permutation
+  /// exchange ends in a barrier: `comms.step_bytes`.
   int64_t stepBytes = int64_t(2) << 20;
-  /// Whether that barrier orders memory, where nothing asks for it
-  /// (`comms.step_fence`): if not, ranks meet without waiting for their stores.
+  /// Whether that barrier orders memory even if nothing requires it
+  /// (`comms.step_fence`). If not, ranks do not wait for their stores.
   int64_t stepFence = 0;
-  /// Whether what came in one step is copied out of its slots in the next,
-  /// while links are busy (`comms.late_copies`).
+  /// Whether data received in one step is copied out of its slots in the next
+  /// step, while links are busy (`comms.late_copies`).
   int64_t lateCopies = 1;
-  /// Tiles that a block may keep in registers over all steps that send them
-  /// (`comms.held_tiles`), rather than load them in each.
+  /// Maximum number of tiles that a block keeps in registers over all steps
+  /// that send them (`comms.held_tiles`), instead of loading them in each step.
   int64_t heldTiles = 0;
-  /// Tiles that a block loads before it stores the first of them, where tiles
-  /// are of any size (`comms.batch_loads`); 0: as many as suit the target.
+  /// Number of tiles that a block loads before it stores the first of them, if
+  /// tiles may have any size (`comms.batch_loads`); 0: chosen for the target.
   int64_t batchLoads = 0;
 
-  /// Of a problem without arrays, which is to be estimated alone: whether its
-  /// outputs are windows.
+  /// For a problem without arrays, used for estimates only: whether its outputs
+  /// are windows.
   bool windows = false;
 
-  /// Microseconds that `copies` times the bytes of one part take on a link.
+  /// Microseconds to send `copies` times one part over a link.
   double transfer(double copies, bool inStep = false) const;
-  /// The largest share of a part, from 0 to 1, that one rank has when tiles are
-  /// dealt to ranks: more than 1 / ranks when there are few.
+  /// Largest fraction of a part, from 0 to 1, that one rank gets when tiles are
+  /// distributed over ranks: more than 1 / ranks if there are few tiles.
   double largestShare() const;
-  /// Bytes of one part as it travels; of all that a rank gets.
+  /// Bytes of one part as it is sent; of everything that a rank receives.
   double partBytes() const;
   double allBytes() const;
-  /// Whether every rank can write the outputs of the others, and knows what to
-  /// write: they are windows, and no argument of the receiver takes part.
+  /// Whether every rank can write the outputs of the others and knows the
+  /// values: outputs are windows, and no argument of the receiver is used.
   bool storesToPeers() const;
-  /// The type in which partial results of wire tiles of `elementType` travel:
-  /// their own for floats. The accumulator's for narrower integers where
-  /// somebody sees all of its bits (a region, an average, a wider output);
-  /// else their own, too: integer arithmetic wraps, so the low bits of a
-  /// result are those of its narrowed parts.
+  /// Type in which partial results for wire tiles of `elementType` are sent.
+  /// Floats: their own type. Narrower integers: the accumulator's type if all
+  /// of its bits are visible (to a region, an average, or a wider output), else
+  /// their own type, because integer arithmetic wraps and the low bits depend
+  /// only on low bits.
   Type getPartialType(Type elementType) const;
-  /// Parts that an input, or an output, holds.
+  /// Number of parts of an input, or of an output.
   int64_t inputParts() const;
   int64_t outputParts() const;
 };
 
-/// A number of a problem that a kernel may set: its integer attribute
+/// A number of a problem that a kernel can set by its integer attribute
 /// `comms.<name>`.
 struct KernelNumber {
   llvm::StringRef name;
@@ -158,36 +159,37 @@ struct KernelNumber {
 /// All of them.
 ArrayRef<KernelNumber> getKernelNumbers();
 
-/// Reads a collective. Emits an error at the op when it cannot be carried out
-/// by any algorithm. Tiles are not yet chosen: see `chooseTiles`.
+/// Analyzes a collective. Emits an error at the op if no algorithm can carry it
+/// out. Tiles are chosen later; see `chooseTiles`.
 FailureOr<CollectiveInfo> readCollective(Operation *op);
 
-/// Cuts flat parts into at least `pieces` tiles of at least 16 elements; or
-/// into tiles of `tileSize` elements when that is not 0. Tiles are multiples of
-/// `step`, a power of two. Row tiling is left alone.
+/// Cuts flat parts into at least `pieces` tiles with at least 16 elements, or
+/// into tiles of `tileSize` elements if that is not 0. Tile sizes are multiples
+/// of `step`, a power of two. Row tiling is not changed.
 void chooseTiles(CollectiveInfo &problem, int64_t pieces, int64_t tileSize,
                  int64_t step = 1);
 
-/// Elements of a flat tile of which each of `threads` threads of a GPU has one
-/// vector: 16 bytes of the narrowest elements that are moved. Fewer where that
-/// would leave less than `pieces` tiles, so that every rank has work.
+/// Number of elements of a flat tile in which each of `threads` GPU threads has
+/// one vector: 16 bytes of the narrowest element type that is moved. Smaller if
+/// there would be fewer than `pieces` tiles, so that every rank has work.
 int64_t getTileSizeFor(const CollectiveInfo &problem, int64_t threads,
                        int64_t pieces);
 
-/// The type in which values of `elementType` are accumulated: f32 for narrower
+/// Type in which values of `elementType` are accumulated: f32 for narrower
 /// floats, i32 for i8, else the type itself.
 Type getAccumulatorType(Type elementType);
 
-/// Whether values of type `from` become `to` without a region that says how.
+/// Whether values of type `from` can be converted to `to` without a region.
 bool canConvert(Type from, Type to);
 
-/// `value` (a tile) with elements of type `to`; `canConvert` must hold.
+/// Converts `value` (a tile) to elements of type `to`; requires `canConvert`.
 Value convertTile(OpBuilder &builder, Location loc, Value value, Type to);
 
-/// Whether `kind` combines elements of `elementType`.
+/// Whether `kind` can combine elements of `elementType`.
 bool hasCombiner(ReductionKind kind, Type elementType);
 
-/// `kind` of two tiles of the accumulator type; `hasCombiner` must hold.
+/// Combines two tiles of the accumulator type by `kind`; requires
+/// `hasCombiner`.
 Value combineTiles(OpBuilder &builder, Location loc, ReductionKind kind,
                    Value lhs, Value rhs);
 

@@ -203,7 +203,7 @@ struct Footprint {
 };
 
 /// A collective that has been expanded since the last barrier of all blocks.
-struct Earlier {
+struct EarlierCollective {
   StringRef name;
   RoleOp role;
   SmallVector<Footprint> footprints;
@@ -239,11 +239,11 @@ static bool conflict(ArrayRef<Footprint> earlier, ArrayRef<Footprint> later,
 /// Makes all blocks meet before `problem` when it touches elements that another
 /// block of an earlier collective touches.
 static LogicalResult separate(const CollectiveInfo &problem, bool dealsTiles,
-                              SmallVector<Earlier> &earlier) {
+                              SmallVector<EarlierCollective> &earlier) {
   Operation *op = problem.op;
   auto role = op->getParentOfType<RoleOp>();
   SmallVector<Footprint> footprints = getFootprints(problem, dealsTiles);
-  for (const Earlier &before : earlier) {
+  for (const EarlierCollective &before : earlier) {
     if (!conflict(before.footprints, footprints, role == before.role))
       continue;
     // Roles run beside each other: who shares memory between them synchronizes.
@@ -284,7 +284,7 @@ private:
   LogicalResult fix(KernelOp kernel, StringRef what, std::optional<int64_t> own,
                     int64_t wanted, function_ref<void(int64_t)> set);
   LogicalResult expand(KernelOp kernel, Operation *op, int64_t &nextChannel,
-                       SmallVector<Earlier> &earlier);
+                       SmallVector<EarlierCollective> &earlier);
   void record(KernelOp kernel, const CollectiveInfo &problem,
               const Choice &choice);
 };
@@ -347,9 +347,9 @@ void ExpandCollectives::record(KernelOp kernel, const CollectiveInfo &problem,
 /// links busy. They are half of the registers that such threads have.
 static constexpr int64_t batchLoadsOfGpu = 8;
 
-LogicalResult ExpandCollectives::expand(KernelOp kernel, Operation *op,
-                                        int64_t &nextChannel,
-                                        SmallVector<Earlier> &earlier) {
+LogicalResult
+ExpandCollectives::expand(KernelOp kernel, Operation *op, int64_t &nextChannel,
+                          SmallVector<EarlierCollective> &earlier) {
   auto problem = readCollective(op);
   if (failed(problem))
     return failure();
@@ -409,7 +409,7 @@ void ExpandCollectives::runOnOperation() {
     if (channel && static_cast<int64_t>(channel.getId()) < (int64_t(1) << 31))
       nextChannel = std::max<int64_t>(nextChannel, channel.getId() + 1);
   });
-  SmallVector<Earlier> earlier;
+  SmallVector<EarlierCollective> earlier;
   for (Operation *op : collectives)
     if (failed(expand(kernel, op, nextChannel, earlier)))
       return signalPassFailure();

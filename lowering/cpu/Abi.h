@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A kernel compiles once for all ranks to `void kernel(Context *)`. All it does
-// not know at compile time it reads from the context; where it may have to wait
-// it calls the runtime. The functions below are resolved by name when the code
-// is loaded. None of them unwinds: a block that must end is not resumed.
+// A kernel is compiled once for all ranks, to `void kernel(Context *)`. It
+// reads everything unknown at compile time from the context, and calls the
+// runtime where it may have to wait. The functions below are resolved by name
+// when the code is loaded. None of them unwinds: a block that must end is not
+// resumed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,14 +23,15 @@
 
 namespace mlir::comms::cpu {
 
-/// Where the parts of an argument lie: that of rank r at base + r * stride.
-/// Every kind of argument has one: windows, memories, cells and scalars.
+/// Addresses of the parts of an argument: rank r's part is at base + r *
+/// stride. Used for every kind of argument: windows, memories, cells and
+/// scalars.
 struct ArgTable {
   char *base;
   int64_t stride;
 };
 
-/// One block's view of the world. All fields are 8 bytes.
+/// One block's view of the world. All fields have 8 bytes.
 struct Context {
   int64_t rank;
   int64_t ranks;
@@ -41,13 +43,13 @@ struct Context {
   const ArgTable *args;
   /// Memory of this block for comms.scratch.
   char *arena;
-  /// Not zero: loops have to call commsir_cpu_interrupt.
+  /// Nonzero: loops must call commsir_cpu_interrupt.
   const volatile uint32_t *stop;
-  /// The scheduler's own.
+  /// Used by the scheduler.
   void *fiber;
 };
 
-/// Numbers of the fields of Context, in their order.
+/// Indices of the fields of Context.
 enum class Field : int64_t {
   Rank,
   Ranks,
@@ -67,11 +69,10 @@ inline constexpr int64_t kAlignment = 64;
 using target::kPoison16;
 using target::kPoison32;
 
-/// A line of packets, and its rest, which lies behind all lines.
+/// Bytes of a line of packets, and of its rest, which lies behind all lines.
 inline constexpr int64_t kLineBytes = 128, kRestBytes = 16;
 
-/// Attributes that convert-comms-to-cpu leaves on the function: what the JIT
-/// has to know of the kernel.
+/// Attributes that convert-comms-to-cpu leaves on the function, for the JIT.
 using target::kArgsAttr;
 using target::kBlocksAttr;
 using target::kChoicesAttr;
@@ -81,9 +82,9 @@ using target::kRanksAttr;
 using target::kSitesAttr;
 inline constexpr const char kArenaAttr[] = "comms.arena_bytes";
 
-/// X(name, parameters in C). Sites index the kernel's table of sources; `arg`
-/// is an argument number; ranks are world ranks. Teams are (first, stride,
-/// size). Kinds are those of the enums of the dialect.
+/// X(name, parameters in C). Sites index the kernel's table of source
+/// locations; `arg` is an argument index; ranks are world ranks. Teams are
+/// (first, stride, size). Kinds are values of the dialect's enums.
 #define COMMSIR_CPU_RUNTIME(X)                                                 \
   X(signal, void,                                                              \
     (Context *, int32_t site, int64_t arg, int64_t index, int64_t kind,        \

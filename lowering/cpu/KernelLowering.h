@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Private to lowering/cpu. Rewrites the comms ops of one kernel as arith, scf
-// and LLVM ops; the rest of the body is left to the conversions of MLIR.
+// and LLVM ops; MLIR's conversions handle the rest of the body.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,9 +34,9 @@ struct ByteRange {
   Value bytes;   // i64
 };
 
-/// A vector of a line of packets: where its first and last i64 lie, the line's
-/// flag and its rest. `isLast` (i1): it ends the line, and the flag stands
-/// where its last i64 would, which is in the rest.
+/// A vector within a line of packets: addresses of its first and last i64, the
+/// line's flag and its rest. `isLast` (i1): it ends the line; the flag then
+/// takes the place of its last i64, which moves to the rest.
 struct LinePart {
   Value first, last, flag, rest, isLast;
 };
@@ -45,8 +45,8 @@ class KernelLowering : target::KernelBase {
 public:
   KernelLowering(KernelOp kernel, const LLVMTypeConverter &types);
 
-  /// Makes the function, beside the kernel, and erases the kernel. Emits a
-  /// diagnostic and fails on what a CPU kernel cannot have.
+  /// Makes the function next to the kernel, and erases the kernel. Emits a
+  /// diagnostic and fails on unsupported ops.
   LogicalResult run();
 
 private:
@@ -136,7 +136,8 @@ private:
   Value field(Field f) const { return fields[static_cast<int64_t>(f)]; }
 
   Value context;
-  /// The context's fields: index values, but pointers for the last four.
+  /// The context's fields: index values, except the last four, which are
+  /// pointers.
   llvm::SmallVector<Value> fields;
   /// Base (pointer) and stride (i64) of each argument.
   llvm::SmallVector<std::pair<Value, Value>> parts;

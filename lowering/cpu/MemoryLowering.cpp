@@ -77,7 +77,7 @@ LogicalResult KernelLowering::lowerAlloca(memref::AllocaOp op,
 LogicalResult KernelLowering::lowerTransfer(Operation *op,
                                             const target::Transfer &transfer,
                                             ImplicitLocOpBuilder &b) {
-  FailureOr<target::Ends> ends = findEnds(op, transfer, b);
+  FailureOr<target::TransferAddresses> ends = findEnds(op, transfer, b);
   if (failed(ends))
     return failure();
   auto [mine, theirs, element] = *ends;

@@ -37,7 +37,7 @@ static Power roundToPower(Float x, double factor, double shift = 0) {
 //===----------------------------------------------------------------------===//
 
 /// significand * scale * scale, which may overflow or be subnormal.
-struct Scaled {
+struct ScaledExp {
   Float significand, scale;
 
   Float get() const { return significand * scale * scale; }
@@ -48,7 +48,8 @@ struct Scaled {
 /// e^(x - less), of |x| up to 120 and a small `less`. x is cut to
 /// [-ln 2, ln 2] by a multiple of 2 ln 2, so that one scale does for both ends
 /// of the range.
-static Scaled emitScaledExp(Float x, std::optional<Float> less = std::nullopt) {
+static ScaledExp emitScaledExp(Float x,
+                               std::optional<Float> less = std::nullopt) {
   static constexpr double coefficients[] = {1,
                                             1,
                                             0x1p-1,
@@ -234,7 +235,7 @@ Float numerics::emitErfc(Float x) {
   Float size = abs(x);
   size = select(size > 10.5, 10.5, size);
   Float square = size * size;
-  Scaled exp = emitScaledExp(-square, fma(size, size, -square));
+  ScaledExp exp = emitScaledExp(-square, fma(size, size, -square));
   Float factor = polynomial((size - 1.5) / (size + 1.5), coefficients) / size;
   exp.significand = factor * exp.significand;
   Bool isNear = size < 0.7F;

@@ -5,12 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Functions that have no instruction of their own are written out here, in
-// operations that IEEE 754 fixes to the bit, so that every target computes the
-// same bits. All are right to 4 units in the last place for every f32, zeros,
-// infinities, NaN and subnormal numbers included (docs/Spec.md, "Functions").
+// Functions without an instruction are expanded here into operations that IEEE
+// 754 defines to the bit, so that every target computes the same bits. All are
+// accurate to 4 units in the last place for every f32, including zeros,
+// infinities, NaN and subnormal numbers (docs/Spec.md, "Functions").
 //
-// The polynomials are near-minimax fits by coefficients.py, beside this file.
+// The polynomials are near-minimax fits computed by coefficients.py in this
+// folder.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +26,7 @@
 namespace mlir::comms::numerics {
 
 /// Emits `function` of f32 `values`, scalars or vectors of one type; rsqrt and
-/// round take f64, too.
+/// round also accept f64.
 Value emitFunction(OpBuilder &builder, Location loc, MathFunction function,
                    ValueRange values);
 
@@ -60,17 +61,17 @@ Float emitAtan2(Float y, Float x);
 // Roots.cpp
 Float emitCbrt(Float x);
 Float emitRsqrt(Float x);
-/// To the nearest whole number; halves go away from zero.
+/// Rounds to the nearest integer; ties away from zero.
 Float emitRound(Float x);
 
-/// A number above 0 as (1 + fraction) * 2^-minusExponent, with `fraction` in
+/// A positive number as (1 + fraction) * 2^-minusExponent, with `fraction` in
 /// [-1/3, 1/3). Both are exact.
 struct Parts {
   Float fraction, minusExponent;
 };
 Parts split(Float x);
 
-/// x, or the bound that it is beyond; NaN stays NaN.
+/// Clamps x to [low, high]; NaN stays NaN.
 inline Float clampTo(Float x, double low, double high) {
   x = select(x > high, high, x);
   return select(x < low, low, x);
@@ -78,9 +79,9 @@ inline Float clampTo(Float x, double low, double high) {
 
 inline constexpr double infinity = std::numeric_limits<double>::infinity();
 inline constexpr double notANumber = std::numeric_limits<double>::quiet_NaN();
-/// Added to an f32 of less than 2^22, this rounds it to a whole number n, whose
-/// bits are the low ones of the sum: one operation in place of a rounding and a
-/// conversion, and NaN is no special case.
+/// Adding this to an f32 below 2^22 in magnitude rounds it to an integer n,
+/// whose bits are the low bits of the sum. One operation replaces a rounding
+/// and a conversion, and NaN needs no special case.
 inline constexpr double wholeF32 = 0x1.8p23;
 
 } // namespace mlir::comms::numerics

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Values, scalars or vectors, with operators: each operator emits one operation
-// of arith or math whose result IEEE 754 or two's complement fixes to the bit.
-// A number of C++ beside a value becomes a constant of the value's type.
+// Values, scalars or vectors, with operators: each operator emits one arith or
+// math operation whose result IEEE 754 or two's complement defines to the bit.
+// A C++ number combined with a value becomes a constant of the value's type.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@
 
 namespace mlir::comms::numerics {
 
-/// A value, and the builder that emits what is done with it.
+/// A value, and the builder for operations on it.
 class Number {
 public:
   Number(ImplicitLocOpBuilder &builder, Value value)
@@ -27,7 +27,7 @@ public:
 
   ImplicitLocOpBuilder &getBuilder() const { return *builder; }
   Value getValue() const { return value; }
-  /// The type of this value, with other elements.
+  /// This value's type with another element type.
   Type getTypeWith(Type element) const;
 
 private:
@@ -53,7 +53,7 @@ public:
 class Float : public Number {
 public:
   using Number::Number;
-  /// A constant of this type, which holds `number` exactly.
+  /// A constant of this type that represents `number` exactly.
   Float like(double number) const;
 };
 
@@ -85,7 +85,7 @@ Float floor(Float x);
 /// `size` with the sign of `sign`.
 Float copySign(Float size, Float sign);
 
-/// Comparisons. With a NaN only `!=` holds.
+/// Comparisons. If an operand is NaN only `!=` is true.
 Bool operator<(Float x, Float y);
 Bool operator>(Float x, Float y);
 Bool operator>=(Float x, Float y);
@@ -99,7 +99,7 @@ Bool isNaN(Float x);
 
 Bool operator&&(Bool x, Bool y);
 Bool operator||(Bool x, Bool y);
-/// Whether an element of `x` is true: an i1 scalar.
+/// Whether any element of `x` is true, as an i1 scalar.
 Value any(Bool x);
 
 Float select(Bool condition, Float yes, Float no);
@@ -118,9 +118,9 @@ Int operator&(Int x, Int y);
 Int operator|(Int x, Int y);
 Int operator^(Int x, Int y);
 Int shiftLeft(Int x, Int count);
-/// Fills up with zeros.
+/// Logical shift.
 Int shiftRight(Int x, Int count);
-/// Fills up with the sign.
+/// Arithmetic shift.
 Int shiftRightSigned(Int x, Int count);
 inline Int operator+(Int x, int64_t y) { return x + x.like(y); }
 inline Int operator-(Int x, int64_t y) { return x - x.like(y); }
@@ -137,18 +137,18 @@ inline Int shiftRightSigned(Int x, int64_t n) {
 Bool isNegative(Int x);
 Bool isNonZero(Int x);
 
-/// The bits of an f32, and the f32 of bits.
+/// Bitcasts between f32 and i32.
 Int toBits(Float x);
 Float fromBits(Int x);
 /// Whether the sign bit of an f32 is set.
 Bool hasSign(Float x);
-/// An i32 or i64 as a float, rounded.
+/// Conversion of an i32 or i64 to float, rounded.
 Float toF32(Int x);
 Float toF64(Int x);
-/// An f64 as f32, rounded, and back, exactly.
+/// Conversion of f64 to f32, rounded, and of f32 to f64, exact.
 Float toF32(Float x);
 Float toF64(Float x);
-/// Zero extension of an i32, and the low half of an i64.
+/// Zero extension of an i32; the low half of an i64.
 Int toI64(Int x);
 Int toI32(Int x);
 

@@ -15,29 +15,30 @@
 
 namespace mlir::comms {
 
-/// Instructions of a chip that give the bits that kernels are to have. What is
-/// null is expanded into integers, with the same bits. docs/AddATarget.md.
+/// Instructions of a chip that compute the exact bits that kernels require. If
+/// a function returns null, the operation is expanded into integer arithmetic
+/// with the same bits. See docs/AddATarget.md.
 class TargetNumerics {
 public:
   virtual ~TargetNumerics() = default;
 
-  /// Dialects of the ops that the functions below make.
+  /// Dialects of the ops that the functions below create.
   virtual void addDialects(DialectRegistry &registry) const = 0;
-  /// Whether the target has the chip of that name: "sm_90".
+  /// Whether the target includes the chip of that name: "sm_90".
   virtual bool hasChip(StringRef chip) const = 0;
 
-  /// f32 `value`, a scalar or a vector, as bf16, f16 or f8E4M3FN.
+  /// Converts f32 `value`, a scalar or vector, to bf16, f16 or f8E4M3FN.
   virtual Value emitTruncF(OpBuilder &builder, Location loc, Value value,
                            Type element, StringRef chip) const {
     return {};
   }
-  /// bf16 `value` as f32.
+  /// Converts bf16 `value` to f32.
   virtual Value emitExtFromBF16(OpBuilder &builder, Location loc,
                                 Value value) const {
     return {};
   }
-  /// The square root of f32 `value` rounded to nearest even, and one over that
-  /// root, rounded likewise.
+  /// Square root of f32 `value`, rounded to nearest even, and the reciprocal of
+  /// that root, rounded likewise.
   struct Roots {
     Value root, inverse;
   };
@@ -47,8 +48,8 @@ public:
   }
 };
 
-/// All targets of this build, and the one that has the chip; null: none has,
-/// as where there is no chip.
+/// All targets of this build, and the one that includes the chip; null: none
+/// does, or there is no chip.
 ArrayRef<const TargetNumerics *> getTargetNumerics();
 const TargetNumerics *findTargetNumerics(StringRef chip);
 

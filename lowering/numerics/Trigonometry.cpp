@@ -22,7 +22,7 @@ static constexpr double pi = 0x1.921fb6p1, halfPi = 0x1.921fb6p0;
 
 /// x = quadrant * pi / 2 + rest, where `rest` is at most pi / 4 in size, or a
 /// tenth more, and of the quadrant the two lowest bits are meant.
-struct Reduced {
+struct ReducedAngle {
   Float rest;
   Int quadrant;
 };
@@ -31,7 +31,7 @@ struct Reduced {
 /// often as it fits. The first product and difference are exact. All parts are
 /// subtracted, so that -0 stays -0.
 static constexpr double mostBySubtraction = 0x1p20;
-static Reduced reduceBySubtraction(Float x) {
+static ReducedAngle reduceBySubtraction(Float x) {
   Float sum = fma(x, 0x1.45f306p-1, wholeF32), number = sum - wholeF32;
   Float rest = fma(number, -0x1.921fb4p0, x);
   rest = fma(number, -0x1.4442dp-24, rest);
@@ -68,7 +68,7 @@ static SmallVector<Int> emitWindowOfTwoOverPi(Int first) {
 /// of the product with x are left out, and as many are taken as tell every f32
 /// from a multiple of pi / 2. (M. Payne and R. Hanek, Radian reduction for
 /// trigonometric functions, ACM SIGNUM Newsletter 18 (1), 1983.)
-static Reduced reduceByProduct(Float x) {
+static ReducedAngle reduceByProduct(Float x) {
   constexpr int64_t firstExponent = 147; // The window of 2^20 starts at bit 0.
   Int bits = toBits(x);
   Int significand = (bits & 0x7FFFFF) | 0x800000;
@@ -89,8 +89,8 @@ static Reduced reduceByProduct(Float x) {
 
 /// Numbers that subtraction cannot reduce are rare: where there is none, the
 /// others are carried past a branch.
-static Reduced reduce(Float x) {
-  Reduced small = reduceBySubtraction(x);
+static ReducedAngle reduce(Float x) {
+  ReducedAngle small = reduceBySubtraction(x);
   Bool isLarge = abs(x) > mostBySubtraction;
   ImplicitLocOpBuilder &builder = x.getBuilder();
   SmallVector<Value> values{small.rest.getValue(), small.quadrant.getValue()};
@@ -99,7 +99,7 @@ static Reduced reduce(Float x) {
   {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(branch.thenBlock());
-    Reduced large = reduceByProduct(x);
+    ReducedAngle large = reduceByProduct(x);
     Float rest = select(isLarge, large.rest, small.rest);
     Int quadrant = select(isLarge, large.quadrant, small.quadrant);
     scf::YieldOp::create(builder,
@@ -130,7 +130,7 @@ static Float emitSmallCos(Float x) {
 }
 
 /// sin(rest + quadrant * pi / 2).
-static Float emitSinOf(Reduced reduced) {
+static Float emitSinOf(ReducedAngle reduced) {
   auto [rest, quadrant] = reduced;
   Float sine =
       select(isNonZero(quadrant & 1), emitSmallCos(rest), emitSmallSin(rest));
@@ -146,7 +146,7 @@ Float numerics::emitSin(Float x) {
 }
 
 Float numerics::emitCos(Float x) {
-  Reduced reduced = reduce(x);
+  ReducedAngle reduced = reduce(x);
   return selectFinite(x, emitSinOf({reduced.rest, reduced.quadrant + 1}));
 }
 

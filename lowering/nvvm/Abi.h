@@ -48,14 +48,14 @@ struct Launch {
   uint32_t rank;
   uint32_t ranks;
   uint32_t lsaSize;
-  /// Shared channel memory: the number of BlockStates; else 0.
+  /// Shared channel memory: number of BlockStates; else 0.
   uint32_t blocks;
   uint64_t state;
-  /// Shared channel memory: the ErrorRecord of this kernel, in place of that of
-  /// the State, and what it writes as the State's digest; else 0.
+  /// Shared channel memory: this kernel's ErrorRecord, used in place of the one
+  /// in State, and the digest to write to State; else 0.
   uint64_t record;
   uint64_t digest;
-  /// What comms.extent gives; 0: its `most`.
+  /// Value of comms.extent; 0: its `most`.
   uint64_t extent;
 };
 static_assert(sizeof(Launch) == 48);
@@ -63,28 +63,28 @@ static_assert(sizeof(Launch) == 48);
 /// Bytes before the first argument.
 inline constexpr int64_t kArgumentsOffset = sizeof(Launch);
 
-/// What a poll was for that gave up.
+/// The condition that a timed-out poll waited for.
 enum class PollKind : uint32_t {
-  /// A cell of a signal: `seen` and `wanted` are its values.
+  /// Signal cell: `seen` and `wanted` are its values.
   Signal = 1,
-  /// A counter.
+  /// Counter.
   Counter = 2,
-  /// A barrier across ranks: `seen` and `wanted` are generations (32 bits).
+  /// Barrier across ranks: `seen` and `wanted` are generations (32 bits).
   Barrier = 3,
-  /// Packets: `seen` is a flag that was found, `wanted` the flag of the launch.
+  /// Packets: `seen` is the flag that was found, `wanted` the launch's flag.
   Packet = 4,
-  /// Poison that stays: `seen` is 0, `wanted` the epoch.
+  /// Poison that was not overwritten: `seen` is 0, `wanted` the epoch.
   Poison = 5,
-  /// No poll: a check of bounds failed. `seen` is the offset or rank, `wanted`
+  /// Not a poll: a bounds check failed. `seen` is the offset or rank, `wanted`
   /// the limit.
   Bounds = 6,
-  /// No poll: two launches ran at once on the same channels. What they computed
-  /// is not to be used.
+  /// Not a poll: two launches ran at the same time on the same channels. Their
+  /// results are invalid.
   Busy = 7,
 };
 
-/// One failure, the first of a launch. In memory that the host reads while the
-/// kernel runs; `valid` is written last.
+/// The first failure of a launch, in memory that the host reads while the
+/// kernel runs. `valid` is written last.
 struct ErrorRecord {
   uint32_t valid;
   /// A PollKind.
@@ -93,112 +93,114 @@ struct ErrorRecord {
   uint32_t site;
   uint32_t rank;
   uint32_t block;
-  /// World rank that is waited for; kNoPeer: not one alone, or not known.
+  /// World rank that was awaited; kNoPeer: several, or unknown.
   uint32_t peer;
   uint64_t seen;
   uint64_t wanted;
-  /// %globaltimer when it gave up.
+  /// %globaltimer at the failure.
   uint64_t clock;
 };
 static_assert(sizeof(ErrorRecord) == 48);
 inline constexpr uint32_t kNoPeer = 0xFFFFFFFF;
 
-/// Device memory of one rank, one for each set of channels of a loaded kernel;
-/// zeros at first but for timeout, spin, record, digest and grid. A BlockState
-/// of each block follows. Where it lies in memory that peers reach, it tells
-/// them what this rank runs: digest, grid, and by epoch and busy which launch.
+/// Device memory of one rank, one for each channel set of a loaded kernel.
+/// Initially zero except timeout, spin, record, digest and grid. Followed by
+/// one BlockState per block. If it is in memory that peers reach, it tells them
+/// what this rank runs: kernel by digest and grid, launch by epoch and busy.
 struct State {
-  /// Not 0: every poll returns at once, so that the kernel ends. Set by the
+  /// Nonzero: every poll returns at once, so that the kernel ends. Set by the
   /// kernel on its first failure, or by the host.
   uint64_t abort;
-  /// Nanoseconds that a poll may take; 0: no limit.
+  /// Timeout of a poll in nanoseconds; 0: no limit.
   uint64_t timeout;
-  /// Times that a poll looks before it reads clock and abort word. Below 2^31.
+  /// Number of polls before the kernel reads the clock and the abort word.
+  /// Below 2^31.
   uint64_t spin;
-  /// Of what all ranks must agree on: source, algorithm, protocol, shapes,
-  /// grid. Not read by the kernel; 0: not known.
+  /// Digest of everything that ranks must agree on: source, algorithm,
+  /// protocol, shapes, grid. Not read by the kernel; 0: unknown.
   uint64_t digest;
   /// Device address of an ErrorRecord.
   uint64_t record;
-  /// Blocks, threads of a CTA, CTAs of a block; not read by the kernel.
+  /// Blocks, threads per CTA, CTAs per block; not read by the kernel.
   uint32_t grid[3];
   uint32_t pad;
-  /// Shared channel memory: the extent of the last launch.
+  /// Shared channel memory: the last launch's extent.
   uint64_t extent;
 };
 static_assert(sizeof(State) == 64);
 
-/// What a block keeps from one launch to the next: a sector, which is read
-/// once.
+/// State of a block that persists between launches: one sector, read once.
 struct BlockState {
-  /// Launches that have finished; the running one is one more. 64 bits: 2^32
-  /// launches of 2 us are done in three hours. In shared channel memory a
-  /// launch also advances the states of blocks that it does not have, so that
-  /// all states count the launches of all kernels.
+  /// Number of finished launches; the running launch has this number plus 1. 64
+  /// bits, because 2^32 launches of 2 us take only three hours. In shared
+  /// channel memory a launch also advances the states of blocks that it does
+  /// not have, so that all states count the launches of all kernels.
   uint64_t epoch;
-  /// Which of three buffers the next launch uses, without a division that all
-  /// its sends would wait for: (epoch + 1) mod 3 with the lowest bit flipped,
-  /// which is 0 at first. Kept by kernels that use it. In shared channel memory
-  /// it counts the launches of such kernels alone.
+  /// Index of the buffer, of three, that the next launch uses: (epoch + 1) mod
+  /// 3 with the lowest bit flipped, initially 0. Stored because a division
+  /// would delay all sends. Maintained by kernels that use it. In shared
+  /// channel memory it counts only launches of such kernels.
   uint32_t third;
-  /// Shared channel memory: 16 bytes of poison that the last launch of such a
-  /// kernel used up in its buffer, and that the next one fills in again.
+  /// Shared channel memory: the number of 16-byte units of poison that the last
+  /// launch of such a kernel consumed in its buffer and that the next launch
+  /// restores.
   uint32_t stale;
-  /// Barriers of extent `block` and of the kernel's first team that the block
-  /// has passed; wraps.
+  /// Number of barriers of extent `block` and of the kernel's first team that
+  /// the block has passed; wraps around.
   uint32_t generation;
-  /// 1 while a launch runs the block. A second one that finds it so reports
+  /// 1 while a launch runs the block. A second launch that finds 1 reports
   /// PollKind::Busy.
   uint32_t busy;
   uint32_t pad[2];
 };
 static_assert(sizeof(BlockState) == 32 && sizeof(State) % 32 == 0);
 
-/// Fields of State, in bytes.
+/// Byte offsets of fields in State.
 inline constexpr int64_t kAbortOffset = offsetof(State, abort);
 inline constexpr int64_t kTimeoutOffset = offsetof(State, timeout);
 inline constexpr int64_t kSpinOffset = offsetof(State, spin);
 inline constexpr int64_t kRecordOffset = offsetof(State, record);
-/// Where the BlockState of a block begins, from the State.
+/// Byte offset of a block's BlockState from the State.
 constexpr int64_t getBlockOffset(int64_t block) {
   return int64_t(sizeof(State)) + block * int64_t(sizeof(BlockState));
 }
-/// Size of a State with what follows it.
+/// Bytes of a State with its BlockStates.
 constexpr int64_t getStateBytes(int64_t blocks) {
   return getBlockOffset(blocks);
 }
 
-/// BlockStates that shared channel memory has at the most: no launch of more
-/// blocks shares it.
+/// Maximum number of BlockStates in shared channel memory. Launches with more
+/// blocks cannot share it.
 inline constexpr int64_t kMostSharedBlocks = 4096;
-/// Windows of one region lie one after the other, each at a multiple of so many
-/// bytes (see kAlignment): an eighth of it is the alignment of rests of lines.
+/// Windows of one region are stored one after the other, each at a multiple of
+/// this number of bytes (see kAlignment). An eighth of it is the alignment of
+/// the rests of lines.
 inline constexpr int64_t kSharedAlignment = 2048;
-/// Buffers that launches take in turn in shared channel memory.
+/// Number of buffers that launches use in turn in shared channel memory.
 inline constexpr int64_t kSharedTurns = 2, kSharedPoisonTurns = 3;
 
-/// Barriers across ranks use one hidden window of u32, zero at first, named
-/// kBarrierName, of shape [teams][2 + blocks][ranks]: cell [t][2 + b][r] is the
+/// Barriers across ranks use one hidden window of u32, initially zero, named
+/// kBarrierName, of shape [teams][2 + blocks][ranks]. Cell [t][2 + b][r] is the
 /// generation that block b of rank r has reached, cell [t][0][r] that of all
-/// blocks of rank r, cell [t][1][0] counts the blocks of this rank that have
-/// come. Each team has generations of its own, for not all ranks need
-/// meet others equally often; teams of one size and distance are one, for they
-/// cut the world alike.
+/// blocks of rank r, and cell [t][1][0] counts the blocks of this rank that
+/// have arrived. Each team has its own generations, because ranks may take part
+/// in different numbers of barriers. Teams with equal size and stride share
+/// them, because they partition the world in the same way.
 inline constexpr const char kBarrierName[] = "barrier";
 /// Rows of cells before those of the blocks.
 inline constexpr int64_t kBarrierRows = 2;
 
-/// Names of the hidden scalars that kernels which call NCCL take, each i64: the
-/// address of the device communicator in device memory; for a window NCCL's
-/// handle, and where in NCCL's window the argument begins, in bytes; for a
-/// signal or counter the number of its first cell.
+/// Names of hidden scalars of kernels that call NCCL, each an i64: the device
+/// address of the device communicator; for a window NCCL's handle, and the
+/// argument's byte offset in NCCL's window; for a signal or counter the index
+/// of its first cell.
 inline constexpr const char kNcclComm[] = "nccl.comm";
 inline constexpr const char kNcclWindow[] = "nccl.window.";
 inline constexpr const char kNcclOffset[] = "nccl.offset.";
 inline constexpr const char kNcclFirst[] = "nccl.first.";
 
-/// Of a cast to a memref whose address is not of the parameters: its alignment
-/// in bytes, i64.
+/// On a cast to a memref whose address does not come from the parameters: its
+/// alignment in bytes, i64.
 inline constexpr const char kAlignmentAttr[] = "comms.alignment";
 
 /// Alignment of every argument's part, in bytes.
@@ -206,14 +208,14 @@ inline constexpr int64_t kAlignment = 256;
 
 using target::kPoison32;
 
-/// Shared memory that a kernel may declare; above it, the launch must ask for
-/// it (`shared` of `comms.launch`, dynamic).
+/// Maximum shared memory that a kernel declares statically. Larger amounts must
+/// be requested by the launch (`shared` of `comms.launch`, dynamic).
 inline constexpr int64_t kStaticShared = 48 << 10;
-/// Shared memory of a CTA on sm_90 and sm_100.
+/// Shared memory per CTA on sm_90 and sm_100.
 inline constexpr int64_t kMaxShared = 227 << 10;
 
 /// Attributes that convert-comms-to-nvvm leaves on the kernel's function. In
-/// args, windows reached by multimem have `multimem`.
+/// args, windows accessed by multimem have `multimem`.
 using target::kArgsAttr;
 using target::kBlocksAttr;
 using target::kChoicesAttr;
@@ -223,16 +225,17 @@ using target::kRanksAttr;
 using target::kSharedChannelsAttr;
 using target::kSharedSlotsAttr;
 using target::kSitesAttr;
-/// {blocks, threads, cluster, dynamic_shared} as i64: the shape of the launch;
-/// bytes of dynamic shared memory (0: none). With the unit attribute `overlap`
-/// a launch may begin while the one before it in its stream ends (programmatic
-/// dependent launch); with `shared` its channels lie in shared channel memory.
+/// The launch's shape, {blocks, threads, cluster, dynamic_shared} as i64, with
+/// dynamic shared memory in bytes (0: none). Unit attribute `overlap`: a launch
+/// may begin while the previous one in its stream ends (programmatic dependent
+/// launch). Unit attribute `shared`: channels lie in shared channel memory.
 inline constexpr const char kLaunchAttr[] = "comms.launch";
-/// Of kernels that call NCCL's device library: what their device communicator
-/// must have, {lsa_barriers, rail_barriers, contexts, signals, counters} as
-/// i64, how many ranks its team of load/store reach must be where the kernel
-/// asks it (`reach`), and the unit attribute `multimem`. Also, as a unit
-/// attribute, of the kernel's arguments that kNcclComm and so on name.
+/// For kernels that call NCCL's device library: the resources that their device
+/// communicator must have, {lsa_barriers, rail_barriers, contexts, signals,
+/// counters} as i64; the required size of its team of load/store reach, if the
+/// kernel reads it (`reach`); and the unit attribute `multimem`. Also a unit
+/// attribute of the kernel's arguments that are named by kNcclComm and the
+/// like.
 inline constexpr const char kNcclAttr[] = "comms.nccl";
 /// Size of the parameter struct in bytes, i64.
 inline constexpr const char kParamsAttr[] = "comms.param_bytes";

@@ -140,7 +140,7 @@ LogicalResult NcclCaller::lowerOp(Operation *op) {
 }
 
 /// Says of the kernel what its communicator must have.
-void NcclCaller::tellNeeds() {
+void NcclCaller::recordRequirements() {
   int64_t signals = 0, counters = 0;
   for (auto [i, argument] : llvm::enumerate(kernel.getBody().getArguments())) {
     std::string name = kernel.getArgumentName(i);
@@ -191,7 +191,7 @@ LogicalResult NcclCaller::run() {
       if (failed(lowerOp(op)))
         return failure();
     }
-  tellNeeds();
+  recordRequirements();
   return success();
 }
 

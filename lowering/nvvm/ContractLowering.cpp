@@ -48,7 +48,7 @@ static constexpr int64_t kLeastStages = 3;
 
 /// Blocks of 16 (64) rows and 16 columns for each of `warps` warps (groups);
 /// false: the sums do not fit the registers.
-static bool shareOut(int64_t warps, ContractShape &shape) {
+static bool assignWarpTiles(int64_t warps, ContractShape &shape) {
   int64_t down = llvm::divideCeil(shape.rows, shape.getBlockRows()),
           across = llvm::divideCeil(shape.columns, 16), best = -1,
           most = shape.elementBytes == 1 ? kMostByteSums : kMostSums;
@@ -118,7 +118,7 @@ FailureOr<ContractShape> nvvm::shapeContract(ContractOp op, int64_t threads,
   int64_t warps = threads / (shape.byGroups ? 128 : 32);
   // Parts whose sums fit the registers, and whose operands fit the memory.
   while (true) {
-    bool fits = shareOut(warps, shape);
+    bool fits = assignWarpTiles(warps, shape);
     int64_t stage = fits ? shape.getLhsBytes() + shape.getRhsBytes() : 0;
     if (fits && least * stage <= memory) {
       int64_t most = shape.elementBytes == 1 ? kMostByteStages : kMostStages;

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The conversions of lowering/analysis/NarrowFloats.h, to the bit, in the few
-// instructions that a GPU has for them: two elements at a time.
+// Implements the conversions of lowering/analysis/NarrowFloats.h, to the bit,
+// with the GPU's instructions, which convert two elements at a time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,22 +17,22 @@
 
 namespace mlir::comms::nvvm {
 
-/// Marks an op whose result holds no NaN but the canonical one.
+/// Marks an op whose result contains only canonical NaNs.
 inline constexpr const char kCanonicalAttr[] = "comms.canonical";
 
-/// The number of "sm_90a", with 0 when it is none.
+/// The number in "sm_90a"; 0 if there is none.
 unsigned getCapability(StringRef chip);
 
-/// Emits f32 `value`, a scalar or a vector, as bf16, f16 or f8E4M3FN; null:
-/// the chip has no instruction that gives these bits.
+/// Emits the conversion of f32 `value`, a scalar or vector, to bf16, f16 or
+/// f8E4M3FN. Null: the chip has no instruction with these bits.
 Value emitTruncF(OpBuilder &builder, Location loc, Value value, Type element,
                  unsigned capability);
 
-/// Emits bf16 `value` as f32; null as above.
+/// Emits the conversion of bf16 `value` to f32; null as above.
 Value emitExtFromBF16(OpBuilder &builder, Location loc, Value value);
 
-/// Emits a word of two elements of 16 bits, or of one of 32 bits, with its NaN
-/// made canonical.
+/// Emits a word of two 16-bit elements or one 32-bit element, with NaNs made
+/// canonical.
 Value emitCanonicalWord(OpBuilder &builder, Location loc, Value word,
                         FloatType element);
 

@@ -103,14 +103,14 @@ static BlockArgument getLoaded(KernelOp kernel, Operation *op) {
 namespace {
 /// What loads may be moved in front of: the first ops, since something that
 /// stops loads, that touch a channel and that wait for what is received.
-struct Front {
+struct HoistPoint {
   Operation *first = nullptr, *wait = nullptr;
   int64_t heldWords = 0;
 };
 } // namespace
 
 /// Notes that `op` is to be crossed; false: no load may cross it.
-static bool cross(KernelOp kernel, Operation *op, Front &front) {
+static bool cross(KernelOp kernel, Operation *op, HoistPoint &front) {
   bool crosses = true, touches = false, waits = false;
   op->walk([&](Operation *inner) {
     Value channel = getTouchedChannel(inner);
@@ -127,7 +127,8 @@ static bool cross(KernelOp kernel, Operation *op, Front &front) {
   return crosses;
 }
 
-static void hoistLoad(Front &front, Operation *load, BlockArgument argument) {
+static void hoistLoad(HoistPoint &front, Operation *load,
+                      BlockArgument argument) {
   // What is sent is loaded first; what only this rank uses need not be there
   // before the first wait, and would take the way to memory from it.
   bool isPeers = isa<WindowType>(argument.getType());
@@ -148,12 +149,12 @@ static void hoistLoad(Front &front, Operation *load, BlockArgument argument) {
 }
 
 static void hoistLoadsIn(KernelOp kernel, Block &block) {
-  Front front;
+  HoistPoint front;
   for (Operation &op : llvm::make_early_inc_range(block)) {
     if (BlockArgument argument = getLoaded(kernel, &op))
       hoistLoad(front, &op, argument);
     else if (!cross(kernel, &op, front))
-      front = Front();
+      front = HoistPoint();
   }
 }
 
@@ -162,7 +163,7 @@ static void hoistLoadsIn(KernelOp kernel, Block &block) {
 //===----------------------------------------------------------------------===//
 
 /// Whether no thread meets another in `op`, nor reaches another CTA's memory.
-static bool isOfOneThread(Operation *op) {
+static bool isSingleThreaded(Operation *op) {
   return !op->walk([](Operation *inner) {
               bool isKnown = isQuiet(inner) || isPlainLoad(inner) ||
                              getStored(inner) || getTouchedChannel(inner) ||
@@ -180,7 +181,7 @@ static void sinkClusterWait(Block &entry) {
     if (!isa<NVVM::ClusterWaitOp>(op))
       continue;
     Operation *place = op.getNextNode();
-    while (!place->hasTrait<OpTrait::IsTerminator>() && isOfOneThread(place))
+    while (!place->hasTrait<OpTrait::IsTerminator>() && isSingleThreaded(place))
       place = place->getNextNode();
     op.moveBefore(place);
     return;

@@ -28,9 +28,9 @@ using namespace mlir::comms::nvvm;
 
 namespace {
 /// What stands between the last wait and an op that may move in front of it.
-class Passed {
+class CrossedOps {
 public:
-  explicit Passed(KernelOp kernel) : entry(&kernel.getBody().front()) {}
+  explicit CrossedOps(KernelOp kernel) : entry(&kernel.getBody().front()) {}
 
   Operation *getWait() const { return wait; }
   void begin(Operation *newWait) {
@@ -85,7 +85,7 @@ private:
 };
 } // namespace
 
-static void hoistStoresIn(Block &block, Passed passed) {
+static void hoistStoresIn(Block &block, CrossedOps passed) {
   for (Operation &op : llvm::make_early_inc_range(block)) {
     if (is(&op, Ptx::AwaitBytes)) {
       passed.begin(&op);
@@ -107,5 +107,5 @@ static void hoistStoresIn(Block &block, Passed passed) {
 
 void nvvm::hoistStores(KernelOp kernel) {
   kernel.getBody().walk(
-      [&](Block *block) { hoistStoresIn(*block, Passed(kernel)); });
+      [&](Block *block) { hoistStoresIn(*block, CrossedOps(kernel)); });
 }

@@ -355,7 +355,7 @@ LogicalResult KernelLowering::makeFunction() {
 }
 
 /// Whether `op` loads, calculates or sends, and waits for nobody.
-static bool isQuick(Operation &op) {
+static bool isNonBlocking(Operation &op) {
   if (isa<PoisonStoreOp, PacketStoreOp, vector::LoadOp, vector::MaskedLoadOp,
           memref::AllocaOp, memref::StoreOp, ScratchOp,
           NVVM::ClusterArriveRelaxedOp, LLVM::InlineAsmOp>(op))
@@ -365,12 +365,12 @@ static bool isQuick(Operation &op) {
 }
 
 /// Whether `op` is a branch or a loop that holds nothing else.
-static bool isQuickRegion(Operation &op) {
+static bool isNonBlockingRegion(Operation &op) {
   return isa<scf::IfOp, scf::ForOp>(op) &&
          llvm::all_of(op.getRegions(), [](Region &region) {
            return llvm::all_of(region.getOps(), [](Operation &inner) {
-             return isa<scf::YieldOp>(inner) || isQuick(inner) ||
-                    isQuickRegion(inner);
+             return isa<scf::YieldOp>(inner) || isNonBlocking(inner) ||
+                    isNonBlockingRegion(inner);
            });
          });
 }
@@ -378,7 +378,7 @@ static bool isQuickRegion(Operation &op) {
 /// Where the block's channels are marked busy: behind what is loaded and sent
 /// first, for it is a branch, which waits for all that stands before it.
 static Operation *findEntrance(Block &entry) {
-  return &*llvm::find_if_not(entry, isQuick);
+  return &*llvm::find_if_not(entry, isNonBlocking);
 }
 
 /// Where a launch on shared channel memory does what the next launch needs:
@@ -387,7 +387,7 @@ static Operation *findEntrance(Block &entry) {
 static void findSharedEntrances(Block &block,
                                 SmallVectorImpl<Operation *> &entrances) {
   Operation &op = *llvm::find_if(block, [](Operation &one) {
-    return !isQuick(one) && !isQuickRegion(one);
+    return !isNonBlocking(one) && !isNonBlockingRegion(one);
   });
   auto branch = dyn_cast<scf::IfOp>(op);
   if (!branch)
@@ -411,7 +411,8 @@ void KernelLowering::enter(ImplicitLocOpBuilder &b) {
 }
 
 /// By the leader: reports that another launch was here, and leaves.
-void KernelLowering::leave(ReturnOp op, Value words, ImplicitLocOpBuilder &b) {
+void KernelLowering::exitRelaunched(ReturnOp op, Value words,
+                                    ImplicitLocOpBuilder &b) {
   Value other =
       arith::CmpIOp::create(b, arith::CmpIPredicate::ne, busy, constI32(0, b));
   auto shared = scf::IfOp::create(b, other, /*withElseRegion=*/false);
@@ -427,7 +428,7 @@ void KernelLowering::lowerReturn(ReturnOp op, ImplicitLocOpBuilder &b) {
   threadBarrier(b, /*ordersMemory=*/false);
   ifLeader(b, [&](ImplicitLocOpBuilder &in) {
     Value words = findWords(in);
-    leave(op, words, in);
+    exitRelaunched(op, words, in);
     auto keep = [&](Value value, int64_t offset, unsigned alignment) {
       LLVM::StoreOp::create(in, value, addBytes(words, offset, in), alignment);
     };

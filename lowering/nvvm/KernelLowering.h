@@ -6,11 +6,12 @@
 //===----------------------------------------------------------------------===//
 //
 // Private to lowering/nvvm. Rewrites the comms ops of one kernel as arith, scf,
-// LLVM and nvvm ops; the rest of the body is left to the conversions of MLIR.
+// LLVM and nvvm ops; MLIR's conversions handle the rest of the body.
 //
-// Every thread of a block runs the kernel. Tiles are a thread's own; what moves
-// or signals for the whole block is spread over the threads here, or made by
-// the leader (thread 0 of the cluster's CTA 0) between barriers of the threads.
+// Every thread of a block runs the kernel. Tiles are private to a thread.
+// Operations of the whole block, such as moving data or signaling, are
+// distributed over the threads here, or done by the leader (thread 0 of the
+// cluster's CTA 0) between barriers of the threads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,58 +45,60 @@ struct Target {
   unsigned sm = 90;
 };
 
-/// Something that a peer has to make true, seen by loads.
+/// A condition that a peer must establish, tested by loads.
 struct Poll {
   PollKind kind;
-  /// Op whose site an error names.
+  /// Op whose site errors name.
   Operation *op;
-  /// i32: world rank that is waited for, or kNoPeer; null: kNoPeer.
+  /// i32: world rank that is awaited, or kNoPeer; null: kNoPeer.
   Value peer;
-  /// i64: what an error says was wanted.
+  /// i64: expected value in errors.
   Value wanted;
   llvm::SmallVector<Type> types;
   /// Emits the loads, of `types`.
   std::function<SmallVector<Value>(ImplicitLocOpBuilder &)> load;
-  /// i1: the loaded values are what is waited for.
+  /// i1: whether the loaded values satisfy the condition.
   std::function<Value(ImplicitLocOpBuilder &, ValueRange)> ready;
-  /// Or, in place of `ready` where many are asked at once: two numbers of 16
-  /// bits, of which holdsNoPoison asks. Null: none.
+  /// Alternative to `ready` for testing many words at once: two 16-bit numbers
+  /// for holdsNoPoison. Null: not available.
   std::function<Value(ImplicitLocOpBuilder &, ValueRange)> most;
-  /// i64: what an error says was seen.
+  /// i64: observed value in errors.
   std::function<Value(ImplicitLocOpBuilder &, ValueRange)> seen;
-  /// The threads of a warp load together, and so look again or leave together.
+  /// The threads of a warp load together, and therefore continue or leave
+  /// together.
   bool together = false;
 };
 
-/// i1: neither of two numbers, the greatest of many words' halves, is poison.
+/// i1: neither of two numbers, the maxima over halves of many words, is poison.
 Value holdsNoPoison(Value most, ImplicitLocOpBuilder &b);
 
-/// A thread's part of lines: 16 bytes of each, which eight threads of a warp
-/// share.
+/// A thread's part of lines: 16 bytes of each line. Eight threads of a warp
+/// share a line.
 struct LinePart {
-  /// The part of the first line; its rest, which the last thread moves.
+  /// Address of the part in the first line; of the line's rest, which the last
+  /// thread moves.
   Value address, rest;
-  /// i1: this thread has the line's end, where its flag is.
+  /// i1: this thread has the end of the line, which holds the flag.
   Value isLast;
-  /// i32: whether the line is there, and its rest for this thread; null: it is.
+  /// i32: whether the line exists, and its rest for this thread; null: it does.
   Value exists, hasRest;
 };
 
-/// Lanes of a tile that a thread can hold.
+/// Maximum number of lanes of a tile per thread.
 inline constexpr int64_t kMostLanes = 64;
 
-/// Moves clearing of slots behind what its block of IR waits for. See
+/// Moves the clearing of slots behind the waits of its block of IR. See
 /// HoistPolls.cpp.
 void sinkFills(KernelOp kernel);
 
-/// sinkFills, and moves plain loads up and polls of one block of IR together,
-/// so that they are in flight together.
+/// Runs sinkFills, then moves plain loads up and polls of one block of IR
+/// together, so that they are in flight at the same time.
 void hoistPolls(KernelOp kernel);
 
-/// Moves stores in front of waits for other CTAs' parts of a row.
+/// Moves stores before waits for other CTAs' parts of a row.
 void hoistStores(KernelOp kernel);
 
-/// Largest power of two, at most 2^20, that certainly divides an index.
+/// Largest power of two, at most 2^20, that is known to divide an index.
 int64_t getDivisor(Value index);
 
 class KernelLowering : target::KernelBase {
@@ -103,8 +106,8 @@ public:
   KernelLowering(KernelOp kernel, const LLVMTypeConverter &types,
                  const Target &target);
 
-  /// Makes the function, beside the kernel, and erases the kernel. Emits a
-  /// diagnostic and fails on what a GPU kernel cannot have.
+  /// Makes the function next to the kernel, and erases the kernel. Emits a
+  /// diagnostic and fails on unsupported ops.
   LogicalResult run();
 
 private:
@@ -120,8 +123,8 @@ private:
   Value bindExtent(ExtentOp op, ImplicitLocOpBuilder &b) override;
   void lowerReturn(ReturnOp op, ImplicitLocOpBuilder &b) override;
   LogicalResult lowerOtherOp(Operation *op, ImplicitLocOpBuilder &b) override;
-  /// `entrance`: the op before which the block's channels are marked busy;
-  /// `shared`: those before which enterShared is done, one on each branch.
+  /// `entrance`: the op before which the block's channels are marked busy.
+  /// `shared`: the ops before which enterShared is done, one on each branch.
   LogicalResult lowerBody(Operation *entrance, ArrayRef<Operation *> shared);
   void describe();
   LogicalResult makeShared();
@@ -158,7 +161,7 @@ private:
   // Polls: PollLowering.cpp.
   LogicalResult lowerPollGroup(Operation *first);
   SmallVector<Value> emitPolls(ArrayRef<Poll> polls, ImplicitLocOpBuilder &b);
-  /// Whether `mine` (i1) holds for all threads of the warp.
+  /// Whether `mine` (i1) is true for all threads of the warp.
   Value holdsForWarp(Value mine, ImplicitLocOpBuilder &b);
 
   // Channel memory that kernels share: SharedChannels.cpp.
@@ -170,10 +173,10 @@ private:
   void clearStale(Value thread, Value step, ImplicitLocOpBuilder &b);
 
   // Threads: ThreadLowering.cpp.
-  /// The threads of the block meet; what each stored before is seen by the
-  /// others after, if that is asked for.
+  /// Barrier of the block's threads. `ordersMemory`: their earlier stores are
+  /// visible to the others afterwards.
   void threadBarrier(ImplicitLocOpBuilder &b, bool ordersMemory = true);
-  void meet(ImplicitLocOpBuilder &b) override { threadBarrier(b); }
+  void syncThreads(ImplicitLocOpBuilder &b) override { threadBarrier(b); }
   void ifLeader(ImplicitLocOpBuilder &b,
                 llvm::function_ref<void(ImplicitLocOpBuilder &)> body);
   Value threadNumber(ImplicitLocOpBuilder &b);
@@ -181,7 +184,7 @@ private:
   FailureOr<Value> broadcast(Value fromLeader, ImplicitLocOpBuilder &b);
   LLVM::LLVMFuncOp getStopFunction();
   void enter(ImplicitLocOpBuilder &b);
-  void leave(ReturnOp op, Value words, ImplicitLocOpBuilder &b);
+  void exitRelaunched(ReturnOp op, Value words, ImplicitLocOpBuilder &b);
   Value findWords(ImplicitLocOpBuilder &b);
   void useThirds(ImplicitLocOpBuilder &b);
   Value getNextThird(ImplicitLocOpBuilder &b);
@@ -212,7 +215,7 @@ private:
                              ImplicitLocOpBuilder &b) override;
   void forEachMember(const TeamNumbers &team, ImplicitLocOpBuilder &b,
                      llvm::function_ref<void(Value, ImplicitLocOpBuilder &)>);
-  /// Number of the team among those that have barriers.
+  /// Index of the team among those that have barriers.
   unsigned barrierTeam(Value team) const;
   Value barrierCell(Value worldRank, unsigned team, BarrierExtent extent,
                     Value source, ImplicitLocOpBuilder &b);
@@ -271,47 +274,48 @@ private:
   Value toIndex(Value integer, ImplicitLocOpBuilder &b);
 
   Target target;
-  /// The kernels of the group take the memory of channels in turn.
+  /// The kernels of the group use channel memory in turn.
   const bool isShared;
   LLVM::LLVMPointerType generic, global, shared;
   int64_t ranks = 1, lsaSize = 1;
   /// The parameter struct; the state in global memory.
   Value params, state;
-  /// Pointer to i32 of the thread: polls before the clock is read.
+  /// The thread's pointer to an i32: number of polls before the clock is read.
   Value budget;
-  /// The same for each of `barrierTeams`: the generation of its barriers.
+  /// For each of `barrierTeams`: the generation of its barriers.
   llvm::SmallVector<Value, 1> generations;
   /// Address of the block's BlockState.
   Value words;
-  /// i32: its word `third`; null: the kernel does not use it.
+  /// i32: its word `third`; null: not used.
   Value third;
-  /// Shared channel memory. By argument, i64: bytes from the first buffer to
-  /// that of the launch (null: the argument takes no turns). The first window
-  /// of poison (-1: none), the buffer that it used last (i64, bytes), how much
-  /// of that was used (i32, 16 bytes), and how much this launch uses.
+  /// Shared channel memory. By argument, i64: byte offset of the launch's
+  /// buffer from the first (null: the argument has one buffer). The first
+  /// window of poison (-1: none), the buffer that it last used (i64, bytes),
+  /// how much of that was used (i32, in 16 bytes), and how much this launch
+  /// uses.
   llvm::SmallVector<Value> turns;
   int64_t poisonArgument = -1;
   Value staleTurn, staleUnits;
   int64_t poisonUnits = 0;
   /// Windows that take turns, by their views.
   llvm::DenseMap<Value, unsigned> lineArguments;
-  /// i32: what the leader found in the block's busy word.
+  /// i32: the block's busy word as read by the leader.
   Value busy;
   /// i1: this thread is the leader.
   Value leader;
-  /// Offset of each argument in the parameters, of its multicast address (-1:
-  /// none).
+  /// Byte offset of each argument in the parameters, and of its multicast
+  /// address (-1: none).
   llvm::SmallVector<int64_t> offsets, multicast;
   int64_t paramBytes = 0;
-  /// Number of the barrier window; -1: none.
+  /// Index of the barrier window; -1: none.
   int64_t barrierArgument = -1;
-  /// The teams that have barriers: distance of the members, and their number.
+  /// The teams with barriers: stride and number of members.
   llvm::SmallVector<std::pair<int64_t, int64_t>, 1> barrierTeams;
-  /// Alignment in bytes of memrefs that were made here.
+  /// Alignment in bytes of memrefs made here.
   llvm::DenseMap<Value, int64_t> alignments;
   llvm::DenseSet<Operation *> done;
   int64_t sharedBytes = 0;
-  /// Memrefs of shared memory.
+  /// Memrefs in shared memory.
   llvm::DenseSet<Value> scratch;
   /// The shapes of matrix products, and where their operands' memory begins.
   llvm::DenseMap<Operation *, ContractShape> contracts;

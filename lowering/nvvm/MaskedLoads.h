@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// LLVM 22's NVPTX takes a masked load whose mask is a constant for one of all
-// elements: those that the mask leaves out are what lies in memory, and not
-// what was to stand for them (a tile's zeros behind `valid`). Masks become
-// constants where LLVM finds that one thread alone has a tile's tail.
+// LLVM 22's NVPTX treats a masked load with a constant mask as a load of all
+// elements: masked-off elements get the contents of memory rather than the
+// pass-through value (a tile's zeros behind `valid`). Masks become constant
+// when LLVM finds that only one thread has a tile's tail.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,9 +19,9 @@
 
 namespace mlir::comms::nvvm {
 
-/// Adds passes that leave no masked load: one of a constant mask becomes loads
-/// of its elements, another one branches around them. They come last, since
-/// what follows could make a constant of a mask.
+/// Adds passes that remove all masked loads: those with a constant mask become
+/// loads of single elements, others become branches. They must run last,
+/// because later passes could make masks constant.
 void addMaskedLoadPasses(llvm::ModulePassManager &passes);
 
 } // namespace mlir::comms::nvvm

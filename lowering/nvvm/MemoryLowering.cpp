@@ -316,7 +316,7 @@ void KernelLowering::copyBytes(Value source, Value dest, Value count,
 LogicalResult KernelLowering::lowerTransfer(Operation *op,
                                             const target::Transfer &transfer,
                                             ImplicitLocOpBuilder &b) {
-  FailureOr<target::Ends> ends = findEnds(op, transfer, b);
+  FailureOr<target::TransferAddresses> ends = findEnds(op, transfer, b);
   if (failed(ends))
     return failure();
   int64_t bytes = getElementBytes(ends->element);

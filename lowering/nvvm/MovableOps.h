@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Of ops of one block of IR, after distribution: which memory they touch, and
-// what has to move with them.
+// Properties of ops in one block of IR, after distribution: the memory they
+// access, and the ops that must move with them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,13 +17,13 @@
 
 namespace mlir::comms::nvvm {
 
-/// Clears slots that nobody waits for in this launch.
+/// Whether the op clears slots that no rank waits for in this launch.
 bool isStaleFill(Operation *op);
 
-/// Touches no memory, and holds no other ops.
+/// Whether the op accesses no memory and contains no other ops.
 bool isQuiet(Operation *op);
 
-/// Loads, and orders nothing.
+/// Whether the op loads and orders nothing.
 bool isPlainLoad(Operation *op);
 
 /// Memory that a plain load reads.
@@ -32,12 +32,12 @@ Value getLoaded(Operation *load);
 /// Memory that a plain store writes; null: not a plain store.
 Value getStored(Operation *op);
 
-/// The argument, allocation or window that a memref is a part of; null: not
-/// known, or a peer's.
+/// The argument, allocation or window that a memref is part of; null: unknown,
+/// or a peer's.
 Value getRoot(Value memref);
 
-/// Adds the ops from `first` on that `op` needs, in their order; false: one of
-/// them cannot be moved.
+/// Adds the ops from `first` on that `op` depends on, in order. Returns false
+/// if one of them cannot be moved.
 bool collectNeeded(Operation *op, Operation *first,
                    SmallVectorImpl<Operation *> &order);
 

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Private to lowering/nvvm. CallNccl.cpp says which operations become calls,
-// NcclGin.cpp and NcclWindows.cpp which calls those are, and NcclCaller.cpp has
-// what calls are made of.
+// Private to lowering/nvvm. CallNccl.cpp selects the operations that become
+// calls, NcclGin.cpp and NcclWindows.cpp select the functions, and
+// NcclCaller.cpp builds the calls.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,13 +36,13 @@ public:
   LogicalResult run();
 
 private:
-  // Which: CallNccl.cpp.
+  // Selection: CallNccl.cpp.
   LogicalResult collect();
   LogicalResult checkShape();
   LogicalResult lowerOp(Operation *op);
-  void tellNeeds();
+  void recordRequirements();
 
-  // Through an adapter: NcclGin.cpp.
+  // GIN: NcclGin.cpp.
   LogicalResult lower(PutOp op);
   LogicalResult lower(PutSignalOp op);
   LogicalResult lower(SignalOp op);
@@ -61,7 +61,7 @@ private:
   Value contextOf(Value cells);
   Value bytes(Value elements, Type element);
 
-  // In load/store reach: NcclWindows.cpp.
+  // Load/store reach: NcclWindows.cpp.
   LogicalResult lower(LocalOp op);
   LogicalResult lower(PeerOp op);
   LogicalResult lower(MultimemOp op);
@@ -72,10 +72,10 @@ private:
   LogicalResult lowerBarrier(Operation *op, Value team, BarrierExtent extent,
                              MemoryOrder order, llvm::StringRef suffix);
   void lowerNumber(Operation *op, TeamKind kind, llvm::StringRef what);
-  bool isReach(TeamOp team);
+  bool isReachTeam(TeamOp team);
   Value view(Value address, MemRefType type);
 
-  // Pieces: NcclCaller.cpp.
+  // Helpers: NcclCaller.cpp.
   Value extra(const llvm::Twine &name);
   bool isArgument(Value value);
   Value comm();
@@ -94,14 +94,14 @@ private:
   OpBuilder builder;
   Type pointer;
   LLVMTypeConverter types;
-  /// At the operation that is being lowered.
+  /// Positioned at the operation being lowered.
   ImplicitLocOpBuilder *b = nullptr;
-  /// Signals and counters that adapters change, and the context of those that
-  /// do: NCCL has cells of its own for each.
+  /// Signals and counters changed through network adapters, and their context.
+  /// NCCL has separate cells for each.
   llvm::MapVector<Value, int64_t> overGin;
-  /// What the calls need of the device communicator.
+  /// Resources that the calls need in the device communicator.
   bool usesLsaBarrier = false, usesRailBarrier = false, usesMultimem = false;
-  /// NCCL's team of load/store reach must be the kernel's.
+  /// NCCL's team of load/store reach must equal the kernel's.
   bool knowsReach = false;
   int64_t contexts = 0;
   llvm::SmallVector<Operation *> ops;

@@ -18,7 +18,7 @@ using namespace mlir::comms::nvvm;
 
 /// Whether a team is the ranks in load/store reach, of which alone NCCL has
 /// barriers without an adapter, and one address.
-bool NcclCaller::isReach(TeamOp team) {
+bool NcclCaller::isReachTeam(TeamOp team) {
   return team.getKind() == TeamKind::Lsa ||
          (team.getKind() == TeamKind::World &&
           kernel.getLsaSize().value_or(*kernel.getRanks()) ==
@@ -70,7 +70,7 @@ Value NcclCaller::view(Value address, MemRefType type) {
 /// the cast.
 LogicalResult NcclCaller::lower(MultimemOp op) {
   auto known = op.getTeam().getDefiningOp<TeamOp>();
-  if (!known || !isReach(known))
+  if (!known || !isReachTeam(known))
     return op->emitOpError("is of a team that is not the ranks in load/store "
                            "reach, of which alone NCCL has one address: take "
                            "lsa");
@@ -112,7 +112,7 @@ LogicalResult NcclCaller::lowerBarrier(Operation *op, Value team,
   if (!known)
     return op->emitOpError("is a barrier of a part of a team, which NCCL does "
                            "not have: take world, lsa or rail");
-  bool isNear = isReach(known);
+  bool isNear = isReachTeam(known);
   if (!isNear && !suffix.empty())
     return op->emitOpError("is half a barrier through an adapter, which NCCL "
                            "does not have: use comms.barrier");

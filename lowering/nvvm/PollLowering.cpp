@@ -39,7 +39,7 @@ Value KernelLowering::holdsForWarp(Value mine, ImplicitLocOpBuilder &b) {
 namespace {
 
 /// What the error record says of a poll that waits in vain.
-struct Missing {
+struct PollFailure {
   Value kind, site, peer, seen, wanted;
 };
 
@@ -56,7 +56,8 @@ struct PollLoop {
   /// i1 for threads that look together: what holds for all of them.
   llvm::function_ref<Value(Value, ImplicitLocOpBuilder &)> agree;
   /// i64: asks whether to go on, 0 being no; else what to ask with next.
-  llvm::function_ref<Value(Value, const Missing &, ImplicitLocOpBuilder &)> ask;
+  llvm::function_ref<Value(Value, const PollFailure &, ImplicitLocOpBuilder &)>
+      ask;
   /// What each poll has loaded in this look.
   SmallVector<SmallVector<Value>> loaded = {};
 
@@ -64,9 +65,9 @@ struct PollLoop {
 
 private:
   Value areReady(ImplicitLocOpBuilder &b);
-  Missing findMissing(ImplicitLocOpBuilder &b);
-  scf::IfOp goOn(Value count, Value start, ImplicitLocOpBuilder &b);
-  void goOnInVain(Value count, Value start, ImplicitLocOpBuilder &b);
+  PollFailure findMissing(ImplicitLocOpBuilder &b);
+  scf::IfOp beginRetry(Value count, Value start, ImplicitLocOpBuilder &b);
+  void retryWithoutClock(Value count, Value start, ImplicitLocOpBuilder &b);
   void askOnce(Value count, Value start, Value limit, ImplicitLocOpBuilder &b);
 };
 
@@ -91,8 +92,8 @@ Value PollLoop::areReady(ImplicitLocOpBuilder &b) {
 }
 
 /// Of the first poll that is not ready.
-Missing PollLoop::findMissing(ImplicitLocOpBuilder &b) {
-  Missing missing;
+PollFailure PollLoop::findMissing(ImplicitLocOpBuilder &b) {
+  PollFailure missing;
   for (size_t i = polls.size(); i-- > 0;) {
     const Poll &poll = polls[i];
     Value ready = missing.kind ? poll.ready(b, loaded[i]) : Value();
@@ -124,7 +125,8 @@ void PollLoop::askOnce(Value count, Value start, Value limit,
 
 /// Ends a block: a look found nothing, so another one follows, within the
 /// budget without a question.
-void PollLoop::goOnInVain(Value count, Value start, ImplicitLocOpBuilder &b) {
+void PollLoop::retryWithoutClock(Value count, Value start,
+                                 ImplicitLocOpBuilder &b) {
   Value more = arith::AddIOp::create(b, count, one);
   Value limit = LLVM::LoadOp::create(b, zero.getType(), budget);
   Value isEarly = agree(
@@ -140,7 +142,8 @@ void PollLoop::goOnInVain(Value count, Value start, ImplicitLocOpBuilder &b) {
 }
 
 /// i1: there is another look; then the count and the start for it.
-scf::IfOp PollLoop::goOn(Value count, Value start, ImplicitLocOpBuilder &b) {
+scf::IfOp PollLoop::beginRetry(Value count, Value start,
+                               ImplicitLocOpBuilder &b) {
   Value ready = agree(areReady(b), b);
   Value no = arith::ConstantOp::create(b, b.getBoolAttr(false));
   SmallVector<Type> next{b.getI1Type(), zero.getType(), zero64.getType()};
@@ -149,7 +152,7 @@ scf::IfOp PollLoop::goOn(Value count, Value start, ImplicitLocOpBuilder &b) {
   in.setInsertionPointToEnd(branch.thenBlock());
   scf::YieldOp::create(in, ValueRange{no, count, start});
   in.setInsertionPointToEnd(branch.elseBlock());
-  goOnInVain(count, start, in);
+  retryWithoutClock(count, start, in);
   return branch;
 }
 
@@ -165,7 +168,7 @@ SmallVector<Value> PollLoop::emit(ImplicitLocOpBuilder &b) {
                     {b.getLoc(), b.getLoc()});
   for (const Poll &poll : polls)
     loaded.push_back(poll.load(b));
-  scf::IfOp next = goOn(look->getArgument(0), look->getArgument(1), b);
+  scf::IfOp next = beginRetry(look->getArgument(0), look->getArgument(1), b);
   SmallVector<Value> forwarded{next.getResult(1), next.getResult(2)};
   for (ArrayRef<Value> values : loaded)
     llvm::append_range(forwarded, values);
@@ -185,7 +188,7 @@ SmallVector<Value> KernelLowering::emitPolls(ArrayRef<Poll> polls,
     return together ? holdsForWarp(mine, in) : mine;
   };
   LLVM::LLVMFuncOp stop = getStopFunction();
-  auto ask = [&](Value start, const Missing &missing,
+  auto ask = [&](Value start, const PollFailure &missing,
                  ImplicitLocOpBuilder &in) -> Value {
     return LLVM::CallOp::create(
                in, stop,

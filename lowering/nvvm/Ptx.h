@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What neither LLVM nor the nvvm dialect can say: accesses with an order and a
-// scope, multimem, fences. Every one has side effects and clobbers memory, so
-// that no access moves across it. Addresses are global (address space 1).
+// Instructions that neither LLVM nor the nvvm dialect can express: accesses
+// with an order and a scope, multimem, fences. Each has side effects and
+// clobbers memory, so that no access moves across it. Addresses are global
+// (address space 1).
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,12 +27,12 @@ enum class Ptx {
 #undef COMMSIR_PTX
 };
 
-/// Emits an instruction of the table. `results` are i16, i32, i64 or f32 as its
-/// constraints say.
+/// Emits an instruction of the table. `results` have the types i16, i32, i64 or
+/// f32, as its constraints require.
 SmallVector<Value> emit(ImplicitLocOpBuilder &b, Ptx instruction,
                         ValueRange operands, TypeRange results = {});
 
-/// Like emit, of an instruction with one result.
+/// Like emit, for an instruction with one result.
 Value emitOne(ImplicitLocOpBuilder &b, Ptx instruction, ValueRange operands,
               Type result);
 
@@ -42,13 +43,13 @@ bool is(Operation *op, Ptx instruction);
 void emitFence(ImplicitLocOpBuilder &b, MemoryScope scope,
                Proxy proxy = Proxy::Generic);
 
-/// The register that a multimem instruction combines elements of this type in:
-/// i32 has two of 16 bits.
+/// The register type in which multimem instructions combine elements of this
+/// type: i32 holds two of 16 bits.
 Type getMultimemWord(Type element);
 
-/// multimem instructions on one vector of at most 16 bytes, given in words of
-/// getMultimemWord, to be stored in words of i32. Kind and type are what
-/// comms.multimem_reduce takes.
+/// multimem instructions on one vector of at most 16 bytes. Operands are words
+/// of getMultimemWord; stores take words of i32. Kind and type are those of
+/// comms.multimem_reduce.
 SmallVector<Value> emitMultimemLoadReduce(ImplicitLocOpBuilder &b,
                                           ReductionKind kind, Type element,
                                           Value address, int64_t words);

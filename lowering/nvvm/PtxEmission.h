@@ -24,35 +24,36 @@ namespace mlir::comms {
 /// Returns an error message if `chip` is unsupported, or an empty string.
 std::string findChipMistake(StringRef chip);
 
-/// How PTX is made.
+/// Options of PTX generation.
 struct PtxOptions {
   /// "sm_80", "sm_90", "sm_90a", "sm_100", …
   std::string chip = "sm_90";
-  /// PTX version, "ptx83"; empty: the least that has all that is used.
+  /// PTX version, "ptx83"; empty: the lowest that supports everything used.
   std::string features;
-  /// 0: as it stands, 2: optimized.
+  /// 0: unoptimized; 2: optimized.
   unsigned optLevel = 2;
-  /// Bitcode of NCCL's device library, which is linked and inlined where it is
-  /// called; empty: there is none, and calls of it stay calls.
+  /// Bitcode of NCCL's device library, which is linked and inlined; empty: not
+  /// available, and calls remain calls.
   StringRef deviceLibrary;
-  /// Calls of the device library may stay: who links the PTX has it.
+  /// Calls of the device library may remain, because the PTX is linked with it
+  /// later.
   bool keepDeviceCalls = false;
 };
 
-/// Translates a module that convert-comms-to-nvvm made to LLVM IR for NVPTX.
-/// Checks what the target would silently get wrong, the device library
-/// included: no atomicrmw, and no inline assembly without side effects and
-/// memory clobber (which the library's is given). Emits a diagnostic and
-/// returns null on failure.
+/// Translates a module of convert-comms-to-nvvm to LLVM IR for NVPTX. Checks
+/// for constructs that the target would silently miscompile, also in the device
+/// library: no atomicrmw, and no inline assembly without side effects and
+/// memory clobber (the library's gets them). Returns null after a diagnostic on
+/// failure.
 std::unique_ptr<llvm::Module> translateToNVPTX(ModuleOp lowered,
                                                llvm::LLVMContext &context,
                                                const PtxOptions &options);
 
-/// The PTX text of a module that the pipeline comms-to-nvvm lowered. One entry
-/// for each kernel, of the kernel's name. Registers what it needs with the
-/// module's context, so no other thread may use that at the time. Emits a
-/// diagnostic and fails on an unknown chip, on what NVPTX cannot select, and on
-/// calls of NCCL's device library where there is none.
+/// The PTX text of a module that the pipeline comms-to-nvvm lowered, with one
+/// entry per kernel, named after it. Registers dialect interfaces with the
+/// module's context, which no other thread may use meanwhile. Emits a
+/// diagnostic and fails on an unknown chip, on code that NVPTX cannot select,
+/// and on calls of NCCL's device library if it is not available.
 FailureOr<std::string> emitPTX(ModuleOp lowered, const PtxOptions &options);
 
 } // namespace mlir::comms

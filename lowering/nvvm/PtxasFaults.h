@@ -32,10 +32,10 @@
 
 namespace mlir::comms::nvvm {
 
-/// PTX that says the same without any of these: registers are made narrow by
-/// integer conversions before they are stored, halves that are used otherwise
-/// are put together by a shift and added one by one, and what may overflow is
-/// computed in 32 bits or by the sign. Other instructions stay as they are.
+/// Returns equivalent PTX without these patterns: registers are narrowed by
+/// integer conversions before they are stored, halves with other uses are
+/// combined by a shift and added separately, and operations that may overflow
+/// are computed in 32 bits or by the sign. Other instructions are unchanged.
 std::string avoidPtxasFaults(llvm::StringRef ptx);
 
 } // namespace mlir::comms::nvvm

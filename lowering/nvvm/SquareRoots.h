@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// sqrt.rn and rcp.rn of PTX are calls of functions where their operand is out
-// of the ordinary, which the compiler of PTX takes 8 ms to make for a kernel
-// that has both, and around which it keeps registers free.
+// sqrt.rn and rcp.rn of PTX call functions for exceptional operands. For a
+// kernel with both, the PTX compiler takes 8 ms to generate them, and keeps
+// registers free around the calls.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,10 +18,10 @@
 
 namespace mlir::comms::nvvm {
 
-/// The square root of f32 `value`, a scalar or a vector, rounded to nearest
-/// even, and one over that root, rounded likewise. Both have the bits of
-/// math.sqrt, and of arith.divf of 1 by it, for every operand; a NaN is
-/// 0x7FFFFFFF as PTX has it. What nobody uses is dropped later.
+/// Square root of f32 `value`, a scalar or vector, rounded to nearest even, and
+/// the reciprocal of that root, rounded likewise. Both have the bits of
+/// math.sqrt, and of arith.divf of 1 by it, for every operand; NaN is
+/// 0x7FFFFFFF as in PTX. Unused results are removed later.
 struct Roots {
   Value root, inverse;
 };

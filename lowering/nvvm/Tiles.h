@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Private to lowering/nvvm. What peers poll moves as 32-bit words, in accesses
-// of up to 16 bytes where the alignment is known.
+// Private to lowering/nvvm. Data that peers poll is moved as 32-bit words, in
+// accesses of up to 16 bytes if the alignment is known.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,30 +17,30 @@
 
 namespace mlir::comms::nvvm {
 
-/// Bytes of a tile.
+/// Size of a tile in bytes.
 int64_t getBytes(VectorType type);
 
-/// 32-bit words that hold the tile, low element first, the last padded with
+/// The 32-bit words of the tile, low elements first, the last one padded with
 /// zeros; and the tile of such words.
 SmallVector<Value> splitWords(Value tile, ImplicitLocOpBuilder &b);
 Value joinWords(ValueRange words, VectorType tile, ImplicitLocOpBuilder &b);
 
-/// One access of a run of bytes: at `offset`, of `bytes` (2, 4, 8 or 16).
+/// One access within a run of bytes: `bytes` (2, 4, 8 or 16) at `offset`.
 struct Piece {
   int64_t offset, bytes;
 };
 
-/// Accesses that make up `bytes` bytes at an address of known alignment, the
+/// Splits `bytes` bytes at an address of known alignment into accesses, the
 /// widest first.
 SmallVector<Piece> getPieces(int64_t bytes, int64_t alignment);
 
-/// Runs `whole` when all lanes are valid, else `part`; only `whole` when there
-/// is no count.
+/// Emits `whole` for the case that all lanes are valid, else `part`; only
+/// `whole` if there is no count.
 void splitTail(Value count, Value lanes, ImplicitLocOpBuilder &b,
                llvm::function_ref<void(ImplicitLocOpBuilder &)> whole,
                llvm::function_ref<void(ImplicitLocOpBuilder &)> part);
 
-/// The tile of what a poll of poison has loaded.
+/// The tile that a poll of poison has loaded.
 Value joinPoison(ValueRange loaded, VectorType type, ImplicitLocOpBuilder &b);
 
 } // namespace mlir::comms::nvvm

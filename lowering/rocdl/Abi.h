@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A skeleton: no runtime launches such kernels. A kernel takes the address of a
-// Context in memory of its GPU.
+// Context in its GPU's memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,10 +22,12 @@ namespace mlir::comms::rocdl {
 /// Numbers first, then addresses, 8 bytes each.
 struct Context {
   int64_t rank, ranks, lsaSize, blocks, epoch;
-  /// For each argument, where each rank's part lies as this rank reaches it.
+  /// For each argument, the address of each rank's part as this rank reaches
+  /// it.
   void **const *parts;
-  /// The same of the cells of barriers (i64): arrivals at the barriers of each
-  /// block, then at those of all blocks; then how many barriers each has been.
+  /// For each rank, its barrier cells (i64): arrivals at the barriers of each
+  /// block, then at those of all blocks; then the number of barriers so far of
+  /// each.
   int64_t *const *barriers;
 };
 

@@ -149,7 +149,7 @@ Value KernelLowering::isFirstThread(ImplicitLocOpBuilder &b) {
                                constIndex(0, b));
 }
 
-void KernelLowering::meet(ImplicitLocOpBuilder &b) {
+void KernelLowering::syncThreads(ImplicitLocOpBuilder &b) {
   LLVM::FenceOp::create(b, LLVM::AtomicOrdering::release, "workgroup");
   ROCDL::SBarrierOp::create(b);
   LLVM::FenceOp::create(b, LLVM::AtomicOrdering::acquire, "workgroup");
@@ -166,7 +166,7 @@ LogicalResult KernelLowering::lowerOtherOp(Operation *op,
   }
   if (!isa<gpu::BarrierOp>(op))
     return refuse(op);
-  meet(b);
+  syncThreads(b);
   rewriter.eraseOp(op);
   return success();
 }
@@ -193,7 +193,7 @@ FailureOr<Value> KernelLowering::arrive(Operation *op, Value team,
   auto made = team.getDefiningOp<TeamOp>();
   if (!made || made.getKind() != TeamKind::World)
     return refuse(op);
-  meet(b);
+  syncThreads(b);
   auto branch =
       scf::IfOp::create(b, TypeRange{b.getI64Type()}, isFirstThread(b),
                         /*withElseRegion=*/true);
@@ -248,7 +248,7 @@ LogicalResult KernelLowering::awaitBarrier(Operation *op,
       [&](OpBuilder &builder, Location loc, ValueRange) {
         scf::YieldOp::create(builder, loc);
       });
-  meet(b);
+  syncThreads(b);
   return success();
 }
 

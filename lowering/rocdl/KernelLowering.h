@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Private to lowering/rocdl. A skeleton: windows, plain memory, scalars, loads
-// and stores, and barriers of the world; all else is refused by name.
+// Private to lowering/rocdl. A skeleton: it supports windows, plain memory,
+// scalars, loads and stores, and barriers of the world, and refuses other ops
+// by name.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,8 +23,8 @@ public:
   KernelLowering(KernelOp kernel, const LLVMTypeConverter &types,
                  StringRef chip);
 
-  /// Makes the function, beside the kernel, and erases the kernel. Emits a
-  /// diagnostic and fails on what the skeleton does not lower.
+  /// Makes the function next to the kernel, and erases the kernel. Emits a
+  /// diagnostic and fails on unsupported ops.
   LogicalResult run();
 
 private:
@@ -32,13 +33,13 @@ private:
   LogicalResult lowerBody();
   LogicalResult refuse(Operation *op);
 
-  // Of the context, and of the arrays of addresses that it leads to.
+  // Loads from the context, and from the arrays of addresses in it.
   Value loadNumber(int64_t offset, ImplicitLocOpBuilder &b);
   Value loadPointer(Value from, Value index, ImplicitLocOpBuilder &b);
   Value threadId(ImplicitLocOpBuilder &b);
   Value isFirstThread(ImplicitLocOpBuilder &b);
-  /// The cell of rank `world` for barriers of this extent, or, of this rank,
-  /// how many there have been.
+  /// The cell of rank `world` for barriers of this extent, or, with `counts`,
+  /// this rank's number of barriers so far.
   Value barrierCell(Value world, BarrierExtent extent, bool counts,
                     ImplicitLocOpBuilder &b);
 
@@ -51,14 +52,14 @@ private:
                     ImplicitLocOpBuilder &b) override;
   Value viewPart(MemRefType type, unsigned argument, Value worldRank,
                  ImplicitLocOpBuilder &b) override;
-  void meet(ImplicitLocOpBuilder &b) override;
+  void syncThreads(ImplicitLocOpBuilder &b) override;
   FailureOr<Value> arrive(Operation *op, Value team, BarrierExtent extent,
                           ImplicitLocOpBuilder &b) override;
   LogicalResult awaitBarrier(Operation *op, const target::Arrival &arrival,
                              ImplicitLocOpBuilder &b) override;
   void lowerFence(Operation *op, ImplicitLocOpBuilder &b) override;
 
-  // What the skeleton does not have.
+  // Unsupported in the skeleton.
   LogicalResult lowerScratch(Operation *op, MemRefType,
                              ImplicitLocOpBuilder &) override {
     return refuse(op);
@@ -101,7 +102,7 @@ private:
   std::string chip;
   int64_t threads;
   Value context, parts, barriers;
-  /// An op was refused where the caller does not ask.
+  /// An op was refused by a function that cannot return failure.
   bool refused = false;
 };
 

@@ -5,12 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A kernel becomes one LLVM function on every target. What does not depend on
-// the target is here: which op asks for what, constants, sites, teams, element
-// addresses, loops over peers, what the function says of its arguments. What a
-// target does in its own way are the virtual functions. Values of comms types
-// disappear: a team becomes three numbers, a window or signal the number of the
-// argument it is.
+// On every target a kernel becomes one LLVM function. The target-independent
+// part is here: dispatch of ops, constants, sites, teams, element addresses,
+// loops over peers, and the attributes that describe arguments. Virtual
+// functions implement the target's part. Values of comms types disappear: a
+// team becomes three numbers, a window or signal the index of its argument.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,11 +29,11 @@
 
 namespace mlir::comms::target {
 
-/// Bytes of one element in memory: whole bytes, 8 for an index.
+/// Bytes per element in memory: whole bytes, 8 for an index.
 int64_t getElementBytes(Type type);
 
-/// A target in errors: "CPU", "a CPU kernel", "comms-to-cpu".
-struct Names {
+/// Names of a target in errors: "CPU", "a CPU kernel", "comms-to-cpu".
+struct TargetNames {
   llvm::StringRef target, kernel, pipeline;
 };
 
@@ -44,8 +43,8 @@ struct Transfer {
   bool toPeer;
 };
 
-/// Where a transfer's first elements are: here, and at the peer.
-struct Ends {
+/// Addresses of a transfer's first elements: on this rank, and at the peer.
+struct TransferAddresses {
   Value mine, theirs;
   Type element;
 };
@@ -54,19 +53,19 @@ struct Ends {
 struct Arrival {
   Value team;
   BarrierExtent extent = BarrierExtent::Block;
-  /// i64: what `arrive` gave.
+  /// i64: result of `arrive`.
   Value number;
 };
 
-/// One kernel that is being lowered.
+/// A kernel being lowered.
 class KernelBase {
 protected:
-  KernelBase(KernelOp kernel, const LLVMTypeConverter &types, Names names)
+  KernelBase(KernelOp kernel, const LLVMTypeConverter &types, TargetNames names)
       : kernel(kernel), types(types), rewriter(kernel.getContext()),
         teams(names.kernel), names(names) {}
   ~KernelBase() = default;
 
-  // Constants, which stand once, and sites, the places that errors name.
+  // Constants, each emitted once, and sites, the source locations in errors.
   Value constant(IntegerAttr value);
   Value constI64(int64_t value, ImplicitLocOpBuilder &b);
   Value constI32(int64_t value, ImplicitLocOpBuilder &b);
@@ -74,13 +73,13 @@ protected:
   Value toI64(Value index, ImplicitLocOpBuilder &b);
   Value siteOf(Operation *op, ImplicitLocOpBuilder &b,
                llvm::StringRef detail = {});
-  /// Replaces the token that `op` gives by `number` (i64), or by zero.
+  /// Replaces the token that `op` returns by `number` (i64), or by zero.
   void replaceToken(Operation *op, Value number, ImplicitLocOpBuilder &b);
 
   // Teams: KernelTeams.cpp.
   FailureOr<TeamNumbers> getTeam(Value team);
   FailureOr<Value> worldRank(Value team, Value rank, ImplicitLocOpBuilder &b);
-  /// The same, and ends the kernel where `rank` is none of the team's.
+  /// Same, and ends the kernel if `rank` is not a rank of the team.
   FailureOr<Value> checkedWorldRank(Operation *op, Value team, Value rank,
                                     ImplicitLocOpBuilder &b);
 
@@ -90,48 +89,49 @@ protected:
   Value addBytes(Value pointer, Value bytes, ImplicitLocOpBuilder &b);
   Value addBytes(Value pointer, int64_t bytes, ImplicitLocOpBuilder &b);
   Value scale(Value elements, Type elementType, ImplicitLocOpBuilder &b);
-  FailureOr<Ends> findEnds(Operation *op, const Transfer &transfer,
-                           ImplicitLocOpBuilder &b);
+  FailureOr<TransferAddresses> findEnds(Operation *op, const Transfer &transfer,
+                                        ImplicitLocOpBuilder &b);
 
-  // Ops, each asking the target for what is its own.
+  // Dispatches an op; calls the target for target-specific parts.
   LogicalResult lowerOp(Operation *op);
   LogicalResult lowerWindowOp(Operation *op, ImplicitLocOpBuilder &b);
   LogicalResult lowerCopyOp(Operation *op, ImplicitLocOpBuilder &b);
   LogicalResult lowerSyncOp(Operation *op, ImplicitLocOpBuilder &b);
   LogicalResult lowerCheckOp(Operation *op, ImplicitLocOpBuilder &b);
-  /// Emits the error for an op of this dialect that targets do not know.
+  /// Emits the error for an op of this dialect that targets do not support.
   LogicalResult refuseOp(Operation *op);
 
   // Before and after the ops.
-  /// Takes all arguments but the first, which the target has added.
+  /// Binds all arguments except the first, which the target has added.
   LogicalResult bindArguments(Block &entry, ImplicitLocOpBuilder &b);
   NamedAttrList describeArgument(unsigned index);
   LogicalResult eraseNames();
   void eraseDead();
 
   //===--------------------------------------------------------------------===//
-  // What each target does in its own way
+  // Target-specific part
   //===--------------------------------------------------------------------===//
 
-  /// Before argument `index` is bound.
+  /// Called before argument `index` is bound.
   virtual void beginArgument(unsigned index, ImplicitLocOpBuilder &b) {}
-  /// This rank's part of plain memory, and a scalar; null: the type cannot be
-  /// an argument.
+  /// This rank's part of plain memory, and a scalar. Null: the type is not
+  /// supported as an argument.
   virtual Value bindMemory(unsigned index, MemRefType type,
                            ImplicitLocOpBuilder &b) = 0;
   virtual Value bindScalar(unsigned index, Type type,
                            ImplicitLocOpBuilder &b) = 0;
-  /// The launch's extent, an index: where launches are given none, the most.
+  /// The launch's extent as an index; if launches do not specify one, the
+  /// maximum.
   virtual Value bindExtent(ExtentOp op, ImplicitLocOpBuilder &b) {
     return constIndex(static_cast<int64_t>(op.getMost()), b);
   }
   virtual void lowerReturn(ReturnOp op, ImplicitLocOpBuilder &b) = 0;
-  /// Ops of other dialects, which may stay.
+  /// Ops of other dialects, which may be left unchanged.
   virtual LogicalResult lowerOtherOp(Operation *op, ImplicitLocOpBuilder &b) {
     return success();
   }
 
-  /// Address of a rank's part of a window, and a memref of it.
+  /// Address of a rank's part of a window, and a memref for it.
   virtual Value partAddress(unsigned argument, Value worldRank,
                             ImplicitLocOpBuilder &b) = 0;
   virtual Value viewPart(MemRefType type, unsigned argument, Value worldRank,
@@ -141,12 +141,12 @@ protected:
   virtual LogicalResult lowerAlloca(memref::AllocaOp op,
                                     ImplicitLocOpBuilder &b) = 0;
 
-  /// The threads of the block meet, where it has several.
-  virtual void meet(ImplicitLocOpBuilder &b) {}
+  /// Barrier of the block's threads, if there are several.
+  virtual void syncThreads(ImplicitLocOpBuilder &b) {}
   virtual LogicalResult lowerTransfer(Operation *op, const Transfer &transfer,
                                       ImplicitLocOpBuilder &b) = 0;
   virtual void lowerBulkCopy(BulkCopyOp op, ImplicitLocOpBuilder &b) = 0;
-  /// Adds 1 to a cell of a counter, behind the transfer of `op`.
+  /// Adds 1 to a counter cell after the transfer of `op`.
   virtual void count(Operation *op, unsigned counter, Value index,
                      ImplicitLocOpBuilder &b) = 0;
 
@@ -155,7 +155,7 @@ protected:
                                     SignalKind kind, Value value, Value team,
                                     Value peer, bool release,
                                     ImplicitLocOpBuilder &b) = 0;
-  /// `team` and `peer` say who is waited for; null: not known.
+  /// `team` and `peer` identify the awaited rank; null: unknown.
   virtual LogicalResult lowerWait(Operation *op, Value cells, Value index,
                                   WaitKind kind, Value value, Value team,
                                   Value peer, ImplicitLocOpBuilder &b) = 0;
@@ -166,18 +166,19 @@ protected:
   virtual FailureOr<Value> arrive(Operation *op, Value team,
                                   BarrierExtent extent,
                                   ImplicitLocOpBuilder &b) = 0;
-  /// `arrival` has no team where a token is not known to be that of one.
+  /// `arrival` has no team if the token's barrier is unknown.
   virtual LogicalResult awaitBarrier(Operation *op, const Arrival &arrival,
                                      ImplicitLocOpBuilder &b) = 0;
 
-  /// Ends the kernel: `count` elements from `offset` on are not below `limit`.
+  /// Ends the kernel with the error that `count` elements from `offset` on
+  /// exceed `limit`.
   virtual void failBounds(Operation *op, llvm::StringRef what, Value offset,
                           Value count, Value limit,
                           ImplicitLocOpBuilder &b) = 0;
   /// A record for the race detector.
   virtual void lowerRecord(Operation *op, ImplicitLocOpBuilder &b) {}
   virtual LogicalResult lowerTileOp(Operation *op, ImplicitLocOpBuilder &b) = 0;
-  /// A matrix product, where comms-distribute-tiles leaves it.
+  /// A matrix product that comms-distribute-tiles left in place.
   virtual LogicalResult lowerContract(ContractOp op, ImplicitLocOpBuilder &b) {
     return refuseOp(op);
   }
@@ -186,7 +187,7 @@ protected:
   const LLVMTypeConverter &types;
   IRRewriter rewriter;
   LLVM::LLVMFuncOp function;
-  /// What a rank and a block know of themselves: index values.
+  /// This rank and block, as index values.
   ThisRank me;
   Value block, blocks, epoch;
   llvm::SmallVector<Type> argTypes;
@@ -205,10 +206,10 @@ private:
   bool isKnownMember(const TeamNumbers &numbers, Value team, Value rank);
 
   TeamTable teams;
-  Names names;
-  /// Ranks that a loop over the peers of a team gives.
+  TargetNames names;
+  /// Ranks of loops over the peers of a team.
   llvm::DenseMap<Value, Value> peersOf;
-  /// Arrivals at barriers, by their tokens.
+  /// Arrivals at barriers, by token.
   llvm::DenseMap<Value, Arrival> arrivals;
   llvm::DenseMap<IntegerAttr, Value> constants;
   llvm::StringMap<int32_t> siteIds;

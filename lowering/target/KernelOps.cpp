@@ -65,8 +65,9 @@ static Transfer getTransfer(Operation *op) {
       });
 }
 
-FailureOr<Ends> KernelBase::findEnds(Operation *op, const Transfer &transfer,
-                                     ImplicitLocOpBuilder &b) {
+FailureOr<TransferAddresses> KernelBase::findEnds(Operation *op,
+                                                  const Transfer &transfer,
+                                                  ImplicitLocOpBuilder &b) {
   FailureOr<unsigned> argument = getArgument(op, transfer.window);
   if (failed(argument))
     return failure();
@@ -78,11 +79,11 @@ FailureOr<Ends> KernelBase::findEnds(Operation *op, const Transfer &transfer,
   Value mine = elementAddress(transfer.local, transfer.localOffset, b);
   Value part = partAddress(*argument, *world, b);
   Value theirs = addBytes(part, scale(transfer.offset, element, b), b);
-  return Ends{mine, theirs, element};
+  return TransferAddresses{mine, theirs, element};
 }
 
 LogicalResult KernelBase::lowerCopyOp(Operation *op, ImplicitLocOpBuilder &b) {
-  meet(b); // What threads wrote, and what they have copied, is whole.
+  syncThreads(b); // What threads wrote, and what they have copied, is whole.
   if (isa<BulkWaitOp>(op))
     return replaceToken(op, {}, b), success();
   if (auto bulk = dyn_cast<BulkCopyOp>(op)) {
@@ -101,7 +102,7 @@ LogicalResult KernelBase::lowerCopyOp(Operation *op, ImplicitLocOpBuilder &b) {
     return failure();
   }
   if (isa<GetOp>(op))
-    meet(b); // Any thread may read what any has fetched.
+    syncThreads(b); // Any thread may read what any has fetched.
   if (auto put = dyn_cast<PutOp>(op); put && put.getCounter()) {
     FailureOr<unsigned> counter = getArgument(op, put.getCounter());
     if (failed(counter))

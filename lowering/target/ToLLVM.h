@@ -5,9 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The comms ops of a kernel are rewritten one by one (KernelBase.h). What
-// stands between them, of MLIR's own dialects, becomes LLVM here, alike on all
-// targets.
+// KernelBase.h rewrites the comms ops of a kernel. The remaining ops, of MLIR's
+// own dialects, are converted to LLVM here, in the same way on all targets.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,12 +19,13 @@
 
 namespace mlir::comms::target {
 
-/// What tokens become.
+/// Adds the conversion of tokens.
 void addTypeConversions(LLVMTypeConverter &types);
 
-/// Converts all that is left of a module whose kernels have become functions:
-/// views, loops, arithmetic, vectors. `more` are patterns of the target, and
-/// `legal` dialects that stay. `target` names it in errors: "CPU" or "GPU".
+/// Converts everything that remains in a module whose kernels have become
+/// functions: views, loops, arithmetic, vectors. `more` holds patterns of the
+/// target, `legal` dialects that are kept. `target` is its name in errors:
+/// "CPU" or "GPU".
 LogicalResult convertToLLVM(ModuleOp module, LLVMTypeConverter &types,
                             llvm::StringRef target, RewritePatternSet more,
                             llvm::ArrayRef<llvm::StringRef> legal = {});

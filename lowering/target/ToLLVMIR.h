@@ -19,10 +19,11 @@ namespace mlir {
 class ModuleOp;
 namespace comms {
 
-/// What the translation of the LLVM dialect needs of a context.
+/// Registers the interfaces for translating the LLVM dialect.
 void registerLLVMIRTranslationInterfaces(DialectRegistry &registry);
 
-/// Translates a module of the LLVM dialect; null, with diagnostics, on failure.
+/// Translates a module of the LLVM dialect. Returns null after diagnostics on
+/// failure.
 std::unique_ptr<llvm::Module> translateToLLVMIR(ModuleOp module,
                                                 llvm::LLVMContext &context);
 

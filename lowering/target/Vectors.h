@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// On a target tiles are vectors of one dimension. In packets they are 32-bit
-// words, low elements in low bits.
+// Targets represent tiles as vectors of one dimension. In packets they are
+// 32-bit words, low elements in low bits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,25 +19,26 @@
 
 namespace mlir::comms::target {
 
-/// The type of `tile`, an operand or result of `op`; an error where it is no
-/// vector, or one of more than `mostLanes` (0: any number).
+/// The type of `tile`, an operand or result of `op`. Emits an error if it is
+/// not a vector, or has more than `mostLanes` lanes (0: no limit).
 FailureOr<VectorType> getTileType(Operation *op, Value tile,
                                   int64_t mostLanes = 0);
 
-/// Vectors of the same bits.
+/// The integer vector type with the same bits.
 VectorType asIntegers(VectorType type);
 Value bitcast(Value vector, VectorType type, ImplicitLocOpBuilder &b);
 Value toIntegers(Value vector, ImplicitLocOpBuilder &b);
 
-/// A vector of the i32 that hold the tile, the last padded with zeros; and the
+/// Vector of the i32 words of the tile, the last one padded with zeros; and the
 /// tile of such words.
 Value packWords(Value tile, ImplicitLocOpBuilder &b);
 Value unpackWords(Value words, VectorType tile, ImplicitLocOpBuilder &b);
-/// Words that hold `valid` elements, as an index; null when all are valid.
+/// Number of words that hold `valid` elements, as an index; null if all are
+/// valid.
 Value countWords(VectorType tile, Value valid, ImplicitLocOpBuilder &b);
 
-/// An access through multicast memory: one of the first three, and its
-/// operands; `tile` is the result of a load.
+/// A multicast access: one of the first three ops, and its operands. `tile` is
+/// the result of a load.
 struct MultimemAccess {
   MultimemLoadReduceOp load;
   MultimemStoreOp store;

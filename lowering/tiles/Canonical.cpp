@@ -135,7 +135,7 @@ static bool isCarriedOnly(Value value) {
 
 /// Where control flow carries `value`, and it is computed on some ways and
 /// moved on others, makes what is computed canonical as it is handed on.
-static void settleCarried(Value value) {
+static void canonicalizeCarried(Value value) {
   llvm::SmallSetVector<Value, 8> seen;
   seen.insert(skipSpreading(value));
   SmallVector<OpOperand *> computed;
@@ -163,7 +163,7 @@ bool tiles::isComputedAnywhere(Value value) {
   return isComputedFloat(value) && !isCarriedOnly(value);
 }
 
-void tiles::settleCarriedNaN(Operation *kernel) {
+void tiles::canonicalizeCarriedNaNs(Operation *kernel) {
   kernel->walk([](Operation *op) {
     auto tile = dyn_cast<TileOpInterface>(op);
     Value written =
@@ -173,7 +173,7 @@ void tiles::settleCarriedNaN(Operation *kernel) {
     if (auto store = dyn_cast<memref::StoreOp>(op))
       written = store.getValueToStore();
     if (written && isa<FloatType>(getElementTypeOrSelf(written.getType())))
-      settleCarried(written);
+      canonicalizeCarried(written);
   });
 }
 

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Which NaN arithmetic makes is the processor's choice. A NaN that arithmetic
-// made is replaced by the one of its type when it is stored; data that is only
-// moved keeps its bits, also where loops and branches carry it.
+// The bits of a NaN from arithmetic depend on the processor. Such a NaN is
+// replaced by the canonical one of its type when it is stored. Data that is
+// only moved keeps its bits, also when loops and branches carry it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,37 +18,38 @@
 
 namespace mlir::comms::tiles {
 
-/// Whether `value`, a float, may be a NaN of the processor's choice: it came
-/// from arithmetic, or through control flow that is not known to move it only.
+/// Whether `value`, a float, may be a processor-dependent NaN: it comes from
+/// arithmetic, or from control flow that is not known to only move data.
 bool isComputedFloat(Value value);
 
-/// The same, where `scf.for` and `scf.if` are as they will be: what they carry
-/// is looked through.
+/// Same, for final `scf.for` and `scf.if`, through which carried values are
+/// traced.
 bool isComputedAnywhere(Value value);
 
-/// select(x unordered with x, …, x): made by emitCanonicalNaN.
+/// Whether `value` is a select(x unordered with x, …, x) made by
+/// emitCanonicalNaN.
 bool isCanonicalized(Value value);
 
-/// Makes a NaN that was computed canonical where it is handed to what `scf.for`
-/// and `scf.if` carry and what may hold moved data, too. So the bits of a store
-/// do not depend on whether a loop is still one.
-void settleCarriedNaN(Operation *kernel);
+/// Makes computed NaNs canonical where they enter values that `scf.for` and
+/// `scf.if` carry and that may also hold moved data. The bits of a store then
+/// do not depend on whether a loop was unrolled.
+void canonicalizeCarriedNaNs(Operation *kernel);
 
-/// Marks what writes tiles that `scf.for` and `scf.if` carry from where they
-/// were loaded. Distribution takes loops apart: later nobody could tell.
+/// Marks ops that write tiles which `scf.for` and `scf.if` carry from loads.
+/// Distribution removes loops, after which this is unknown.
 void markMovedTiles(Operation *kernel);
 
-/// `vector` (or scalar) with canonical NaN if `origin`, the value as it was
-/// before distribution, is computed; else, and where `writer`, which writes it,
-/// is marked, `vector` itself.
+/// Returns `vector` (or scalar) with canonical NaN if `origin`, the value
+/// before distribution, is computed. Otherwise, and if `writer`, the op that
+/// writes it, is marked, returns `vector`.
 Value canonicalizeNaN(OpBuilder &builder, Location loc, Value vector,
                       Value origin, Operation *writer = nullptr);
 
-/// `value` with canonical NaN, wherever it comes from.
+/// `value` with canonical NaN, whatever its origin.
 Value emitCanonicalNaN(OpBuilder &builder, Location loc, Value value);
 
-/// The operand of `op`, if any, of which the bits of a NaN show in the result:
-/// of a bitcast to integers, and the sign of copysign.
+/// The operand of `op`, if any, whose NaN bits are visible in the result: of a
+/// bitcast to integers, and the sign of copysign.
 OpOperand *getSeenOperand(Operation *op);
 
 } // namespace mlir::comms::tiles

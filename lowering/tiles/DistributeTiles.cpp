@@ -86,7 +86,7 @@ struct DistributeTilesPass
     storeTilesOfOne(kernel);
     if (failed(walkAll(kernel, checkOp)))
       return signalPassFailure();
-    settleCarriedNaN(kernel);
+    canonicalizeCarriedNaNs(kernel);
     markMovedTiles(kernel);
     unrollFoldLoops(kernel);
     std::optional<Threads> block;

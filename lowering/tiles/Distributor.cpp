@@ -96,7 +96,7 @@ LogicalResult Distributor::emitStage(const BlockPlan &plan, unsigned position) {
       kept.push_back({tile, Value()});
       continue;
     }
-    Value buffer = takeForKept(plan, position, tile);
+    Value buffer = reuseBuffer(plan, position, tile);
     values.setBuffer(tile, buffer);
     kept.push_back({tile, buffer});
   }
@@ -152,7 +152,7 @@ Value Distributor::getOrMakeBuffer(const BlockPlan &plan, unsigned position,
 
 /// A stage writes what it keeps after it has read the same elements: a buffer
 /// that it is the last to read may hold what it keeps.
-Value Distributor::takeForKept(const BlockPlan &plan, unsigned position,
+Value Distributor::reuseBuffer(const BlockPlan &plan, unsigned position,
                                Value tile) {
   auto type = cast<ShapedType>(tile.getType());
   auto bufferType =
@@ -179,7 +179,7 @@ Value Distributor::takeForKept(const BlockPlan &plan, unsigned position,
 void Distributor::orderBefore(Operation *place, ArrayRef<Operation *> ops) {
   if (llvm::any_of(ops, isMeeting))
     return order.meet();
-  if (!order.mustMeetBefore(ops))
+  if (!order.needsBarrierBefore(ops))
     return;
   OpBuilder builder(place);
   threads->emitBarrier(builder, place->getLoc());
@@ -196,7 +196,7 @@ void Distributor::orderItem(const Item &item) {
 }
 
 void Distributor::orderLoop(Operation *loop) {
-  if (!ThreadOrder::mustMeetInside(loop))
+  if (!ThreadOrder::needsBarrierInside(loop))
     return;
   for (Region &region : loop->getRegions()) {
     OpBuilder builder = OpBuilder::atBlockBegin(&region.front());

@@ -33,7 +33,7 @@ namespace mlir::comms::tiles {
 /// Rewrites one kernel.
 class Distributor {
 public:
-  /// `threads` is null where a block is one thread.
+  /// `threads` is null if a block is one thread.
   Distributor(KernelOp kernel, int64_t lanes, Threads *threads)
       : kernel(kernel), threads(threads), memory(kernel, lanes, threads),
         values(memory) {}
@@ -41,7 +41,7 @@ public:
   LogicalResult run();
 
 private:
-  /// What a block owes to ops around it: the copies at its end.
+  /// `atEnd`: copies to emit at the block's end on behalf of an enclosing op.
   LogicalResult emitBlock(Block &block, ArrayRef<Copy> atEnd);
   LogicalResult emitStage(const BlockPlan &plan, unsigned position);
   LogicalResult emitOp(const BlockPlan &plan, unsigned position);
@@ -50,13 +50,14 @@ private:
                         scf::ForOp loop);
   LogicalResult emitIf(const BlockPlan &plan, unsigned position,
                        scf::IfOp branch);
-  /// Emits each region of `op`, with what the threads have touched on the way
-  /// to it, and joins the ways.
+  /// Emits each region of `op`, tracking what the threads have accessed on the
+  /// way to it, and merges the paths.
   LogicalResult emitPaths(Operation *op,
                           llvm::function_ref<LogicalResult(Region &)> emit);
   LogicalResult emitRegions(Operation *op);
-  /// Rewrites a region's block whose yield carries tiles: long ones are written
-  /// to the buffers of `targets`, others become the operands of a new yield.
+  /// Rewrites the block of a region whose yield carries tiles: long tiles are
+  /// written to the buffers of `targets`, others become operands of a new
+  /// yield.
   LogicalResult emitYieldingBlock(Block &block, ValueRange targets);
 
   LogicalResult emitConstant(arith::ConstantOp op);
@@ -66,19 +67,19 @@ private:
   void emitScalarStore(TileStoreOp op);
   void emitVectorOfOne(Operation *op);
 
-  Value takeForKept(const BlockPlan &plan, unsigned position, Value tile);
+  Value reuseBuffer(const BlockPlan &plan, unsigned position, Value tile);
   /// Buffer of a result of scf.for or scf.if, made at its first use.
   Value getOrMakeBuffer(const BlockPlan &plan, unsigned position, Value tile);
-  /// The buffer is free after the last item of `plan` that reads `tile`.
+  /// Frees the buffer after the last item of `plan` that reads `tile`.
   void expireAfterLastUse(const BlockPlan &plan, unsigned position, Value tile,
                           Value buffer);
 
-  /// Lets the threads meet before `place` where the ops of an item, or an op
-  /// between two, need it.
+  /// Emits a barrier of the threads before `place` if the ops of an item, or an
+  /// op between two items, need one.
   void orderBefore(Operation *place, ArrayRef<Operation *> ops);
   void orderItem(const Item &item);
   void orderLoop(Operation *loop);
-  /// `body` on one thread of the block.
+  /// Emits `body` on one thread of the block.
   void emitOnce(OpBuilder &builder, Location loc,
                 llvm::function_ref<void(OpBuilder &)> body);
 
@@ -87,9 +88,9 @@ private:
   TileMemory memory;
   TileValues values;
   ThreadOrder order;
-  /// Ops that are replaced; erased when nothing refers to them.
+  /// Replaced ops, erased when nothing refers to them.
   SmallVector<Operation *> dead;
-  /// Buffers to give back, by plan and position in it.
+  /// Buffers to free, by plan and position in it.
   llvm::DenseMap<std::pair<const BlockPlan *, unsigned>, SmallVector<Value>>
       expiring;
 };

@@ -18,19 +18,19 @@ class ForOp;
 
 namespace mlir::comms::tiles {
 
-/// Iterations of a loop with constant bounds and a positive step, which counts
-/// in at most 64 bits, as scf's own unrolling does.
+/// Number of iterations of a loop with constant bounds and a positive step,
+/// counted in at most 64 bits as in scf's unrolling.
 std::optional<int64_t> getIterations(scf::ForOp loop);
 
-/// Unrolls the loops over peers that carry a tile and hold nothing but loads
-/// and elementwise arithmetic: completely up to kMaxFold iterations, else
-/// kFoldStep at a time. The accumulator then stays in registers across the
-/// peers of a round, and the loop over the tile's vectors is outside.
+/// Unrolls loops over peers that carry a tile and contain only loads and
+/// elementwise arithmetic: completely up to kMaxFold iterations, else kFoldStep
+/// at a time. The accumulator then stays in registers across the peers of a
+/// round, and the loop over the tile's vectors is outside.
 void unrollFoldLoops(KernelOp kernel);
 
-/// Iterations up to which a loop disappears.
+/// Maximum number of iterations for complete unrolling.
 inline constexpr int64_t kMaxFold = 16;
-/// Iterations that a longer loop does at once.
+/// Unroll factor of longer loops.
 inline constexpr int64_t kFoldStep = 8;
 
 } // namespace mlir::comms::tiles

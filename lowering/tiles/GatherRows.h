@@ -12,9 +12,9 @@
 
 namespace mlir::comms::tiles {
 
-/// Moves row reductions of one length that do not depend on one another to the
-/// first of them, with the pure ops that they need: there they are of one
-/// stage, whose rows share an exchange. No bit depends on it.
+/// Moves independent row reductions of equal length to the first of them, with
+/// the pure ops that they depend on. They then form one stage, whose rows share
+/// an exchange. Results do not change.
 void gatherRows(KernelOp kernel);
 
 } // namespace mlir::comms::tiles

@@ -13,12 +13,12 @@
 
 namespace mlir::comms::tiles {
 
-/// Attribute of the loops made here: they end, and no block waits for their
-/// end.
+/// Attribute of the loops made here: they terminate, and no block waits for
+/// their end.
 inline constexpr const char kTileLoopAttr[] = "comms.tile";
 
 /// Emits `for index = first to last step step { body }`, marked as a loop over
-/// a tile; the builder stands after it.
+/// a tile. Leaves the builder after it.
 void emitLoop(OpBuilder &builder, Location loc, Value first, Value last,
               int64_t step,
               llvm::function_ref<void(OpBuilder &, Value index)> body);

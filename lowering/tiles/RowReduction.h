@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// docs/Spec.md, chapter "Bits", defines the tree. It depends on the length of
-// the row alone: lanes, blocks and targets do not change a bit. Its code is
-// loops, of the same size for every row.
+// docs/Spec.md, chapter "Bits", defines the tree. It depends only on the length
+// of the row, so that lanes, blocks and targets do not change the result. The
+// code consists of loops whose size does not depend on the row.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,53 +18,53 @@
 
 namespace mlir::comms::tiles {
 
-/// Elements that one tree of pairs combines, at most: a longer row is cut into
-/// chunks of this many, whose results are combined from left to right.
+/// Maximum number of elements combined by one tree of pairs. Longer rows are
+/// cut into chunks of this length, whose results are combined from left to
+/// right.
 inline constexpr int64_t kMaxChunk = 16384;
 
-/// How the elements of one row combine.
+/// Combination of the elements of one row.
 class RowCombiner {
 public:
-  /// `op` combines a tile of more than one element.
+  /// `op` must combine a tile of more than one element.
   explicit RowCombiner(RowReduceOp op);
 
   Value combine(OpBuilder &builder, Value a, Value b) const;
-  /// A vector of what changes nothing.
+  /// A vector of identity elements.
   Value getIdentity(OpBuilder &builder, int64_t lanes) const;
-  /// Combines the lanes of two vectors, or of one (`b` null), with their
-  /// neighbors.
+  /// Combines neighboring lanes of two vectors, or of one (`b` null).
   Value combineNeighbors(OpBuilder &builder, Value a, Value b) const;
-  /// Combines all lanes (a power of two) of a vector; a vector of 1.
+  /// Combines all lanes (a power of two) of a vector; returns a vector of 1.
   Value combineLanes(OpBuilder &builder, Value vector) const;
-  /// What the reduction gives for the combination of all elements.
+  /// Result of the reduction, from the combination of all elements.
   Value finishRow(OpBuilder &builder, Value combined) const;
 
 protected:
   Location loc;
   ReductionKind kind;
   Type elementType;
-  /// Elements of the row, of a chunk.
+  /// Elements per row, and per chunk.
   int64_t length, width;
 };
 
-/// One row that is being combined by one thread. Before the loop over the row:
-/// begin; in it: add for each vector; after it: finish.
+/// A row combined by one thread. Call begin before the loop over the row, add
+/// for each vector in it, and finish after it.
 class RowReduction : RowCombiner {
 public:
   RowReduction(RowReduceOp op, TileMemory &memory)
       : RowCombiner(op), memory(memory) {}
 
   void begin(OpBuilder &builder);
-  /// Elements [index, index + lanes of vector) of the row. `mask` (null: all)
-  /// tells which lanes are elements of the row.
+  /// Adds elements [index, index + lanes of vector) of the row. `mask` (null:
+  /// all) selects lanes within the row.
   void add(OpBuilder &builder, Value vector, Value index, Value mask);
-  /// The row's combination, a scalar.
+  /// The row's combined value, a scalar.
   Value finish(OpBuilder &builder);
 
 private:
-  /// Combines neighbors of what `level` levels have left, in place.
+  /// Combines neighbors among the results of `level` levels, in place.
   void emitLevel(OpBuilder &builder, Value level) const;
-  /// The chunks' results from left to right.
+  /// Combines the chunks' results from left to right.
   Value emitChunks(OpBuilder &builder, int64_t chunks) const;
 
   TileMemory &memory;

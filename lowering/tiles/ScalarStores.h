@@ -12,8 +12,8 @@
 
 namespace mlir::comms::tiles {
 
-/// A store of one element becomes that of a tile of one: of many threads, one
-/// stores it. Not where every thread has memory of its own.
+/// Converts stores of one element to stores of a tile of one element, so that
+/// one of many threads stores it. Memory private to each thread is excluded.
 void storeTilesOfOne(KernelOp kernel);
 
 } // namespace mlir::comms::tiles

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A stage is a run of tile ops of one length that one loop over vectors carries
-// out: iteration i does elements [i, i + lanes) of every op of the stage. The
-// planner decides which ops may share a loop without any address, any other
-// rank or any block seeing a difference.
+// A stage is a run of tile ops of equal length that share one loop over
+// vectors: iteration i computes elements [i, i + lanes) of every op. The
+// planner decides which ops can share a loop without a visible difference at
+// any address, rank or block.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,14 +24,15 @@
 
 namespace mlir::comms::tiles {
 
-/// Number of elements of a tile (tensor of rank 1, static), or nullopt for
-/// every other type.
+/// Number of elements of a tile (static tensor of rank 1), or nullopt for other
+/// types.
 std::optional<int64_t> getTileLength(Type type);
 
-/// A tile that needs a loop: its length is not 1. Tiles of 1 are scalars.
+/// Whether a tile needs a loop: its length is not 1. Tiles of length 1 are
+/// scalars.
 bool isLongTile(Type type);
 
-/// Ops whose long tile is made again wherever it is used, never stored: splat
+/// Ops whose long tile is recomputed at each use and never stored: splat
 /// constants, comms.splat, comms.broadcast_row, comms.iota.
 bool isRecomputed(Operation *op);
 
@@ -39,46 +40,47 @@ bool isRecomputed(Operation *op);
 /// argument.
 bool touchesTiles(Operation *op);
 
-/// Writes a tile to the memory of a loop's or branch's tile.
+/// A copy of a tile to the memory of a loop's or branch's tile.
 struct Copy {
-  /// Tile that is copied.
+  /// Tile to copy.
   Value source;
-  /// Tile result of scf.for or scf.if whose memory is written.
+  /// Result of scf.for or scf.if whose memory is written.
   Value target;
-  /// The op whose operand `source` is: a loop (its start) or a yield (its end).
+  /// The op that has `source` as an operand: a loop (at its start) or a yield
+  /// (at its end).
   Operation *user;
 };
 
-/// Tile ops and copies of one length, in program order; copies come last.
+/// Tile ops and copies of equal length, in program order; copies are last.
 struct Stage {
   int64_t length = 0;
   SmallVector<Operation *> ops;
   SmallVector<Copy> copies;
-  /// Ops of the stage, for look-up.
+  /// The stage's ops, for lookup.
   llvm::SmallPtrSet<Operation *, 16> members;
 };
 
-/// One step of a block: a stage, or one op that has to be rewritten by itself.
+/// A step of a block: a stage, or one op that is rewritten by itself.
 struct Item {
-  /// The op, or for a stage the op before which its loop stands.
+  /// The op; for a stage, the op before which its loop is inserted.
   Operation *op = nullptr;
   /// Null: the item is `op`.
   std::unique_ptr<Stage> stage;
 };
 
-/// The steps of a block, in order of execution.
+/// The steps of a block, in execution order.
 struct BlockPlan {
   SmallVector<Item> items;
-  /// Item of each op that is one or is in one.
+  /// Item that contains each op.
   llvm::DenseMap<Operation *, unsigned> itemOf;
 };
 
-/// Copies that `user`, a loop or a yield, needs for the long tiles among
-/// `sources`, its operands; targets are the results at the same positions.
+/// Copies that `user`, a loop or yield, needs for the long tiles among
+/// `sources`, its operands. Targets are the results at the same positions.
 SmallVector<Copy> getCopies(Operation *user, ValueRange sources,
                             ValueRange targets);
 
-/// An access with its root, found once.
+/// An access with its cached root.
 struct Touch {
   Access access;
   MemoryRoot root;
@@ -87,18 +89,17 @@ struct Touch {
   bool isSignaling() const { return access.synchronizes && access.isWrite(); }
 };
 
-/// The accesses of `op` alone.
+/// The accesses of `op`, without its regions.
 SmallVector<Touch, 2> getTouches(Operation *op);
-/// Whether no element is common to both.
+/// Whether the accesses have no common element.
 bool areDisjoint(const Touch &a, const Touch &b);
-/// Whether equal offsets of both name the same elements.
+/// Whether equal offsets of both refer to the same elements.
 bool areAlike(const Touch &a, const Touch &b);
-/// Whether element i of both lies at one address for each i.
+/// Whether element i of both has the same address for each i.
 bool isElementwise(const Touch &a, const Touch &b);
 
-/// Plans `block`, whose last op is a terminator; `atEnd` are copies made before
-/// the terminator. Stores of one element are moved behind the stage that is
-/// open where they stand.
+/// Plans `block`, whose last op is a terminator. `atEnd` are copies before the
+/// terminator. Stores of one element are moved behind the current stage.
 BlockPlan planBlock(Block &block, ArrayRef<Copy> atEnd);
 
 } // namespace mlir::comms::tiles

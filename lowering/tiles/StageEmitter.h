@@ -5,17 +5,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Full vectors and the rest are two loops: the first has no mask. Without a
-// `valid` the rest is one shorter vector, known at compile time; with one it is
-// a masked loop of no or one iteration, and of more only where an effect
-// reaches beyond `valid`.
+// Full vectors and the remainder are two loops; the first has no mask. Without
+// `valid`, the remainder is one shorter vector of constant length. With
+// `valid`, it is a masked loop with at most one iteration, or more if an effect
+// extends beyond `valid`.
 //
-// With threads, a trip is one vector of each thread: whole trips have neither
-// condition nor mask; in others a thread does its vector whole, with a mask, or
-// not at all.
+// With threads, a trip is one vector of each thread. Whole trips have neither
+// condition nor mask; in other trips a thread processes its vector completely,
+// with a mask, or not at all.
 //
-// A line of packets is moved by several vectors: all are there or none is. What
-// they hold beyond `valid` is masked.
+// A line of packets is moved by several vectors: either all exist or none does.
+// Their contents beyond `valid` are masked.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,28 +31,29 @@
 
 namespace mlir::comms::tiles {
 
-/// Some elements of a tile, as a packet, poison or multimem op sees them.
+/// Part of a tile, for a packet, poison or multimem op.
 struct VectorPart {
   VectorType type;
-  /// What is stored; null for loads.
+  /// Value to store; null for loads.
   Value vector;
-  /// Number of the first element; null: 0.
+  /// Index of the first element; null: 0.
   Value index;
-  /// Elements that exist; null: all.
+  /// Number of elements that exist; null: all.
   Value count;
-  /// Threads share the tile: several move a line of packets at once.
+  /// The tile is distributed over threads: several threads move a line of
+  /// packets together.
   bool spread = false;
 };
 
 /// Emits `op`, a packet, poison or multimem op on a tile, for a part of the
-/// tile. Returns what was read, or null.
+/// tile. Returns the loaded value, or null.
 Value moveVector(OpBuilder &builder, Operation *op, const VectorPart &part);
 
-/// Whether the values of a stage can stay in registers of the threads: trips
-/// are unrolled, and each is whole.
+/// Whether the values of a stage can stay in registers: its trips are unrolled
+/// and whole.
 bool staysInRegisters(const Stage &stage, const Threads &threads);
 
-/// Emits one stage where the builder stands.
+/// Emits one stage at the builder's position.
 class StageEmitter {
 public:
   /// `kept` are tiles of the stage that later loops read, with their buffers.
@@ -64,7 +65,7 @@ public:
                       : values.getMemory().getLanes()),
         together(getTogether()) {}
 
-  /// Fails with a diagnostic on an op that has no meaning for vectors.
+  /// Fails with a diagnostic on an op that cannot work on vectors.
   LogicalResult emit();
 
 private:
@@ -75,7 +76,7 @@ private:
     int64_t count;
     /// Lanes may lie beyond `valid` or the tile's end.
     bool masked;
-    /// Where they lie in buffers. One thread: at `index`.
+    /// Position in buffers. One thread: `index`.
     Value place;
     /// With threads: the trip.
     Value trip;
@@ -89,7 +90,7 @@ private:
   /// `trip` is null without threads.
   LogicalResult emitStep(OpBuilder &inner, Value index, int64_t count,
                          bool masked, Value trip = {});
-  /// The ops of the stage in the order in which a step makes them.
+  /// The ops of the stage in the order of a step.
   SmallVector<Operation *> getOrder() const;
   void emitThreads();
   void emitTrip(OpBuilder &inner, Value trip, bool whole);
@@ -106,15 +107,15 @@ private:
   /// Number of lanes that exist, in [0, count].
   Value getCount(Step &step, Value valid, Location loc);
   Value getMask(Step &step, Value valid, Location loc);
-  /// `valid` cut to [0, length].
+  /// `valid` clamped to [0, length].
   Value clampToTile(Value valid, Location loc);
   Value getFlat(Value memref, Location loc);
   llvm::MaybeAlign getAlignment(VectorType type, Value index) const;
-  /// Where the stage has an effect beyond every `valid`.
+  /// Whether the stage has an effect beyond every `valid`.
   bool reachesTileEnd() const;
   bool hasOpenTail() const { return stage.length % together != 0; }
-  /// Elements of which a step is made for all or for none: those of a vector;
-  /// with lines, those of a line, or of the warp whose threads share lines.
+  /// Granularity of a step in elements: those of a vector; with lines, those of
+  /// a line, or of the warp whose threads share lines.
   int64_t getTogether() const;
   Location getLoc() const;
 

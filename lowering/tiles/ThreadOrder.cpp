@@ -84,7 +84,7 @@ static bool conflict(const Touch &a, const Touch &b, bool oneIteration) {
   return !areDisjoint(a, b) && !haveOneOwner(a, b, oneIteration);
 }
 
-bool ThreadOrder::mustMeetBefore(ArrayRef<Operation *> ops) {
+bool ThreadOrder::needsBarrierBefore(ArrayRef<Operation *> ops) {
   SmallVector<Touch> touches;
   for (Operation *op : ops)
     addTouches(op, touches);
@@ -109,7 +109,7 @@ void ThreadOrder::join(const ThreadOrder &other) {
   pending = std::move(both);
 }
 
-bool ThreadOrder::mustMeetInside(Operation *loop) {
+bool ThreadOrder::needsBarrierInside(Operation *loop) {
   SmallVector<Touch> touches;
   addTouches(loop, touches);
   for (const Touch &a : touches)

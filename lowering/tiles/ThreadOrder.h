@@ -5,11 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A block's ops follow one another. Its threads need not meet between two ops
-// unless one thread touches an element that another has written, or writes one
-// that another has read: the elements of tiles of one length at one address
-// have one owner each. Packets and poison are waited for, whoever stores them;
-// but poison is filled in only after everyone has looked.
+// Determines where the threads of a block need a barrier between two ops: only
+// if one thread accesses an element that another has written, or writes an
+// element that another has read. Elements of tiles of equal length at one
+// address belong to the same thread. Packets and poison are awaited, whichever
+// thread stores them; but poison may be restored only after every thread has
+// read the slot.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,24 +21,23 @@
 
 namespace mlir::comms::tiles {
 
-/// What the threads have touched since they met, along one path.
+/// Accesses of the threads since the last barrier, along one path.
 class ThreadOrder {
 public:
-  /// Whether the threads must meet before `ops` (with the ops in their regions)
-  /// run; remembers what they touch.
-  bool mustMeetBefore(ArrayRef<Operation *> ops);
-  /// Whether they must meet in each iteration of `loop`.
-  static bool mustMeetInside(Operation *loop);
-  /// All threads have met.
+  /// Whether a barrier is needed before `ops` (with the ops in their regions)
+  /// run. Records their accesses.
+  bool needsBarrierBefore(ArrayRef<Operation *> ops);
+  /// Whether a barrier is needed in each iteration of `loop`.
+  static bool needsBarrierInside(Operation *loop);
+  /// Called at a barrier of all threads.
   void meet() { pending.clear(); }
-  /// Another path begins where `other`, a copy made before, was.
+  /// Starts another path at the state `other`, copied before.
   void restart(const ThreadOrder &other) { pending = other.pending; }
-  /// The threads may come here by the path of `other`, a copy, as well.
+  /// Merges the state `other` of another path that leads here.
   void join(const ThreadOrder &other);
 
 private:
-  /// In the order of what is lowered, whichever path that is on: paths that
-  /// join may have some of what they have in common.
+  /// In the order of lowering, on any path: paths that join may share entries.
   struct Pending {
     unsigned number;
     Touch touch;
@@ -46,10 +46,10 @@ private:
   unsigned numbers = 0;
 };
 
-/// Whether all threads meet at `op`, by what it is lowered to.
+/// Whether `op` is lowered to a barrier of all threads.
 bool isMeeting(Operation *op);
 
-/// On comms.poison_fill: nobody reads there in this launch.
+/// On comms.poison_fill: no rank reads there in this launch.
 inline constexpr const char kStaleAttr[] = "comms.stale";
 
 } // namespace mlir::comms::tiles

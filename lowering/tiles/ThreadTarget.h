@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Threads have numbers, barriers and shuffles of the gpu dialect on every
-// target. What a target has beyond that, clusters of CTAs that reach each
-// other's shared memory, is behind this interface. docs/AddATarget.md.
+// On every target, threads have indices, barriers and shuffles of the gpu
+// dialect. This interface covers further features: clusters of CTAs that access
+// each other's shared memory. See docs/AddATarget.md.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,24 +20,24 @@
 
 namespace mlir::comms::tiles {
 
-/// A kind of GPU. Functions of clusters are called only where `maxCluster` is
-/// more than 1.
+/// A kind of GPU. Cluster functions are called only if `maxCluster` is more
+/// than 1.
 class ThreadTarget {
 public:
   virtual ~ThreadTarget() = default;
 
-  /// As the option `target` of comms-distribute-tiles has it.
+  /// Value of the option `target` of comms-distribute-tiles.
   virtual StringRef name() const = 0;
-  /// Dialects of the ops that the functions below make.
+  /// Dialects of the ops that the functions below create.
   virtual void addDialects(DialectRegistry &registry) const = 0;
-  /// CTAs of a cluster, at most; 1: the target has none.
+  /// Maximum CTAs per cluster; 1: clusters are not supported.
   virtual int64_t maxCluster() const { return 1; }
 
-  /// The number of this CTA in its cluster: i32.
+  /// Index of this CTA in its cluster: i32.
   virtual Value emitClusterCta(OpBuilder &builder, Location loc) const {
     llvm_unreachable("the target has no clusters");
   }
-  /// A barrier of the cluster in two halves. `relaxed`: it orders no memory.
+  /// A barrier of the cluster in two halves. `relaxed`: does not order memory.
   /// Returns the op that arrives.
   virtual Operation *emitClusterArrive(OpBuilder &builder, Location loc,
                                        bool relaxed) const {
@@ -49,21 +49,22 @@ public:
   /// Whether `op` is the second half.
   virtual bool isClusterWait(Operation *op) const { return false; }
 
-  /// Makes the cells that count bytes ready, after all `emitExpectBytes`.
+  /// Publishes the initialized byte-counting cells, after all
+  /// `emitExpectBytes`.
   virtual void emitArrivalsFence(ImplicitLocOpBuilder &b) const {
     llvm_unreachable("the target counts no arrivals");
   }
-  /// Lets the cell at `cell` (i32, in shared memory) expect `bytes` (i32) where
-  /// `condition` (i32) is not 0.
+  /// Makes the cell at `cell` (i32, in shared memory) expect `bytes` (i32) if
+  /// `condition` (i32) is nonzero.
   virtual void emitExpectBytes(ImplicitLocOpBuilder &b, Value cell, Value bytes,
                                Value condition) const {
     llvm_unreachable("the target counts no arrivals");
   }
-  /// Waits until they have come.
+  /// Waits until the expected bytes have arrived.
   virtual void emitAwaitBytes(ImplicitLocOpBuilder &b, Value cell) const {
     llvm_unreachable("the target counts no arrivals");
   }
-  /// Stores 1, 2 or 4 words of 32 bits, or one of 64, at `address` (i32) of the
+  /// Stores 1, 2 or 4 words of 32 bits, or one of 64, at `address` (i32) in the
   /// shared memory of CTA `cta` (i32) of the cluster. `cell`: counts the bytes
   /// there; null: a barrier publishes them.
   virtual void emitStoreToCta(ImplicitLocOpBuilder &b, Value address, Value cta,

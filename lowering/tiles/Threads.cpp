@@ -208,7 +208,7 @@ Value Threads::takeTurn(OpBuilder &builder, Location loc) {
 }
 
 /// Whether a barrier may follow `op`, or stand in or for it.
-static bool mayMeet(Operation *op) {
+static bool mayHaveBarrier(Operation *op) {
   return op->getNumRegions() || isSynchronization(op) ||
          (touchesTiles(op) && !isMemoryEffectFree(op)) ||
          isa<RowReduceOp>(op) || op->hasTrait<OpTrait::IsTerminator>();
@@ -265,7 +265,7 @@ void Threads::awaitCluster(bool countArrivals) {
   Block &block = kernel.getBody().front();
   Operation *place = &*llvm::find_if(
       llvm::make_range(std::next(entry->getIterator()), block.end()),
-      [](Operation &op) { return mayMeet(&op); });
+      [](Operation &op) { return mayHaveBarrier(&op); });
   builder.setInsertionPoint(place);
   target.emitClusterWait(builder, loc);
 }

@@ -5,12 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A block may be a cluster of C CTAs of T threads each. Thread u = CTA's number
-// in the cluster * T + its number in the CTA owns elements
-// k * C * T * L + u * L + j of a tile, j < L, k = 0, 1, …: one vector of L
-// lanes in each *trip* k. L is the same for all tiles of one length, so that an
-// element has one owner in every stage. 16 bytes are the least that a thread
-// moves, unless a tile of wider elements has no work for all threads then.
+// A block may be a cluster of C CTAs with T threads each. Thread u = (index of
+// the CTA in the cluster) * T + (index in the CTA) owns elements k * C * T * L
+// + u * L + j of a tile, j < L, k = 0, 1, …: one vector of L lanes in each
+// *trip* k. L is the same for all tiles of equal length, so that an element has
+// one owner in every stage. A thread moves at least 16 bytes, unless a tile of
+// wider elements would then leave threads without work.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,11 +25,11 @@
 
 namespace mlir::comms::tiles {
 
-/// Attributes of a kernel whose tiles are distributed over threads: threads of
-/// a CTA, CTAs of a cluster (i64).
+/// Attributes of a kernel whose tiles are distributed over threads: threads per
+/// CTA, CTAs per cluster (i64).
 inline constexpr const char kThreadsAttr[] = "comms.threads";
 inline constexpr const char kClusterAttr[] = "comms.cluster";
-/// Trips up to which they are unrolled, and values stay in registers.
+/// Maximum number of trips that are unrolled, with values in registers.
 inline constexpr int64_t kMaxUnrolledTrips = 16;
 /// Threads of a warp.
 inline constexpr int64_t kWarp = 32;
@@ -37,7 +37,7 @@ inline constexpr int64_t kWarp = 32;
 /// The threads of one kernel.
 class Threads {
 public:
-  /// `threads` of a CTA (a power of two from 32 to 1024), `cluster` CTAs (a
+  /// `threads` per CTA (a power of two from 32 to 1024), `cluster` CTAs (a
   /// power of two up to 16).
   Threads(KernelOp kernel, int64_t threads, int64_t cluster,
           const ThreadTarget &target);
@@ -46,61 +46,61 @@ public:
 
   int64_t getThreads() const { return threads; }
   int64_t getCluster() const { return cluster; }
-  /// Threads of the block.
+  /// Threads per block.
   int64_t getCount() const { return threads * cluster; }
   int64_t getWarps() const { return getCount() / kWarp; }
 
   /// Lanes of a vector of tiles of `length` elements.
   int64_t getLanes(int64_t length) const;
-  /// Elements of one trip.
+  /// Elements per trip.
   int64_t getStride(int64_t length) const {
     return getCount() * getLanes(length);
   }
-  /// Trips of a tile.
+  /// Trips per tile.
   int64_t getTrips(int64_t length) const;
   bool areUnrolled(int64_t length) const {
     return getTrips(length) <= kMaxUnrolledTrips;
   }
 
-  /// This thread's number in the block, and its lane in the warp: index.
+  /// This thread's index in the block, and its lane in the warp.
   Value getNumber();
   Value getLane();
-  /// The first element of this thread in trip 0 of tiles of `length`.
+  /// This thread's first element in trip 0 of tiles of `length`.
   Value getFirst(int64_t length);
 
-  /// Where all threads of the block meet; what they wrote is seen after it.
+  /// Barrier of all threads of the block; their writes are visible after it.
   void emitBarrier(OpBuilder &builder, Location loc) const;
-  /// `body` on thread 0 alone.
+  /// Emits `body` on thread 0 only.
   void emitOnFirst(OpBuilder &builder, Location loc,
                    llvm::function_ref<void(OpBuilder &)> body);
 
-  /// Memory of this thread, and memory that the threads of a CTA share, for
-  /// `length` elements.
+  /// Private memory of this thread, and memory shared by the threads of a CTA,
+  /// for `length` elements.
   Value makePrivate(Location loc, int64_t length, Type elementType);
   Value makeShared(Location loc, int64_t length, Type elementType);
 
-  /// 0 or 1, other than at the last reduction: which half of shared memory the
-  /// reduction at `builder` uses. Null where no reduction is in a loop, and
-  /// every one has its own memory.
+  /// 0 or 1, alternating between reductions: the half of shared memory that the
+  /// reduction at `builder` uses. Null if no reduction is in a loop, in which
+  /// case each has its own memory.
   Value takeTurn(OpBuilder &builder, Location loc);
-  /// Makes the CTAs of the cluster meet at the start of the kernel, where any
-  /// row is reduced: they must run before others reach their shared memory.
-  /// Before everything else.
+  /// Synchronizes the CTAs of the cluster at the start of the kernel if it
+  /// reduces rows, because a CTA must be running before others access its
+  /// shared memory. Call this first.
   void awaitCluster(bool countArrivals);
   bool reduces() const { return reductions > 0; }
-  /// The number (i32) of shared memory where `bytes` bytes of one exchange of
-  /// rows are counted as they come, on every CTA: there no barrier is needed.
-  /// Null where a row may be reduced twice, or threads may have left.
+  /// Offset (i32) in shared memory of the cell that counts the `bytes` bytes of
+  /// one row exchange on every CTA, so that no barrier is needed. Null if a row
+  /// may be reduced twice, or threads may have left.
   Value takeArrival(OpBuilder &builder, Location loc, int64_t bytes);
-  /// Whether exchanges do so. They order no memory then but what is exchanged,
-  /// unlike a barrier.
+  /// Whether exchanges count bytes. Unlike a barrier, they then order only the
+  /// exchanged memory.
   bool countsArrivals() const { return arrivals != nullptr; }
   /// Bytes of one value that warps exchange: 4 or 8.
   static int64_t getWordBytes(Type elementType);
 
 private:
   OpBuilder atEntry();
-  /// Makes room for the arrivals of all exchanges.
+  /// Allocates the cells for all exchanges.
   void makeArrivals();
 
   KernelOp kernel;
@@ -109,20 +109,20 @@ private:
   llvm::DenseMap<int64_t, int64_t> lanes;
   llvm::DenseMap<int64_t, Value> firsts;
   Value number, lane, turn;
-  /// Long rows that are reduced; cells (i64) of the arrivals of their
-  /// exchanges, of which there are no more, and how many are taken.
+  /// Number of long rows that are reduced, an upper bound on the number of
+  /// cells (i64), and number of cells in use.
   int64_t reductions = 0, taken = 0;
   Value arrivals;
-  /// The thread that makes them, an i32, and the fence behind them.
+  /// The thread that initializes them, an i32, and the fence after that.
   Value makesArrivals;
   Operation *fence = nullptr;
-  /// The last op of those put at the start of the kernel.
+  /// The last op inserted at the start of the kernel.
   Operation *entry = nullptr;
   bool reducesInLoop = false, mayLeave = false;
 };
 
-/// The largest power of two, at most 2^20, that certainly divides an index:
-/// what tells whether an access is aligned.
+/// Largest power of two, at most 2^20, that is known to divide an index; used
+/// for alignments.
 int64_t getDivisor(Value index);
 
 /// Threads that share a line of packets.

@@ -12,17 +12,17 @@
 
 namespace mlir::comms::tiles {
 
-/// Lanes of a vector after the pass, at most.
+/// Maximum lanes of a vector after the pass.
 constexpr int64_t kMaxLanes = 16;
 
-/// Whether `op` works on tiles that can be distributed: tensors of rank 1, in
-/// memory without a layout, that scf alone carries from block to block.
+/// Checks that `op` works on tiles that can be distributed: tensors of rank 1,
+/// in memory without a layout, carried between blocks only by scf.
 LogicalResult checkOp(Operation *op);
 
-/// Refuses what has no meaning where a block is many threads.
+/// Refuses ops that are not supported if a block has several threads.
 LogicalResult checkForThreads(Operation *op);
 
-/// What the pass promises: no tensor, no long vector.
+/// Checks the pass's result: no tensors, no long vectors.
 LogicalResult checkDistributed(Operation *op);
 
 } // namespace mlir::comms::tiles

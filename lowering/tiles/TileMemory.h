@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A tile that outlives the loop that makes it lies in a buffer of
-// comms.scratch. Buffers are used again once the last use of their tile has
-// passed. Elements of i1 take a byte each.
+// A tile that outlives the loop that computes it is stored in a buffer of
+// comms.scratch. Buffers are reused after the last use of their tile. Elements
+// of i1 take a byte each.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,18 +28,18 @@ class TileMemory {
 public:
   /// Buffers are created at the start of `kernel`'s body and hold whole vectors
   /// of `lanes` elements. With `threads`, a buffer holds the vectors of one
-  /// thread: its memory is that thread's own.
+  /// thread, in memory private to it.
   TileMemory(KernelOp kernel, int64_t lanes, Threads *threads = nullptr)
       : kernel(kernel), lanes(lanes), threads(threads) {}
 
-  /// A buffer for `length` elements of `elementType`, rounded up to whole
-  /// vectors.
+  /// Returns a buffer for `length` elements of `elementType`, rounded up to
+  /// whole vectors.
   Value take(Location loc, int64_t length, Type elementType);
-  /// A buffer that nothing else ever uses.
+  /// Returns a buffer that is never reused.
   Value takeNew(Location loc, int64_t length, Type elementType);
-  /// The type of a buffer for `length` elements.
+  /// Type of a buffer for `length` elements.
   MemRefType getBufferType(int64_t length, Type elementType) const;
-  /// `buffer` holds nothing any more.
+  /// Frees `buffer` for reuse.
   void give(Value buffer);
   /// Reads `count` (at most `lanes`) elements at `index` as a vector of
   /// `elementType`.
@@ -58,12 +58,12 @@ private:
   KernelOp kernel;
   int64_t lanes;
   Threads *threads;
-  /// Buffers that may be taken again, by their type.
+  /// Free buffers, by type.
   llvm::DenseMap<Type, SmallVector<Value>> unused;
 };
 
-/// `memref` as a memref of rank 1, made right after it. Its layout is the
-/// identity.
+/// `memref` as a memref of rank 1, made right after its definition. Its layout
+/// is the identity.
 Value getFlatView(OpBuilder &builder, Location loc, Value memref);
 
 /// A constant index.

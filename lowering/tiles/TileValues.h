@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A tile of one element is a scalar. A longer one is a scratch buffer, or is
-// made again at each use (constants, broadcasts, iota), or exists only as the
+// A tile of one element is a scalar. A longer tile is a scratch buffer, is
+// recomputed at each use (constants, broadcasts, iota), or exists only as the
 // vectors of one loop.
 //
 //===----------------------------------------------------------------------===//
@@ -24,8 +24,8 @@ class TileValues {
 public:
   explicit TileValues(TileMemory &memory) : memory(memory) {}
 
-  /// The scalar that a tile of one element has become; values that are no tiles
-  /// are themselves.
+  /// The scalar for a tile of one element. Values that are not tiles are
+  /// returned unchanged.
   Value getScalar(Value value) const;
   void setScalar(Value tile, Value scalar) { scalars[tile] = scalar; }
 
@@ -33,8 +33,8 @@ public:
   Value getBuffer(Value tile) const { return buffers.lookup(tile); }
   void setBuffer(Value tile, Value buffer) { buffers[tile] = buffer; }
 
-  /// This thread's vector of a long tile in one trip, where it stays in a
-  /// register; or null.
+  /// This thread's vector of a long tile in one trip, if it is in a register;
+  /// else null.
   Value getRegister(Value tile, int64_t trip) const {
     return registers.lookup({tile, trip});
   }
@@ -42,12 +42,12 @@ public:
     registers[{tile, trip}] = vector;
   }
 
-  /// Elements [index, index + count) of a long tile that is made again at each
-  /// use; null when `tile` is not.
+  /// Elements [index, index + count) of a long tile that is recomputed at each
+  /// use; null if `tile` is not.
   Value recompute(OpBuilder &builder, Location loc, Value tile, Value index,
                   int64_t count) const;
 
-  /// The vector type of `count` elements of a tile.
+  /// Vector type of `count` elements of a tile.
   static VectorType getVectorType(Value tile, int64_t count) {
     return VectorType::get({count},
                            cast<ShapedType>(tile.getType()).getElementType());

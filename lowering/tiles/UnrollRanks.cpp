@@ -159,7 +159,7 @@ static std::optional<TileTurns> getTileTurns(scf::ForOp loop, int64_t blocks) {
 
 /// Whether copies of the body gain by standing together: no threads meet and
 /// no op holds others in it.
-static bool mayStandTogether(scf::ForOp loop) {
+static bool mayInterleave(scf::ForOp loop) {
   return llvm::none_of(*loop.getBody(), [](Operation &op) {
     return op.getNumRegions() || isa<RowReduceOp>(op) || tiles::isMeeting(&op);
   });
@@ -175,7 +175,7 @@ static int64_t countLoads(scf::ForOp loop) {
 static int64_t getCopies(scf::ForOp loop, int64_t turns) {
   if (turns == 1)
     return 1;
-  if (!mayStandTogether(loop))
+  if (!mayInterleave(loop))
     return 0;
   if (turns <= maxTileTurns && countOps(loop) * turns <= maxOps &&
       countLoads(loop) * turns <= maxStraightLoads)

@@ -428,19 +428,19 @@ static int runExplain(const Plan &plan) {
     if (llvm::Error error = problem.check())
       return fail(llvm::toString(std::move(error)));
     for (const KernelChoice &choice : plan.choices()) {
-      Question question = makeQuestion(problem);
-      question.chip = plan.target == "cpu" ? "cpu"
-                      : plan.chip.empty()  ? "sm_90"
-                                           : plan.chip;
-      question.device = plan.device;
-      question.windows = !plan.plain && !problem.columns;
-      question.memory = question.chip == "cpu" ? 0 : *limit;
-      question.algorithm = choice.algorithm;
-      question.protocol = choice.protocol;
-      question.blocks = choice.blocks;
-      question.threads = choice.threads;
-      question.cluster = choice.cluster;
-      llvm::outs() << explain(question, choose(question), plan.full ? 0 : 8);
+      ConfigQuery query = makeQuery(problem);
+      query.chip = plan.target == "cpu" ? "cpu"
+                   : plan.chip.empty()  ? "sm_90"
+                                        : plan.chip;
+      query.device = plan.device;
+      query.windows = !plan.plain && !problem.columns;
+      query.memory = query.chip == "cpu" ? 0 : *limit;
+      query.algorithm = choice.algorithm;
+      query.protocol = choice.protocol;
+      query.blocks = choice.blocks;
+      query.threads = choice.threads;
+      query.cluster = choice.cluster;
+      llvm::outs() << explain(query, choose(query), plan.full ? 0 : 8);
     }
   }
   return ExitOk;
@@ -498,7 +498,7 @@ static llvm::Error merge(Report &report, Report other, llvm::StringRef path) {
     return llvm::createStringError(
         llvm::inconvertibleErrorCode(),
         "'" + path +
-            "' is of another target, device, number of ranks or mode than "
+            "' has another target, device, number of ranks or mode than "
             "the reports before it; show them one by one");
   auto add = [](std::string &text, const std::string &more) {
     if (!more.empty() && text.find(more) == std::string::npos)

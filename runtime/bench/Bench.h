@@ -14,19 +14,19 @@
 
 namespace commsir::tune {
 
-/// Measures every contender of `problem`: `plan.repetitions` times each in
-/// turn, the first of a turn moving on by one, outputs poisoned before every
-/// turn and checked after it. A contender that cannot be made, fails or is
-/// wrong becomes an entry that says so and loses its later turns. `progress` is
-/// called with the share that is done.
+/// Measures every contender of `problem` in `plan.repetitions` rounds. Each
+/// round starts with the next contender; outputs are poisoned before and
+/// checked after each measurement. A contender that cannot be made, fails or
+/// gives wrong results becomes an entry with the reason and is not measured
+/// again. `progress` receives the finished fraction.
 std::vector<Entry> measureProblem(const Plan &plan, BenchTarget &target,
                                   const BenchCase &problem,
                                   const std::function<void(double)> &progress);
 
-/// The whole of comms-bench: reads the command line, measures or compares, and
-/// reports. Returns the exit status: 0; 1 a wrong result or, comparing,
-/// something slower or broken; 2 wrong use or nothing to run on; 3 nothing of a
-/// problem could be run.
+/// Main function of comms-bench: reads the command line, measures or compares,
+/// and reports. Returns the exit status: 0: success; 1: a wrong result or, in a
+/// comparison, a regression; 2: wrong usage or nothing to run on; 3: no
+/// contender of some problem could run.
 int benchMain(int argc, char **argv);
 
 } // namespace commsir::tune

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What is computed, from which inputs, and what has to come out. Knows nothing
-// of how it is run.
+// Defines a problem: the computation, its inputs and the expected outputs,
+// independently of how it is run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,17 +26,18 @@
 
 namespace commsir::tune {
 
-/// Integer attributes of a kernel, without their `comms.`, and their values.
+/// Integer attributes of a kernel, without the prefix `comms.`, and their
+/// values.
 using KernelNumbers = std::vector<std::pair<std::string, int64_t>>;
 
-/// An array of the kernel of a problem.
+/// An array of a problem's kernel.
 struct Operand {
   enum class Role { Input, Output };
   std::string name;
   driver::Element element;
   int64_t elements = 0;
   Role role = Role::Input;
-  /// Peers may reach it: x and, of flat operations, y.
+  /// Peers may access it: x and, for flat operations, y.
   bool shared = false;
 
   int64_t bytes() const {
@@ -44,65 +45,67 @@ struct Operand {
   }
 };
 
-/// Sums for the reductions; broadcasts come from rank 0.
+/// A problem. Reductions compute sums; broadcasts send from rank 0.
 struct BenchCase {
   Operation operation = Operation::AllReduce;
   driver::Element element = driver::Element::F32;
   int64_t ranks = 1;
-  /// Of one rank's input.
+  /// Size of one rank's input.
   int64_t bytes = 0;
-  /// Length of rows; 0: flat.
+  /// Row length in elements; 0: flat.
   int64_t columns = 0;
 
   bool operator==(const BenchCase &) const = default;
   int64_t elements() const;
   int64_t rows() const { return columns ? elements() / columns : 0; }
-  /// Of one rank's outputs, one after the other.
+  /// Total size of one rank's outputs, which are stored one after the other.
   int64_t outputBytes() const;
   /// In the order of the kernel's arguments.
   std::vector<Operand> operands() const;
   /// "all_reduce", "all_reduce_rmsnorm 8192".
   std::string label() const;
   bool reduces() const;
-  /// Fails when the size is no whole number of elements, or cannot be cut into
-  /// equal parts where the operation needs that.
+  /// Fails if the size is not a whole number of elements, or cannot be divided
+  /// into equal parts as the operation requires.
   llvm::Error check() const;
   /// "all_reduce, 64 KiB, bf16".
   std::string describe() const;
-  /// A module with one kernel, @bench, whose arguments are the operands; shared
-  /// ones are windows, or with `windows` false plain memory.
+  /// A module with one kernel, @bench, whose arguments are the operands. Shared
+  /// operands are windows, or plain memory if `windows` is false.
   std::string kernelText(bool windows = true,
                          const KernelNumbers &numbers = {}) const;
-  /// On rows: a module with one kernel, @bench, that does without any exchange
-  /// what comes after the all-reduce. Its argument "sum" is the result of that.
+  /// Row operations: a module with one kernel, @bench, that computes the part
+  /// after the all-reduce, without communication. Its argument "sum" is the
+  /// result of the all-reduce.
   std::string tailText() const;
 };
 
-/// What a check of outputs found.
+/// Result of checking outputs.
 struct CheckResult {
   bool right = true;
-  /// Whether every bit is that of the reference.
+  /// Whether every bit equals the reference.
   bool exact = true;
-  /// Of the first wrong element: "rank 3, element 17: got 1.5, expected 1.25".
+  /// Describes the first wrong element: "rank 3, element 17: got 1.5, expected
+  /// 1.25".
   std::string message;
 };
 
-/// Inputs of all ranks, and what must come out of them.
+/// Inputs of all ranks and the expected outputs.
 class Reference {
 public:
-  /// Makes the inputs, reproducibly: floats in [-1, 1], integers in
-  /// [-100, 100]; sums of floats of eight bits come from few small integers, so
-  /// that they are exact. `problem` must pass its check.
+  /// Generates the inputs deterministically: floats in [-1, 1], integers in
+  /// [-100, 100]. Sums of 8-bit floats use few small integers, so that they are
+  /// exact. `problem` must have passed its check.
   explicit Reference(const BenchCase &problem, uint64_t seed = 1);
 
   llvm::ArrayRef<char> input(int64_t rank) const { return inputs[rank]; }
-  /// What the input operand of that name holds on `rank`.
+  /// Contents of an input operand on `rank`.
   llvm::ArrayRef<char> content(const Operand &operand, int64_t rank) const;
 
-  /// Compares the output of `rank`. Copies must agree to the bit. Sums may
-  /// differ from sums in rank order in f32 by what another order and a rounding
-  /// to the type after each addition can bring; integers and floats of eight
-  /// bits may not.
+  /// Compares the output of `rank`. Copies must match bit by bit. Sums may
+  /// differ from sums in rank order in f32 by what another order, with rounding
+  /// to the type after each addition, can cause; sums of integers and 8-bit
+  /// floats may not differ.
   CheckResult check(int64_t rank, llvm::ArrayRef<char> output) const;
 
 private:
@@ -114,23 +117,23 @@ private:
 
   BenchCase problem;
   std::vector<std::vector<char>> inputs;
-  /// Of a reduction: the sums in rank order as the type holds them, and how far
-  /// a result may lie from them.
+  /// Reductions: the sums in rank order, rounded to the type, and the allowed
+  /// difference.
   std::vector<char> sums;
   std::vector<float> allowed;
-  /// Of a problem on rows: residual and weight, the same on all ranks, and what
-  /// each output must be.
+  /// Row operations: residual and weight, equal on all ranks, and each expected
+  /// output.
   std::vector<char> residual, weight;
-  struct Wanted {
+  struct ExpectedResults {
     std::vector<char> bytes;
     std::vector<float> allowed;
   };
-  std::vector<Wanted> wanted;
+  std::vector<ExpectedResults> wanted;
 };
 
-/// Byte that outputs are filled with before the timed runs: in every type a
-/// number (in f16 and of eight bits a NaN) far beyond all inputs and their
-/// sums; in i8 one that no input is, and of sums one in 256.
+/// Byte with which outputs are filled before timed runs. In every type this is
+/// a number far outside the range of inputs and sums (in f16 and 8-bit floats a
+/// NaN); in i8 no input has it, and one sum in 256 does.
 inline constexpr unsigned char kOutputPoison = 0x7F;
 
 } // namespace commsir::tune

@@ -48,20 +48,20 @@ llvm::Error Compiler::withModule(
                                      said);
 }
 
-Question commsir::tune::makeQuestion(const BenchCase &problem) {
-  Question question;
-  question.op = isOnRows(problem.operation)
-                    ? "all_reduce"
-                    : operationName(problem.operation).str();
-  question.reduction = problem.reduces() ? "sum" : "";
-  question.elementType = driver::elementName(problem.element).str();
-  question.bytes = problem.operation == Operation::ReduceScatter
-                       ? problem.outputBytes()
-                       : problem.bytes;
-  question.rows = problem.rows();
-  question.columns = problem.columns;
-  question.ranks = problem.ranks;
-  return question;
+ConfigQuery commsir::tune::makeQuery(const BenchCase &problem) {
+  ConfigQuery query;
+  query.op = isOnRows(problem.operation)
+                 ? "all_reduce"
+                 : operationName(problem.operation).str();
+  query.reduction = problem.reduces() ? "sum" : "";
+  query.elementType = driver::elementName(problem.element).str();
+  query.bytes = problem.operation == Operation::ReduceScatter
+                    ? problem.outputBytes()
+                    : problem.bytes;
+  query.rows = problem.rows();
+  query.columns = problem.columns;
+  query.ranks = problem.ranks;
+  return query;
 }
 
 std::string commsir::tune::renderChoice(const KernelChoice &choice,

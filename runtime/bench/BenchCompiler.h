@@ -22,14 +22,13 @@
 
 namespace commsir::tune {
 
-/// Compiles the kernels of problems; holds the context that this needs.
+/// Compiles the kernels of problems in one MLIR context.
 class Compiler {
 public:
   Compiler();
 
-  /// Parses `text` and calls `compile` with it, whose
-  /// result it returns. What the passes say is kept, not printed: it becomes
-  /// part of the error.
+  /// Parses `text`, calls `compile` with the module and returns its result.
+  /// Diagnostics are not printed; they become part of the error.
   llvm::Error
   withModule(llvm::StringRef text,
              llvm::function_ref<llvm::Error(mlir::OwningOpRef<mlir::ModuleOp>)>
@@ -40,10 +39,10 @@ private:
   std::unique_ptr<mlir::MLIRContext> context;
 };
 
-/// A problem as `choose` sees it; of the machine it says nothing.
-Question makeQuestion(const BenchCase &problem);
+/// Converts a problem to a query of `choose`, without the machine's fields.
+ConfigQuery makeQuery(const BenchCase &problem);
 
-/// "one_shot/lamport" and, where the choice names them, " b32 t128 c2
+/// "one_shot/lamport" and, if the choice sets them, " b32 t128 c2
 /// step_bytes=0".
 std::string renderChoice(const KernelChoice &choice,
                          llvm::ArrayRef<jit::Choice> made);

@@ -21,17 +21,19 @@
 
 namespace commsir::tune {
 
-/// What nothing on this host can beat: launch, one hop, bytes.
+/// Lower bounds on this host: launch, one hop, bandwidth.
 struct Floor {
-  /// Of an empty kernel, between two of a graph or a stream; microseconds.
+  /// Time of an empty kernel between two others in a graph or stream, in
+  /// microseconds.
   double launch = 0;
-  /// From a store to when the peer's poll sees it; microseconds.
+  /// Time from a store until a peer's poll sees it, in microseconds.
   double hop = 0;
-  /// Of one GPU to all its peers at once, all GPUs at a time; GB/s.
+  /// Bandwidth from each GPU to all its peers at once, with all GPUs sending,
+  /// in GB/s.
   double bandwidth = 0;
 };
 
-/// How a run was made; the same for all its figures.
+/// Conditions of a run, common to all its figures.
 struct Header {
   /// "cuda" or "cpu".
   std::string target;
@@ -43,7 +45,7 @@ struct Header {
   std::string driver;
   /// "2.28.9", or empty.
   std::string nccl;
-  /// "2.9.0", or empty: for baselines that come from torch.
+  /// "2.9.0" if baselines use torch, else empty.
   std::string torch;
   int64_t ranks = 0;
   /// "graph" or "eager".
@@ -56,26 +58,26 @@ struct Header {
 
 enum class Status { Ok, Wrong, Failed };
 
-/// One contender at one operation, size and type.
+/// One contender for one operation, size and type.
 struct Entry {
   std::string op, type;
-  /// Of one rank's input.
+  /// Size of one rank's input.
   int64_t bytes = 0;
   /// "commsir two_shot/lamport 32x128", "nccl", "torch one_shot".
   std::string contender;
   bool baseline = false;
-  /// Whether peers reach the buffers directly (windows), as opposed to plain
+  /// Whether peers access the buffers directly (windows), as opposed to plain
   /// memory.
   bool registered = false;
   Status status = Status::Ok;
-  /// What is wrong, or why it could not run.
+  /// The error, or the reason why it could not run.
   std::string message;
-  /// Whether the result has the bits of sums in rank order in f32.
+  /// Whether the result equals sums in rank order in f32, bit by bit.
   bool exact = false;
   Samples samples;
-  /// Least time on this host, microseconds; 0: not known.
+  /// Minimum time on this host in microseconds; 0: unknown.
   double floor = 0;
-  /// Best baseline's time / this time, and the baseline's name.
+  /// Time of the best baseline divided by this time, and the baseline's name.
   Interval speedup;
   std::string against;
 
@@ -90,30 +92,30 @@ struct Report {
   Header header;
   std::vector<Entry> entries;
 
-  /// Sets `speedup` and `against` of every entry from the best right baseline
-  /// of its operation, size and type.
+  /// Sets `speedup` and `against` of every entry, relative to the best correct
+  /// baseline of the same operation, size and type.
   void compareWithBaselines();
-  /// Whether an entry is wrong.
+  /// Whether any entry is wrong.
   bool hasWrong() const;
 };
 
-/// Least time of `op` with `bytes` of input a rank, microseconds.
+/// Minimum time of `op` with `bytes` bytes of input per rank, in microseconds.
 double floorTime(const Floor &floor, llvm::StringRef op, int64_t ranks,
                  int64_t bytes);
 
-/// A table for people. Of each operation, size and type it shows the baselines
-/// and the best `most` others (0: all), wrong ones always. What could not be
-/// run follows the table.
+/// Prints a table. For each operation, size and type it shows the baselines and
+/// the best `most` others (0: all), and always wrong ones. Contenders that
+/// could not run follow the table.
 void printTable(const Report &report, llvm::raw_ostream &os, size_t most = 1);
 
-/// The report with every sample.
+/// Prints the report with every sample.
 void printJson(const Report &report, llvm::raw_ostream &os);
 
-/// Reads what printJson wrote; `name` is the file's, for errors.
+/// Parses the output of printJson; `name` is the file's name, for errors.
 llvm::Expected<Report> parseJson(llvm::StringRef text, llvm::StringRef name);
 
-/// Time against size on logarithmic axes, a panel an operation and type: the
-/// best of ours, every baseline, and the floor.
+/// Plots time against size on logarithmic axes, one panel per operation and
+/// type: CommsIR's best, every baseline, and the floor.
 void printSvg(const Report &report, llvm::raw_ostream &os);
 
 } // namespace commsir::tune

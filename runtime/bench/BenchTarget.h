@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The measuring loop (Bench.cpp) sees a target and its contenders through these
-// interfaces alone, so that ours and every baseline are treated alike.
+// The measuring loop (Bench.cpp) accesses a target and its contenders only
+// through these interfaces, so that CommsIR and the baselines are measured in
+// the same way.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,64 +28,63 @@
 
 namespace commsir::tune {
 
-/// One way to carry out a problem, ready to run on all ranks: its inputs are in
-/// place.
+/// One way to solve a problem, ready to run on all ranks, with inputs in place.
 class Contender {
 public:
   virtual ~Contender() = default;
   /// Fills the outputs of all ranks with kOutputPoison.
   virtual llvm::Error poison() = 0;
-  /// Runs all calls of a replay on all ranks, which start together;
-  /// microseconds a call on the slowest rank.
+  /// Runs all calls of a replay on all ranks, which start together. Returns
+  /// microseconds per call on the slowest rank.
   virtual llvm::Expected<double> replay() = 0;
   /// Copies the output of `rank`.
   virtual llvm::Error read(int64_t rank, llvm::MutableArrayRef<char> out) = 0;
 };
 
-/// A contender before it is made.
+/// Describes a contender that has not been made yet.
 struct Candidate {
-  /// As tables name it.
+  /// Name in tables.
   std::string name;
   bool baseline = false;
   bool registered = false;
-  /// Launched call by call, not captured in a graph.
+  /// Launched call by call rather than captured in a graph.
   bool eager = false;
-  /// Of ours.
+  /// Contenders of CommsIR: the kernel's configuration.
   KernelChoice choice;
-  /// Of a target's baselines: which one.
+  /// Baselines: their number.
   unsigned number = 0;
 };
 
 class BenchTarget {
 public:
   virtual ~BenchTarget() = default;
-  /// Number of ranks: the plan's, or what the target has.
+  /// Number of ranks: from the plan, or all that the target has.
   virtual int64_t ranks() const = 0;
-  /// Something does not return: the process has to leave without cleaning up.
+  /// Whether something does not return, so that the process must exit without
+  /// cleaning up.
   virtual bool isStuck() const { return false; }
-  /// Fills in what the target knows: device, driver, NCCL, floor.
+  /// Fills in device, driver, NCCL and floor.
   virtual llvm::Error describe(Header &header) = 0;
-  /// Fills in what a question says of the machine: chip, device,
-  /// multiprocessors.
-  virtual void describeMachine(Question &question) const {}
-  /// Makes ready, several at a time, what `make` will need for ours.
+  /// Fills in the machine's fields of a query: chip, device, multiprocessors.
+  virtual void describeMachine(ConfigQuery &query) const {}
+  /// Prepares, in parallel, what `make` will need for CommsIR's contenders.
   virtual void prepare(llvm::ArrayRef<Candidate> candidates,
                        const BenchCase &problem) {}
   /// The baselines for `problem`.
   virtual std::vector<Candidate> baselines(const BenchCase &problem) = 0;
   /// Makes a contender, which must not outlive `inputs` and the target. May
-  /// complete the name (what was chosen where the candidate left it open).
+  /// complete the name with what was chosen automatically.
   virtual llvm::Expected<std::unique_ptr<Contender>>
   make(Candidate &candidate, const BenchCase &problem,
        const Reference &inputs) = 0;
 };
 
-/// A kind of target. Each is one file *Bench.cpp, which defines the function
-/// `get<File>`; CMake lists the files in Benches.inc.
+/// A kind of target. Each kind is one file *Bench.cpp that defines `get<File>`;
+/// CMake lists the files in Benches.inc.
 struct BenchKind {
-  /// As `--target` has it.
+  /// Value of `--target`.
   llvm::StringLiteral name;
-  /// Fails when the machine does not have what the plan asks for.
+  /// Fails if the machine lacks what the plan requires.
   llvm::Expected<std::unique_ptr<BenchTarget>> (*create)(const Plan &plan);
 };
 

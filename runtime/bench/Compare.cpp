@@ -233,7 +233,7 @@ void commsir::tune::printComparison(const Comparison &comparison,
   os << llvm::formatv("{0} of {1} contenders differ by no more than noise\n",
                       same, comparison.changes.size());
   if (comparison.onlyBefore)
-    os << comparison.onlyBefore << " are in the first report alone\n";
+    os << comparison.onlyBefore << " are only in the first report\n";
   if (comparison.onlyAfter)
-    os << comparison.onlyAfter << " are in the second report alone\n";
+    os << comparison.onlyAfter << " are only in the second report\n";
 }

@@ -14,40 +14,40 @@ namespace commsir::tune {
 
 enum class Verdict { Same, Faster, Slower, Broken, Repaired };
 
-/// One contender that both reports have.
+/// A contender that appears in both reports.
 struct Change {
   const Entry *before = nullptr, *after = nullptr;
-  /// New time / old time; NaN where one was not measured.
+  /// New time divided by old time; NaN if either is missing.
   Interval ratio;
   double p = 1;
   /// Whether both times were divided by the best common baseline of their run,
-  /// so that a faster or slower host does not count.
+  /// which cancels the speed of the host.
   bool normalized = false;
   Verdict verdict = Verdict::Same;
 };
 
 struct Comparison {
   std::vector<Change> changes;
-  /// What differs between the runs besides the figures.
+  /// Differences between the conditions of the two runs.
   std::vector<std::string> warnings;
-  /// Contenders that one of the reports lacks.
+  /// Number of contenders that appear in only one report.
   size_t onlyBefore = 0, onlyAfter = 0;
 
-  /// Whether a contender of ours is slower, or one is no longer right.
+  /// Whether a contender of CommsIR is slower, or any contender has become
+  /// incorrect.
   bool isWorse() const;
 };
 
-/// Compares contender by contender. A change counts when it is larger than
-/// `threshold` (0.01: one per cent) and would not come from noise: Welch's test
-/// on the logarithms of the repetitions' medians, at 5 % for all changes
-/// together. Fails when the reports are of different targets, numbers of ranks
-/// or modes, or have no contender in common. The reports must outlive the
-/// result.
+/// Compares contender by contender. A change counts if it exceeds `threshold`
+/// (0.01: one percent) and is significant: Welch's test on the logarithms of
+/// the repetitions' medians, at 5 % for all changes together. Fails if the
+/// reports differ in target, number of ranks or mode, or share no contender.
+/// The reports must outlive the result.
 llvm::Expected<Comparison> compareReports(const Report &before,
                                           const Report &after,
                                           double threshold = 0.01);
 
-/// Changes first, then how many are the same.
+/// Prints changes first, then the number of unchanged contenders.
 void printComparison(const Comparison &comparison, llvm::raw_ostream &os);
 
 } // namespace commsir::tune

@@ -294,8 +294,8 @@ public:
     return llvm::Error::success();
   }
 
-  void describeMachine(Question &question) const override {
-    question.chip = "cpu";
+  void describeMachine(ConfigQuery &query) const override {
+    query.chip = "cpu";
   }
 
   std::vector<Candidate> baselines(const BenchCase &problem) override {

@@ -493,7 +493,7 @@ static const Option kOptions[] = {
        plan.seed = seed;
        return error;
      }},
-    {"--no-baselines", "", "measure CommsIR alone",
+    {"--no-baselines", "", "measure only CommsIR",
      setFlag<&Plan::baselines, false>},
     {"--only-baselines", "", "measure everything but CommsIR",
      setFlag<&Plan::ours, false>},
@@ -533,7 +533,7 @@ static const Option *findOption(llvm::StringRef name) {
 static llvm::Error unknownOption(llvm::StringRef name) {
   if (!name.starts_with("-"))
     return usage("'" + name +
-                 "' is no option, and no file is taken alone: the "
+                 "' is not an option, and files are only taken by options: the "
                  "collectives that are measured are named by --op, and reports "
                  "shown by --show (comms-run runs kernels)");
   llvm::SmallVector<llvm::StringRef> names = {"--compare"};
@@ -648,11 +648,13 @@ static llvm::Error refuseSizes(const Plan &plan,
   bool flat = !llvm::all_of(plan.operations, isOnRows);
   for (llvm::StringRef name : {"--rows", "--hidden"})
     if (!rows && llvm::is_contained(given, name))
-      return usage(name + " is of operations on rows, and --op has none: drop "
-                          "it, or add --op all_reduce_rmsnorm");
+      return usage(name +
+                   " requires an operation on rows, and --op has none: drop "
+                   "it, or add --op all_reduce_rmsnorm");
   if (!flat && llvm::is_contained(given, "--sizes"))
-    return usage("--sizes is of whole arrays, and --op has operations on rows "
-                 "alone: give --rows and --hidden instead");
+    return usage("--sizes requires operations on whole arrays, and --op has "
+                 "only operations on rows"
+                 ": give --rows and --hidden instead");
   return llvm::Error::success();
 }
 
@@ -688,7 +690,7 @@ static llvm::Error refuseBeside(llvm::StringRef use,
   if (use == "--compare" || use == "--show")
     for (llvm::StringRef name : given)
       if (!llvm::is_contained(reports, name))
-        return usage(name + " is of a measurement, and " + use +
+        return usage(name + " applies to measurements, and " + use +
                      " makes none; drop one");
   for (llvm::StringRef name : {"--json", "--svg"})
     if (!use.empty() && use != "--show" && llvm::is_contained(given, name))
@@ -697,13 +699,13 @@ static llvm::Error refuseBeside(llvm::StringRef use,
   static constexpr llvm::StringLiteral compared[] = {
       "--least", "--acceptance",   "--repetitions",
       "--full",  "--no-baselines", "--only-baselines"};
-  static constexpr llvm::StringLiteral ways[] = {
+  static constexpr llvm::StringLiteral configs[] = {
       "--algorithm", "--protocol", "--blocks", "--threads",
       "--cluster",   "--memory",   "--set"};
   static constexpr llvm::StringLiteral timed[] = {
       "--calls", "--replays", "--timeout", "--seed", "--set"};
   for (llvm::StringRef name : given) {
-    if (use == "--tune" && llvm::is_contained(ways, name))
+    if (use == "--tune" && llvm::is_contained(configs, name))
       return usage(name + ": --tune tries all there are; drop it");
     bool isIdle = llvm::is_contained(compared, name) ||
                   (use == "--explain" && llvm::is_contained(timed, name));

@@ -28,15 +28,15 @@ static constexpr size_t kMostDoubtful = 10;
 /// Steps from one start.
 static constexpr int kMostSteps = 4;
 
-Question Range::at(int64_t size) const {
-  Question question = base;
+ConfigQuery Range::at(int64_t size) const {
+  ConfigQuery query = base;
   if (rowBytes > 0) {
-    question.rows = size;
-    question.bytes = size * rowBytes;
+    query.rows = size;
+    query.bytes = size * rowBytes;
   } else {
-    question.bytes = size;
+    query.bytes = size;
   }
-  return question;
+  return query;
 }
 
 Search::Search(std::vector<Range> given, Hooks hooks)
@@ -53,11 +53,11 @@ void Search::tell(size_t range, int64_t size) {
 /// same way share one time.
 void Search::tryAll(size_t range, int64_t size, std::vector<Recipe> recipes) {
   Times &times = timesAt(range, size);
-  Question question = ranges[range].at(size);
+  ConfigQuery query = ranges[range].at(size);
   auto wayKey = [&](const Recipe &recipe) {
-    Config way = applyRecipe(recipe, question);
-    return std::tuple(way.algorithm, way.protocol, way.blocks, way.threads,
-                      way.cluster);
+    Config config = applyRecipe(recipe, query);
+    return std::tuple(config.algorithm, config.protocol, config.blocks,
+                      config.threads, config.cluster);
   };
   std::map<decltype(wayKey(Recipe())), std::optional<double>> known;
   for (const auto &[recipe, time] : times)
@@ -99,8 +99,8 @@ bestOfPairs(const std::map<Recipe, std::optional<double>> &times) {
 }
 
 /// Whether the pair was measured, and is slower than `factor` times the best.
-static bool isFarOff(const std::map<Recipe, std::optional<double>> &times,
-                     const Pair &pair, double factor) {
+static bool isMuchSlower(const std::map<Recipe, std::optional<double>> &times,
+                         const Pair &pair, double factor) {
   auto pairs = bestOfPairs(times);
   double best = INFINITY;
   for (const auto &[name, found] : pairs)
@@ -115,13 +115,13 @@ static bool isFarOff(const std::map<Recipe, std::optional<double>> &times,
 void Search::coarseAt(size_t range, size_t place, const Times *low,
                       const Times *high, double factor) {
   int64_t size = ranges[range].sizes[place];
-  Question question = ranges[range].at(size);
-  std::vector<Recipe> recipes = hooks.starts(question);
-  for (const Pair &pair : listPairs(question, /*everything=*/true)) {
-    if (low && high && isFarOff(*low, pair, factor) &&
-        isFarOff(*high, pair, factor))
+  ConfigQuery query = ranges[range].at(size);
+  std::vector<Recipe> recipes = hooks.starts(query);
+  for (const Pair &pair : listPairs(query, /*everything=*/true)) {
+    if (low && high && isMuchSlower(*low, pair, factor) &&
+        isMuchSlower(*high, pair, factor))
       continue;
-    recipes.push_back(suggestRecipe(question, pair.first, pair.second));
+    recipes.push_back(suggestRecipe(query, pair.first, pair.second));
   }
   tryAll(range, size, std::move(recipes));
   tell(range, size);
@@ -153,10 +153,10 @@ void Search::coarse(size_t range) {
 // Fine: shapes
 //===----------------------------------------------------------------------===//
 
-std::vector<Recipe> commsir::tune::neighbors(const Recipe &recipe,
-                                             const Question &question) {
+std::vector<Recipe> commsir::tune::neighborRecipes(const Recipe &recipe,
+                                                   const ConfigQuery &query) {
   std::vector<Recipe> found;
-  if (question.chip == "cpu")
+  if (query.chip == "cpu")
     return found;
   auto add = [&](int64_t Recipe::*number, int64_t value, int64_t low,
                  int64_t high) {
@@ -165,22 +165,22 @@ std::vector<Recipe> commsir::tune::neighbors(const Recipe &recipe,
     Recipe other = recipe;
     other.*number = value;
     // More threads a CTA are fewer CTAs.
-    other.limit = std::min(other.limit, countResident(question, other.threads));
+    other.limit = std::min(other.limit, countResident(query, other.threads));
     if (number == &Recipe::threads &&
-        recipe.limit >= countResident(question, recipe.threads))
-      other.limit = countResident(question, other.threads);
+        recipe.limit >= countResident(query, recipe.threads))
+      other.limit = countResident(query, other.threads);
     found.push_back(std::move(other));
   };
   add(&Recipe::threads, recipe.threads * 2, 32, 1024);
   add(&Recipe::threads, recipe.threads / 2, 32, 1024);
-  int64_t most = countResident(question, recipe.threads);
+  int64_t most = countResident(query, recipe.threads);
   add(&Recipe::limit, recipe.limit / 2, 8, most);
   add(&Recipe::limit, std::min(recipe.limit * 2, most), 8, most);
   add(&Recipe::spread, recipe.spread * 2, 1, 64);
   add(&Recipe::spread, recipe.spread / 2, 1, 64);
   // On flat messages clusters bring nothing: measured on 4 and 8 GPUs.
-  if (question.rows > 0) {
-    add(&Recipe::cluster, recipe.cluster * 2, 1, getMostCtas(question));
+  if (query.rows > 0) {
+    add(&Recipe::cluster, recipe.cluster * 2, 1, getMostCtas(query));
     add(&Recipe::cluster, recipe.cluster / 2, 1, 8);
   }
   return found;
@@ -190,7 +190,7 @@ std::vector<Recipe> commsir::tune::neighbors(const Recipe &recipe,
 /// steps to what is faster.
 void Search::refine(size_t range, size_t place) {
   int64_t size = ranges[range].sizes[place];
-  Question question = ranges[range].at(size);
+  ConfigQuery query = ranges[range].at(size);
   std::vector<Recipe> others;
   for (size_t other : {place - 1, place + 1})
     if (other < ranges[range].sizes.size())
@@ -207,7 +207,7 @@ void Search::refine(size_t range, size_t place) {
     if (time > kClose * least)
       break;
     for (int step = 0; step < kMostSteps && !hooks.isOver(); ++step) {
-      std::vector<Recipe> near = neighbors(recipe, question);
+      std::vector<Recipe> near = neighborRecipes(recipe, query);
       tryAll(range, size, near);
       double before = time;
       for (const Recipe &one : near) {
@@ -230,15 +230,15 @@ void Search::spread(size_t range) {
   const std::vector<int64_t> &sizes = ranges[range].sizes;
   std::map<int64_t, std::vector<Recipe>> wanted;
   for (size_t i = 0; i < sizes.size(); ++i) {
-    std::vector<std::pair<double, Recipe>> ways;
+    std::vector<std::pair<double, Recipe>> configs;
     for (const auto &[pair, found] : bestOfPairs(timesAt(range, sizes[i])))
-      ways.push_back(found);
-    llvm::sort(ways);
-    for (size_t k = 0; k < std::min<size_t>(ways.size(), 4); ++k) {
+      configs.push_back(found);
+    llvm::sort(configs);
+    for (size_t k = 0; k < std::min<size_t>(configs.size(), 4); ++k) {
       if (i > 0)
-        wanted[sizes[i - 1]].push_back(ways[k].second);
+        wanted[sizes[i - 1]].push_back(configs[k].second);
       if (i + 1 < sizes.size())
-        wanted[sizes[i + 1]].push_back(ways[k].second);
+        wanted[sizes[i + 1]].push_back(configs[k].second);
     }
   }
   for (int64_t size : sizes) {
@@ -253,7 +253,7 @@ void Search::confirm(size_t range, int64_t size) {
   Times &times = timesAt(range, size);
   auto least = best(range, size);
   if (hooks.confirm && least && !hooks.isOver()) {
-    Question question = ranges[range].at(size);
+    ConfigQuery query = ranges[range].at(size);
     std::vector<std::pair<double, Recipe>> close;
     for (const auto &[recipe, time] : times)
       if (time && *time <= kDoubtful * least->second)
@@ -261,18 +261,19 @@ void Search::confirm(size_t range, int64_t size) {
     llvm::sort(close);
     // Recipes that come to the same way share a time.
     std::vector<Recipe> recipes;
-    std::vector<Config> ways;
+    std::vector<Config> configs;
     auto find = [&](const Recipe &recipe) {
-      Config way = applyRecipe(recipe, question);
+      Config config = applyRecipe(recipe, query);
       return llvm::find_if(
-                 ways,
-                 [&](const Config &other) { return isSame(way, other); }) -
-             ways.begin();
+                 configs,
+                 [&](const Config &other) { return isSame(config, other); }) -
+             configs.begin();
     };
     for (const auto &[time, recipe] : close)
-      if (size_t(find(recipe)) == ways.size() && ways.size() < kMostDoubtful) {
+      if (size_t(find(recipe)) == configs.size() &&
+          configs.size() < kMostDoubtful) {
         recipes.push_back(recipe);
-        ways.push_back(applyRecipe(recipe, question));
+        configs.push_back(applyRecipe(recipe, query));
       }
     auto found = hooks.confirm(range, size, recipes);
     for (const auto &[time, recipe] : close)

@@ -5,13 +5,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Algorithms x protocols x threads x clusters x grids x sizes are tens of
-// thousands of ways. From coarse to fine: every pair of algorithm and protocol
-// at the ends of the range of sizes, then in the middle those that are not far
-// off at both neighbors; then, from the best at each size, one step of the
-// shape at a time; then what is best at a size at its neighbors too, so that
-// there is something to interpolate; and once more, side by side, what is close
-// to the best. Knows nothing of how times come about.
+// Algorithms, protocols, threads, clusters, grids and sizes form tens of
+// thousands of configurations. The search goes from coarse to fine. It measures
+// every pair of algorithm and protocol at both ends of the size range, then in
+// the middle those pairs that are competitive at both neighboring sizes. From
+// the best at each size it varies one number of the launch shape at a time. The
+// best at a size is then measured at the neighboring sizes too, so that tables
+// can be interpolated. Finally the configurations close to the best are
+// measured once more, side by side. The search does not know how times are
+// obtained.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,36 +28,36 @@
 
 namespace commsir::tune {
 
-/// A section to be filled: a question without a size, and the sizes.
+/// A table section to fill: a query without a size, and the sizes.
 struct Range {
-  /// `bytes` of flat ones, and of rows the bytes of one row, are set for each
-  /// size; `columns` is 0 or the length of rows.
-  Question base;
-  /// Bytes of a row, 0: flat.
+  /// `bytes` is set for each size; for rows it holds the bytes of one row.
+  /// `columns` is 0 or the row length.
+  ConfigQuery base;
+  /// Bytes per row; 0: flat.
   int64_t rowBytes = 0;
   /// Ascending: bytes, or numbers of rows.
   std::vector<int64_t> sizes;
 
-  Question at(int64_t size) const;
+  ConfigQuery at(int64_t size) const;
 };
 
 class Search {
 public:
-  /// Measures recipes for a question; a time, or nothing where one cannot be
-  /// run.
+  /// Measures recipes for a query. Returns a time for each, or none if it
+  /// cannot run.
   using Measure = std::function<std::vector<std::optional<double>>(
       size_t range, int64_t size, const std::vector<Recipe> &recipes)>;
   struct Hooks {
     Measure measure;
-    /// Measures again, more exactly and side by side, what is close to the
-    /// best; empty: once is enough.
+    /// Measures the recipes close to the best again, more precisely and side by
+    /// side. Empty: not done.
     Measure confirm;
-    /// Recipes to begin with, beside what the cost model suggests.
-    std::function<std::vector<Recipe>(const Question &question)> starts =
-        [](const Question &) { return std::vector<Recipe>(); };
-    /// Time is up: what is known is what there is.
+    /// Returns initial recipes in addition to those of the cost model.
+    std::function<std::vector<Recipe>(const ConfigQuery &query)> starts =
+        [](const ConfigQuery &) { return std::vector<Recipe>(); };
+    /// Whether the time budget is spent. The results so far are then final.
     std::function<bool()> isOver = [] { return false; };
-    /// A step has been done: how much of all, in [0, 1].
+    /// Called after each step with the finished fraction, in [0, 1].
     std::function<void(size_t range, int64_t size, double share)> step =
         [](size_t, int64_t, double) {};
   };
@@ -63,9 +65,9 @@ public:
   Search(std::vector<Range> ranges, Hooks hooks);
   void run();
 
-  /// What was measured, one section a range.
+  /// The measured times, one section per range.
   std::vector<Section> sections() const;
-  /// The best at a point; nothing where nothing ran.
+  /// The best recipe at a point, or none if nothing could run.
   std::optional<std::pair<Recipe, double>> best(size_t range,
                                                 int64_t size) const;
   size_t measured() const { return count; }
@@ -89,9 +91,10 @@ private:
   size_t count = 0, steps = 0, stepsDone = 0;
 };
 
-/// The recipes one step away from `recipe` in one of its numbers, for a
-/// question.
-std::vector<Recipe> neighbors(const Recipe &recipe, const Question &question);
+/// The recipes that differ from `recipe` by one step in one number, for a
+/// query.
+std::vector<Recipe> neighborRecipes(const Recipe &recipe,
+                                    const ConfigQuery &query);
 
 } // namespace commsir::tune
 

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Nothing here knows what was measured. docs/Benchmarking.md says why these
-// statistics and not others.
+// Statistics of timings, independent of what was measured. docs/Benchmarking.md
+// explains the choice of methods.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,13 +20,13 @@
 
 namespace commsir::tune {
 
-/// Samples of one contender: [repetition][replay], microseconds a call.
-/// Repetitions need not have equally many replays.
+/// Samples of one contender: [repetition][replay], in microseconds per call.
+/// Repetitions may differ in their number of replays.
 using Samples = std::vector<std::vector<double>>;
 
-/// The value below which the share `fraction` of `values` lies, linear between
-/// neighbors: 0 is the least, 0.5 the median, 1 the greatest. NaN when there
-/// are no values; `fraction` is clamped to [0, 1].
+/// The quantile `fraction` of `values`, interpolated linearly: 0: minimum; 0.5:
+/// median; 1: maximum. `fraction` is clamped to [0, 1]. NaN if there are no
+/// values.
 double quantile(llvm::ArrayRef<double> values, double fraction);
 
 /// quantile(values, 0.5).
@@ -43,33 +43,31 @@ struct Interval {
   double value = 0, low = 0, high = 0;
 };
 
-/// How many times greater `numerator` is than `denominator`: the median over
-/// the repetitions of the ratio of their medians. Repetition i of both was
-/// measured side by side, so what moves both cancels. The interval is that of a
-/// bootstrap in two stages (repetitions, kept in pairs, then the replays in
-/// each), the same on every machine for the same `seed`. All NaN when there is
-/// no repetition that has samples of both.
+/// The ratio of `numerator` to `denominator`: the median over repetitions of
+/// the ratio of their medians. Repetition i of both was measured side by side,
+/// so that common variation cancels. The interval is from a two-stage bootstrap
+/// (pairs of repetitions, then replays within each), reproducible for the same
+/// `seed`. All NaN if no repetition has samples of both.
 Interval ratio(const Samples &numerator, const Samples &denominator,
                unsigned resamples = 2000, uint64_t seed = 1);
 
-/// Two means of few values, compared.
+/// Comparison of the means of two small samples.
 struct MeanDifference {
-  /// Mean of the second less mean of the first, with its 95 % interval.
+  /// Mean of the second minus mean of the first, with its 95 % interval.
   Interval difference;
-  /// Probability of a difference at least as large when there is none: Welch's
-  /// test. 1 when a side has fewer than two values.
+  /// p-value of Welch's test: the probability of a difference at least this
+  /// large if there is none. 1 if a side has fewer than two values.
   double p = 1;
 };
 
 MeanDifference compareMeans(llvm::ArrayRef<double> first,
                             llvm::ArrayRef<double> second);
 
-/// Which of many tests hold when the chance of even one false one is to stay
-/// below `level`: Holm's step-down rule.
+/// Returns which of many tests are significant if the probability of any false
+/// positive must stay below `level`: Holm's step-down method.
 std::vector<bool> holm(llvm::ArrayRef<double> p, double level = 0.05);
 
-/// Probability that Student's t with `freedom` degrees of freedom exceeds |t|
-/// on either side.
+/// Two-sided p-value of Student's t with `freedom` degrees of freedom.
 double studentTwoSided(double t, double freedom);
 
 } // namespace commsir::tune

@@ -176,21 +176,21 @@ TuneRanges commsir::tune::listRanges(const Plan &plan,
   for (const BenchCase &problem : plan.problems()) {
     if (problem.outputBytes() > kMostOutput)
       continue;
-    Question question = makeQuestion(problem);
-    target.describeMachine(question);
-    question.windows = problem.columns == 0; // As they are measured.
-    std::string label = problem.label() + " " + question.elementType;
+    ConfigQuery query = makeQuery(problem);
+    target.describeMachine(query);
+    query.windows = problem.columns == 0; // As they are measured.
+    std::string label = problem.label() + " " + query.elementType;
     auto [place, fresh] = places.try_emplace(label, all.ranges.size());
     if (fresh) {
       Range range;
-      range.base = question;
+      range.base = query;
       range.base.bytes = range.base.rows = 0;
       if (problem.columns)
         range.rowBytes = problem.bytes / problem.rows();
       all.ranges.push_back(std::move(range));
       all.problems.emplace_back();
     }
-    int64_t size = problem.columns ? problem.rows() : question.bytes;
+    int64_t size = problem.columns ? problem.rows() : query.bytes;
     all.problems[place->second].insert_or_assign(size, problem);
   }
   for (auto [range, problems] : llvm::zip(all.ranges, all.problems))
@@ -220,18 +220,18 @@ public:
   /// A worker cannot go on: its GPUs do not answer any more.
   bool isBroken() const { return broken; }
   /// Whether something was asked for that the journal does not have.
-  bool hasLeftOut() const { return leftOut; }
+  bool hasRejected() const { return leftOut; }
   /// Whether nothing was tried at a size before the time was up.
   bool hasNotReached(size_t range, int64_t size) const {
     return leftOut && !tried.contains({range, size});
   }
 
 private:
-  std::string keyOf(const BenchCase &problem, const Config &way) const;
+  std::string keyOf(const BenchCase &problem, const Config &config) const;
   void setProblem(const BenchCase &problem);
   Journal::Outcome measure(Candidate candidate, const BenchCase &problem);
   llvm::Expected<double> run(Candidate &candidate, const BenchCase &problem);
-  Candidate makeCandidate(const Config &way) const;
+  Candidate makeCandidate(const Config &config) const;
 
   Plan &plan;
   BenchTarget &target;
@@ -245,10 +245,11 @@ private:
 };
 } // namespace
 
-std::string Measurer::keyOf(const BenchCase &problem, const Config &way) const {
+std::string Measurer::keyOf(const BenchCase &problem,
+                            const Config &config) const {
   return llvm::formatv("{0}, {1}/{2} b{3} t{4} c{5}", problem.describe(),
-                       way.algorithm, way.protocol, way.blocks, way.threads,
-                       way.cluster)
+                       config.algorithm, config.protocol, config.blocks,
+                       config.threads, config.cluster)
       .str();
 }
 
@@ -311,12 +312,12 @@ Journal::Outcome Measurer::measure(Candidate candidate,
   return {std::nullopt, failure};
 }
 
-Candidate Measurer::makeCandidate(const Config &way) const {
+Candidate Measurer::makeCandidate(const Config &config) const {
   Candidate candidate;
   candidate.registered = true;
   candidate.eager = plan.eager;
-  candidate.choice = {way.algorithm, way.protocol, way.blocks, way.threads,
-                      way.cluster};
+  candidate.choice = {config.algorithm, config.protocol, config.blocks,
+                      config.threads, config.cluster};
   return candidate;
 }
 
@@ -324,12 +325,12 @@ std::vector<std::optional<double>>
 Measurer::confirm(size_t range, int64_t size,
                   const std::vector<Recipe> &recipes, bool recall) {
   const BenchCase &problem = all.problems[range].at(size);
-  Question question = all.ranges[range].at(size);
+  ConfigQuery query = all.ranges[range].at(size);
   std::vector<std::optional<double>> times(recipes.size());
   std::vector<std::string> keys;
   std::vector<std::unique_ptr<Contender>> contenders(recipes.size());
   for (const Recipe &recipe : recipes)
-    keys.push_back("again: " + keyOf(problem, applyRecipe(recipe, question)));
+    keys.push_back("again: " + keyOf(problem, applyRecipe(recipe, query)));
   if (llvm::all_of(keys, [&](auto &key) { return journal.find(key); })) {
     for (auto [time, key] : llvm::zip(times, keys))
       time = journal.find(key)->time;
@@ -353,7 +354,7 @@ Measurer::confirm(size_t range, int64_t size,
     if (known && !known->time)
       continue; // It did not return before.
     journal.begin(keys[i]);
-    Candidate candidate = makeCandidate(applyRecipe(recipes[i], question));
+    Candidate candidate = makeCandidate(applyRecipe(recipes[i], query));
     auto made = target.make(candidate, problem, *reference);
     if (made)
       contenders[i] = std::move(*made);
@@ -384,17 +385,17 @@ Measurer::measure(size_t range, int64_t size,
                   const std::vector<Recipe> &recipes,
                   std::optional<double> end) {
   const BenchCase &problem = all.problems[range].at(size);
-  Question question = all.ranges[range].at(size);
+  ConfigQuery query = all.ranges[range].at(size);
   auto isOver = [&] { return end && now() > *end; };
   std::vector<std::string> keys;
   std::vector<Candidate> fresh;
   std::vector<std::string> freshKeys;
   for (const Recipe &recipe : recipes) {
-    Config way = applyRecipe(recipe, question);
-    keys.push_back(keyOf(problem, way));
+    Config config = applyRecipe(recipe, query);
+    keys.push_back(keyOf(problem, config));
     if (journal.find(keys.back()))
       continue;
-    fresh.push_back(makeCandidate(way));
+    fresh.push_back(makeCandidate(config));
     freshKeys.push_back(keys.back());
   }
   if (!fresh.empty() && !isOver()) {
@@ -434,7 +435,7 @@ static std::string today() {
 
 static Table makeTable(const Search &search, const Plan &plan,
                        const BenchTarget &target) {
-  Question machine;
+  ConfigQuery machine;
   target.describeMachine(machine);
   Table table;
   table.device = machine.device;
@@ -460,8 +461,8 @@ static llvm::Error writeTable(const Table &table, const std::string &path) {
   return files.commit();
 }
 
-static void tellBest(const Search &search, const TuneRanges &all,
-                     const Measurer &measurer) {
+static void reportBest(const Search &search, const TuneRanges &all,
+                       const Measurer &measurer) {
   for (size_t range = 0; range < all.ranges.size(); ++range)
     for (const auto &[size, problem] : all.problems[range]) {
       auto best = search.best(range, size);
@@ -476,7 +477,7 @@ static void tellBest(const Search &search, const TuneRanges &all,
     }
 }
 
-static void tellFailures(const Journal &journal) {
+static void reportFailures(const Journal &journal) {
   size_t shown = 0;
   for (const auto &[key, outcome] : journal.outcomes()) {
     // That a pair does not carry something out is no failure.
@@ -497,20 +498,21 @@ static void tellFailures(const Journal &journal) {
 bool commsir::tune::isTuneWorker() { return std::getenv(kWorker); }
 
 /// The best two ways that are known from tables before, or from the model.
-static std::vector<Recipe> recallWays(const Question &question) {
+static std::vector<Recipe> seedRecipes(const ConfigQuery &query) {
   std::vector<Recipe> recipes;
-  for (const Config &way : choose(question).considered) {
+  for (const Config &config : choose(query).considered) {
     if (recipes.size() == 2)
       break;
-    int64_t cluster = std::max<int64_t>(way.cluster, 1);
-    recipes.push_back({way.algorithm, way.protocol, way.threads, cluster, 1,
-                       std::max<int64_t>(way.blocks, 1) * cluster});
+    int64_t cluster = std::max<int64_t>(config.cluster, 1);
+    recipes.push_back({config.algorithm, config.protocol, config.threads,
+                       cluster, 1,
+                       std::max<int64_t>(config.blocks, 1) * cluster});
   }
   return recipes;
 }
 
 static std::string makeIdentity(const Plan &plan, const BenchTarget &target) {
-  Question machine;
+  ConfigQuery machine;
   target.describeMachine(machine);
   return llvm::formatv("{0}", json::Value(json::Object{
                                   {"journal", 1},
@@ -543,7 +545,7 @@ static llvm::Error checkReplaced(const Plan &plan, const BenchTarget &target) {
     llvm::consumeError(table.takeError());
     return refuse("which is no table of its own");
   }
-  Question machine;
+  ConfigQuery machine;
   target.describeMachine(machine);
   if (table->chip == machine.chip && table->device == machine.device &&
       table->ranks == plan.ranks)
@@ -582,7 +584,7 @@ int commsir::tune::runTuneWorker(Plan &plan, BenchTarget &target) {
                       const std::vector<Recipe> &recipes) {
     return measurer.confirm(range, size, recipes, until > 0 && now() > until);
   };
-  hooks.starts = recallWays;
+  hooks.starts = seedRecipes;
   // When time is over, the journal still answers.
   hooks.isOver = [&] { return measurer.isBroken(); };
   hooks.step = [&](size_t, int64_t, double share) {
@@ -595,11 +597,11 @@ int commsir::tune::runTuneWorker(Plan &plan, BenchTarget &target) {
   progress.end();
   if (measurer.isBroken())
     return kRestart;
-  tellBest(search, all, measurer);
-  tellFailures(**journal);
+  reportBest(search, all, measurer);
+  reportFailures(**journal);
   Table table = makeTable(search, plan, target);
   if (table.sections.empty())
-    return fail(measurer.hasLeftOut()
+    return fail(measurer.hasRejected()
                     ? "the time of --budget was spent before anything was "
                       "measured: give it more seconds"
                     : "nothing could be run: the reasons are above",
@@ -609,7 +611,7 @@ int commsir::tune::runTuneWorker(Plan &plan, BenchTarget &target) {
   llvm::outs() << "wrote " << plan.tune << ", of "
                << (*journal)->outcomes().size() << " ways in "
                << llvm::formatv("{0:f0} s", now() - started) << "\n";
-  if (measurer.hasLeftOut())
+  if (measurer.hasRejected())
     llvm::outs() << "the time of --budget was spent before all was measured; "
                     "the same command goes on from "
                  << journalPath << "\n";

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Measures ways (Search.h) on a target and writes a table. Every time goes into
-// a journal beside the table at once, so that a run that was stopped goes on
-// where it was, and a way that took its process with it is not tried again: a
-// worker measures, and whoever started it starts another one.
+// Measures configurations (Search.h) on a target and writes a table. Every time
+// is written at once to a journal next to the table, so that an interrupted run
+// can resume and a configuration that crashed its process is not tried again: a
+// worker process measures, and its parent restarts it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,7 @@
 
 namespace commsir::tune {
 
-/// What has been measured before, and what is measured now.
+/// Results of earlier runs and of this one.
 class Journal {
 public:
   struct Outcome {
@@ -32,15 +32,15 @@ public:
     std::string failure;
   };
 
-  /// Goes on with `path`, or begins it. One of another machine, number of ranks
-  /// or version than `identity` says is refused, and so is a file that is no
-  /// journal. Of a way that was begun twice and never ended it says that it did
-  /// not return.
+  /// Opens or creates `path`. Refuses the journal of another machine, number of
+  /// ranks or version than `identity`, and files that are not journals. A
+  /// configuration that was begun twice and never finished is reported as not
+  /// returning.
   static llvm::Expected<std::unique_ptr<Journal>>
   open(const std::string &path, const std::string &identity);
   ~Journal();
 
-  /// Null: not known.
+  /// Null: not measured.
   const Outcome *find(const std::string &key) const;
   void begin(const std::string &key);
   void end(const std::string &key, Outcome outcome);
@@ -54,23 +54,23 @@ private:
   std::map<std::string, Outcome> known;
 };
 
-/// The ranges that `plan` names, in the order in which they are measured, and
-/// of each its problems by size.
+/// The ranges of `plan` in the order of measurement, and the problems of each
+/// by size.
 struct TuneRanges {
   std::vector<Range> ranges;
   std::vector<std::map<int64_t, BenchCase>> problems;
 };
 TuneRanges listRanges(const Plan &plan, const BenchTarget &target);
 
-/// Exit status of a worker that has to be started again.
+/// Exit status of a worker that must be restarted.
 inline constexpr int kRestart = 75;
 
-/// Measures on `target` until all is measured or the budget is spent, and
-/// writes plan.tune. Returns an exit status.
+/// Measures on `target` until done or out of budget, then writes plan.tune.
+/// Returns an exit status.
 int runTuneWorker(Plan &plan, BenchTarget &target);
 
-/// Runs workers until one ends well, or none gets on: this program again, with
-/// the `arguments` that it works with.
+/// Runs workers until one succeeds or none makes progress. A worker is this
+/// program with its current `arguments`.
 int runTune(const Plan &plan, llvm::ArrayRef<const char *> arguments);
 
 /// Whether this process is a worker.

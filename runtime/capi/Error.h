@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The last error of a thread, and the guard that every function of the C API
-// runs in: neither an exception nor a fatal error of LLVM may reach a caller.
+// The last error of a thread, and the guard around every function of the C API:
+// neither an exception nor a fatal error of LLVM may reach a caller.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,30 +23,33 @@
 
 namespace commsir::capi {
 
-/// Notes an error of this thread; returns `status`. `details` are further
-/// fields of commsir_error_json(): "diagnostics", "waiting", ….
+/// Records an error of this thread and returns `status`. `details` holds
+/// further fields of commsir_error_json(): "diagnostics", "waiting", ….
 commsir_status fail(commsir_status status, const llvm::Twine &message,
                     llvm::json::Object details = {});
-/// With the text of `error`, which it consumes. A refusal by the checker and
-/// other errors of compilation set the status that is theirs instead.
+/// Same, with the text of `error`, which is consumed. Errors of compilation and
+/// refusals by the checker set their own status instead of `status`.
 commsir_status fail(commsir_status status, llvm::Error error,
                     llvm::json::Object details = {});
 
-/// `status` is of a launch before this call; commsir_error_is_earlier says so.
+/// Marks `status` as that of a launch before this call;
+/// commsir_error_is_earlier reports it.
 commsir_status markEarlier(commsir_status status);
 
-/// Runs `body`, which returns COMMSIR_OK or what `fail` returned. Whatever else
-/// it ends in (an exception, memory that is short, a fatal error of LLVM)
-/// becomes an error, too.
+/// Runs `body`, which returns COMMSIR_OK or the result of `fail`. Anything else
+/// that ends it (an exception, lack of memory, a fatal error of LLVM) also
+/// becomes an error.
 commsir_status guard(llvm::function_ref<commsir_status()> body);
 
-/// A copy that commsir_free() frees; null when memory is short.
+/// Returns a copy that the caller frees with commsir_free(), or null when
+/// memory is short.
 char *copyText(llvm::StringRef text);
 /// The JSON text of `value`.
 std::string render(llvm::json::Value value);
 /// A copy of `text` that JSON can hold.
 std::string jsonText(llvm::StringRef text);
-/// {"severity", "message", "file", "line", "column", "notes"} each.
+/// One object {"severity", "message", "file", "line", "column", "notes"} per
+/// diagnostic.
 llvm::json::Array
 renderDiagnostics(llvm::ArrayRef<driver::Diagnosis> diagnostics);
 

@@ -17,12 +17,12 @@
 #include <utility>
 
 using namespace commsir;
-using capi::beside;
 using capi::fail;
 using capi::GroupBody;
 using capi::guard;
 using capi::inTurn;
 using capi::OpenGroup;
+using capi::runConcurrently;
 
 //===----------------------------------------------------------------------===//
 // Errors
@@ -84,8 +84,8 @@ static commsir_status isNull(const char *what) {
 
 static commsir_status isOther(const char *what) {
   return fail(COMMSIR_USAGE, llvm::Twine("what was given as ") + what +
-                                 " is none: it is a pointer to something else, "
-                                 "or to what was freed");
+                                 " is none: it points to something else, "
+                                 "or to a freed object");
 }
 
 static std::string textOf(const char *text) { return text ? text : ""; }
@@ -112,23 +112,23 @@ static commsir_status makeCall(commsir_group *group, bool evenClosed,
   });
 }
 
-commsir_status capi::beside(commsir_group *group, GroupBody body) {
+commsir_status capi::runConcurrently(commsir_group *group, GroupBody body) {
   return makeCall(group, /*evenClosed=*/false, body);
 }
 
 commsir_status capi::inTurn(commsir_group *group, const char *what,
                             GroupBody body) {
-  return beside(group, [&](OpenGroup &open) {
+  return runConcurrently(group, [&](OpenGroup &open) {
     // In a child of fork the turn may be one of the parent's threads'; there
     // all calls fail.
     if (open.isForked())
       return body(open);
-    if (llvm::Error error = open.turn.begin(what))
+    if (llvm::Error error = open.callQueue.begin(what))
       return report(std::move(error));
     struct Scope {
-      group::Turn &turn;
-      ~Scope() { turn.end(); }
-    } scope{open.turn};
+      group::CallQueue &callQueue;
+      ~Scope() { callQueue.end(); }
+    } scope{open.callQueue};
     return body(open);
   });
 }
@@ -149,7 +149,7 @@ static void endWaits(commsir_group &group) {
   if (!call || group.open->isForked())
     return;
   group.open->group->endWaits();
-  group.open->turn.close();
+  group.open->callQueue.close();
 }
 
 /// The same, and waits for the calls of other threads.
@@ -190,8 +190,9 @@ llvm::Expected<std::string> capi::CallerStore::get(llvm::StringRef key,
   return value;
 }
 
-static commsir_status hand(llvm::Expected<std::unique_ptr<group::Group>> made,
-                           commsir_group **out) {
+static commsir_status
+storeResult(llvm::Expected<std::unique_ptr<group::Group>> made,
+            commsir_group **out) {
   if (!made)
     return report(made.takeError());
   *out = new commsir_group(std::move(*made));
@@ -215,7 +216,7 @@ static commsir_status create(const commsir_group_options *options,
     settings.timeout = options->timeout;
   settings.ncclComm = options->nccl_comm;
   settings.ctas = options->ctas;
-  return hand(group::createGroup(settings, store), out);
+  return storeResult(group::createGroup(settings, store), out);
 }
 
 commsir_status commsir_group_create(const commsir_group_options *options,
@@ -285,7 +286,7 @@ commsir_status commsir_group_abort(commsir_group *group, const char *reason) {
 }
 
 commsir_status commsir_group_set_timeout(commsir_group *group, double seconds) {
-  return beside(group, [&](OpenGroup &open) {
+  return runConcurrently(group, [&](OpenGroup &open) {
     if (!(seconds > 0))
       return fail(COMMSIR_USAGE, "the timeout must be more than 0 seconds");
     auto set = [&](OpenGroup &open) {
@@ -300,21 +301,21 @@ commsir_status commsir_group_shrink(commsir_group *group,
                                     const int64_t *survivors, size_t count,
                                     const commsir_store *store,
                                     commsir_group **out) {
-  return beside(group, [&](OpenGroup &open) {
+  return runConcurrently(group, [&](OpenGroup &open) {
     if (!survivors || !store || !store->get || !store->set || !out)
       return isNull("an argument of commsir_group_shrink");
     capi::CallerStore adapter(*store);
-    return hand(open.group->shrink({survivors, count}, adapter), out);
+    return storeResult(open.group->shrink({survivors, count}, adapter), out);
   });
 }
 
 commsir_status commsir_group_poll(commsir_group *group) {
-  return beside(group, [&](OpenGroup &open) {
+  return runConcurrently(group, [&](OpenGroup &open) {
     // Else whose turn it is looks for failures.
-    if (open.isForked() || !open.turn.tryBegin("a poll"))
+    if (open.isForked() || !open.callQueue.tryBegin("a poll"))
       return capi::markEarlier(report(open.group->pollBeside()));
     llvm::Error error = open.group->poll();
-    open.turn.end();
+    open.callQueue.end();
     return capi::markEarlier(report(std::move(error)));
   });
 }
@@ -330,14 +331,14 @@ char *commsir_group_ended(commsir_group *group) {
 }
 
 commsir_status commsir_group_finish(commsir_group *group, void *stream) {
-  return beside(group, [&](OpenGroup &open) {
+  return runConcurrently(group, [&](OpenGroup &open) {
     return capi::markEarlier(report(open.group->finish(stream)));
   });
 }
 
 char *commsir_group_stats(commsir_group *group) {
   char *text = nullptr;
-  beside(group, [&](OpenGroup &open) {
+  runConcurrently(group, [&](OpenGroup &open) {
     group::GroupCounts counts = open.group->counts();
     group::StagingCounts staging = open.collectives.counts();
     auto whole = [](uint64_t value) { return static_cast<int64_t>(value); };
@@ -423,7 +424,7 @@ void commsir_window_drop(commsir_group *group, void *own) {
 int commsir_window_contains(commsir_group *group, const void *data,
                             size_t bytes) {
   bool contains = false;
-  beside(group, [&](OpenGroup &open) {
+  runConcurrently(group, [&](OpenGroup &open) {
     contains = open.group->isSymmetric(data, bytes);
     return COMMSIR_OK;
   });
@@ -433,7 +434,7 @@ int commsir_window_contains(commsir_group *group, const void *data,
 void *commsir_window_peer(commsir_group *group, const void *data,
                           int64_t peer) {
   void *address = nullptr;
-  beside(group, [&](OpenGroup &open) {
+  runConcurrently(group, [&](OpenGroup &open) {
     address = open.group->peerAddress(data, peer);
     return COMMSIR_OK;
   });
@@ -530,7 +531,7 @@ commsir_status commsir_prepare(commsir_group *group,
                                const commsir_collective *call,
                                const commsir_prepare_options *options,
                                commsir_prepared **prepared) {
-  return beside(group, [&](OpenGroup &open) {
+  return runConcurrently(group, [&](OpenGroup &open) {
     if (!call || !call->op || !prepared)
       return isNull("an argument of commsir_prepare");
     auto timeout = timeoutOf(options);
@@ -614,7 +615,7 @@ commsir_status commsir_group_collective_parts(commsir_group *group,
 char *commsir_group_why_not(commsir_group *group,
                             const commsir_collective *call) {
   char *text = nullptr;
-  commsir_status status = beside(group, [&](OpenGroup &open) {
+  commsir_status status = runConcurrently(group, [&](OpenGroup &open) {
     if (!call)
       return isNull("an argument of commsir_group_why_not");
     if (auto why = open.collectives.unsupportedReason(
@@ -826,7 +827,7 @@ char *commsir_kernel_describe(commsir_kernel *kernel) {
     isOther("a kernel");
     return nullptr;
   }
-  beside(kernel ? &kernel->group : nullptr, [&](OpenGroup &) {
+  runConcurrently(kernel ? &kernel->group : nullptr, [&](OpenGroup &) {
     llvm::json::Array arguments, choices;
     for (const jit::ArgInfo &info : kernel->kernel.args()) {
       llvm::json::Array shape;

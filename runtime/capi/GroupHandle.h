@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Which calls of a group may run beside which is decided here, once for all
-// languages: a call is made by `beside`, by any thread at any time, or by
-// `inTurn`, one after the other.
+// Decides, once for all languages, which calls of a group may run concurrently.
+// A call is made either by `runConcurrently`, from any thread at any time, or
+// by `inTurn`, one after the other.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,32 +16,32 @@
 
 #include "runtime/capi/Error.h"
 #include "runtime/capi/Handle.h"
+#include "runtime/group/CallQueue.h"
 #include "runtime/group/Collective.h"
 #include "runtime/group/OneSided.h"
 #include "runtime/group/Process.h"
-#include "runtime/group/Turn.h"
 
 #include <memory>
 #include <vector>
 
-/// A kernel, as C sees it. It stays, as its group's handle does.
+/// A kernel handle of the C API. It lives as long as its group's handle.
 struct commsir_kernel final : commsir::capi::Tagged {
   static constexpr Kind kKind = Kind::Kernel;
   commsir_kernel(commsir_group &group, commsir::group::GroupKernel &kernel)
       : Tagged(kKind), group(group), kernel(kernel) {}
   commsir_group &group;
-  /// Only in a call of the group.
+  /// Valid only during a call of the group.
   commsir::group::GroupKernel &kernel;
 };
 
-/// A prepared collective, as C sees it.
+/// A prepared collective of the C API.
 struct commsir_prepared final : commsir::capi::Tagged {
   static constexpr Kind kKind = Kind::Prepared;
   commsir_prepared() : Tagged(kKind) {}
   struct Content {
-    /// A handle, which stays when the group ends.
+    /// A handle; it stays valid after the group ends.
     commsir_group *group = nullptr;
-    /// Seconds; 0: the group's.
+    /// Timeout in seconds; 0: the group's.
     double timeout = 0;
     /// One of both, used by calls of the group in their turns.
     std::unique_ptr<commsir::group::PreparedCollective> call;
@@ -51,16 +51,16 @@ struct commsir_prepared final : commsir::capi::Tagged {
 
 namespace commsir::capi {
 
-/// A group while it is there.
+/// The state of a group that has not ended.
 struct OpenGroup {
   explicit OpenGroup(std::unique_ptr<group::Group> made)
       : group(std::move(made)), collectives(*group), oneSided(*group) {}
-  /// This process is a child of the one that has made it.
+  /// Whether this process is a fork of the one that made the group.
   bool isForked() const { return forks != group::countForks(); }
   std::unique_ptr<group::Group> group;
   group::Collectives collectives;
   group::OneSided oneSided;
-  group::Turn turn;
+  group::CallQueue callQueue;
 
 private:
   const unsigned forks = group::countForks();
@@ -68,16 +68,16 @@ private:
 
 } // namespace commsir::capi
 
-/// A group, as C sees it.
+/// A group handle of the C API.
 struct commsir_group final : commsir::capi::Handle {
   static constexpr Kind kKind = Kind::Group;
   explicit commsir_group(std::unique_ptr<commsir::group::Group> made)
       : Handle(kKind), open(new commsir::capi::OpenGroup(std::move(made))) {}
-  /// Only in a call.
+  /// Valid only during a call.
   commsir::capi::OpenGroup *open;
-  /// One for each that was asked for. Changed by calls in their turns.
+  /// One handle per prepared kernel. Changed by queued calls only.
   std::vector<std::unique_ptr<commsir_kernel>> kernels;
-  /// A group that is dropped waits for nothing.
+  /// A dropped group waits for nothing.
   std::atomic<bool> isDropped{false};
 
 private:
@@ -88,13 +88,13 @@ namespace commsir::capi {
 
 using GroupBody = llvm::function_ref<commsir_status(OpenGroup &)>;
 
-/// A call that may run beside all others.
-commsir_status beside(commsir_group *group, GroupBody body);
-/// A call that waits until no other such call of the group runs. `what` is what
-/// messages call it, a literal.
+/// Runs `body` concurrently with any other call of the group.
+commsir_status runConcurrently(commsir_group *group, GroupBody body);
+/// Runs `body` once no other queued call of the group runs. `what` names the
+/// call in messages; it must be a literal.
 commsir_status inTurn(commsir_group *group, const char *what, GroupBody body);
 
-/// A store that a caller has made.
+/// A store that the caller implements.
 class CallerStore : public group::Store {
 public:
   explicit CallerStore(const commsir_store &store) : store(store) {}
@@ -105,7 +105,7 @@ private:
   const commsir_store store;
 };
 
-/// The status of a group's error, which it notes.
+/// Records a group's error and returns its status.
 commsir_status reportGroup(llvm::Error error);
 } // namespace commsir::capi
 

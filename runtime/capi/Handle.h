@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One thread may end an object while others are in calls of it, or begin new
-// ones. So the pointer that C has is to a handle, which stays until the process
-// ends and knows whether its object is there; it is some hundred bytes. The
-// object goes with the last call that uses it.
+// One thread may end an object while other threads are in calls of it or begin
+// new ones. C therefore holds a pointer to a handle, which lives until the
+// process ends and knows whether its object still exists; a handle takes about
+// a hundred bytes. The object is destroyed with the last call that uses it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,8 +25,8 @@
 
 namespace commsir::capi {
 
-/// The beginning of all that C has pointers to: a call refuses a pointer to an
-/// object of another kind, and one to an object that was freed.
+/// First base of every object that C has a pointer to. A call refuses a pointer
+/// to an object of another kind or to a freed object.
 class Tagged {
 public:
   enum class Kind : uint32_t {
@@ -45,7 +45,7 @@ public:
   std::atomic<Kind> kind;
 };
 
-/// Whether C's pointer is to what it says. `T` has its kind as kKind.
+/// Whether the pointer from C refers to a `T`. `T::kKind` is its kind.
 template <typename T>
 bool isWhole(const T *object) {
   return object->kind.load(std::memory_order_relaxed) == T::kKind;
@@ -55,10 +55,10 @@ class Handle : public Tagged {
 public:
   explicit Handle(Kind kind);
 
-  /// A call of a thread. Without one the object may be gone.
+  /// One call of a thread. It keeps the object alive.
   class Call {
   public:
-    /// `evenClosed`: also between `close` and the end.
+    /// `evenClosed`: the call may also begin between `close` and the end.
     explicit Call(Handle &handle, bool evenClosed = false);
     ~Call();
     Call(const Call &) = delete;
@@ -69,19 +69,21 @@ public:
     friend class Handle;
     Handle &handle;
     const bool entered;
-    /// Of this thread, the call that this one is within.
+    /// The enclosing call of this thread; null: none.
     Call *const outer;
   };
 
-  /// No call begins from now on, but for those `evenClosed`.
+  /// From now on only calls with `evenClosed` may begin.
   void close() { state.fetch_or(kClosed); }
-  /// Waits until calls of other threads have ended; false: some have not.
+  /// Waits at most `most` for calls of other threads to end. Returns false if
+  /// some have not.
   bool awaitCalls(std::chrono::milliseconds most);
-  /// Ends the object, here or with the last call. Once: false is later.
+  /// Ends the object now or with its last call. Returns false if that was
+  /// requested before.
   bool finish();
 
 protected:
-  /// Ends the object. `isLate`: in a thread that may not wait for peers.
+  /// Ends the object. `isLate`: runs in a thread that must not wait for peers.
   virtual void end(bool isLate) = 0;
 
 private:
@@ -92,7 +94,7 @@ private:
   void leave();
   uint64_t countOwn() const;
 
-  /// Calls that are under way, and the two bits above.
+  /// Number of calls in progress, and the two bits above.
   std::atomic<uint64_t> state{0};
   std::mutex mutex;
   std::condition_variable left;

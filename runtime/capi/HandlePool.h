@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A handle that was freed keeps its memory, so that a later call with it finds
-// the kind Freed. The pool uses it again only after many others were freed.
+// A freed handle keeps its memory, so that a later call with it finds the kind
+// Freed. The pool reuses the memory only after many other handles were freed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,12 +21,12 @@
 
 namespace commsir::capi {
 
-/// `T` is Tagged, has its kind as `kKind` and what it holds as `content`, which
-/// can be default-constructed. Any thread.
+/// A pool of `T`, which derives from Tagged and has `kKind` and a
+/// default-constructible `content`. Thread-safe.
 template <typename T>
 class HandlePool {
 public:
-  /// That of the process, which is never destroyed.
+  /// The process-wide pool, never destroyed.
   static HandlePool &get() {
     static auto *pool = new HandlePool;
     return *pool;
@@ -41,7 +41,7 @@ public:
     return made;
   }
 
-  /// A handle that is freed already stays as it is.
+  /// Frees a handle. A handle that is already free stays unchanged.
   void release(T *handle) {
     decltype(T::content) last;
     std::lock_guard<std::mutex> lock(mutex);
@@ -53,7 +53,7 @@ public:
   }
 
 private:
-  /// Handles that were freed last, which are not used again yet.
+  /// Number of freed handles that are kept before the oldest is reused.
   static constexpr size_t kKept = 1024;
 
   T *reuse() {

@@ -29,12 +29,12 @@ namespace comms = mlir::comms;
 namespace {
 
 /// A module and all that is said about it.
-class Workshop {
+class ModuleCompiler {
 public:
-  Workshop()
+  ModuleCompiler()
       : context(registry(), mlir::MLIRContext::Threading::DISABLED),
         handler(&context, [this](mlir::Diagnostic &diagnostic) {
-          said.push_back(driver::describe(diagnostic));
+          collected.push_back(driver::describe(diagnostic));
           return mlir::success();
         }) {
     context.printOpOnDiagnostic(false);
@@ -63,7 +63,7 @@ private:
     return made;
   }
 
-  std::vector<driver::Diagnosis> said;
+  std::vector<driver::Diagnosis> collected;
   mlir::ScopedDiagnosticHandler handler;
 };
 
@@ -73,7 +73,7 @@ static llvm::Error badSource(const llvm::Twine &message) {
   return jit::failCompilation(jit::CompileError::Stage::Input, message);
 }
 
-void Workshop::enableRemarks() {
+void ModuleCompiler::enableRemarks() {
   mlir::remark::RemarkCategories categories;
   categories.all = categories.passed = categories.missed = ".*";
   categories.analysis = categories.failed = ".*";
@@ -83,7 +83,7 @@ void Workshop::enableRemarks() {
       /*printAsEmitRemarks=*/true);
 }
 
-llvm::Error Workshop::read(const Request &request) {
+llvm::Error ModuleCompiler::read(const Request &request) {
   llvm::StringRef source = request.source;
   const std::string &file = request.options.file;
   if (llvm::Error error = driver::refuseSource(source, file))
@@ -103,7 +103,7 @@ llvm::Error Workshop::read(const Request &request) {
   return llvm::Error::success();
 }
 
-llvm::Error Workshop::lower(const Request &request) {
+llvm::Error ModuleCompiler::lower(const Request &request) {
   const driver::Options &options = request.options;
   auto kernel = jit::prepareKernel(*module, options.kernel,
                                    options.ranks.value_or(0), options.blocks);
@@ -112,7 +112,7 @@ llvm::Error Workshop::lower(const Request &request) {
   int64_t blocks = options.blocks;
   // Code for GPUs needs the number; comms-run takes the same one.
   if (options.target == "cuda" && !blocks) {
-    jit::settleBlocks(*kernel);
+    jit::resolveBlocks(*kernel);
     blocks = comms::chooseBlocks(*kernel, 16);
   }
   return jit::runPipeline(*module, [&](mlir::OpPassManager &manager) {
@@ -143,9 +143,10 @@ llvm::Error Workshop::lower(const Request &request) {
   });
 }
 
-std::vector<driver::Diagnosis> Workshop::list(llvm::StringRef severity) const {
+std::vector<driver::Diagnosis>
+ModuleCompiler::list(llvm::StringRef severity) const {
   std::vector<driver::Diagnosis> some;
-  for (const driver::Diagnosis &diagnosis : said)
+  for (const driver::Diagnosis &diagnosis : collected)
     if (severity.empty() || diagnosis.severity == severity)
       some.push_back(diagnosis);
   return some;
@@ -155,7 +156,7 @@ std::vector<driver::Diagnosis> Workshop::list(llvm::StringRef severity) const {
 // What commsir_compile produces
 //===----------------------------------------------------------------------===//
 
-static std::string printModule(const Workshop &workshop,
+static std::string printModule(const ModuleCompiler &workshop,
                                const Request &request) {
   mlir::OpPrintingFlags flags;
   if (request.locations)
@@ -167,7 +168,7 @@ static std::string printModule(const Workshop &workshop,
   return text;
 }
 
-static llvm::Expected<std::string> printLLVM(Workshop &workshop,
+static llvm::Expected<std::string> printLLVM(ModuleCompiler &workshop,
                                              const Request &request) {
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> made;
@@ -187,7 +188,7 @@ static llvm::Expected<std::string> printLLVM(Workshop &workshop,
   return text;
 }
 
-static llvm::Expected<std::string> printPtx(Workshop &workshop,
+static llvm::Expected<std::string> printPtx(ModuleCompiler &workshop,
                                             const Request &request) {
   comms::PtxOptions target;
   target.chip = request.chip;
@@ -198,7 +199,7 @@ static llvm::Expected<std::string> printPtx(Workshop &workshop,
 }
 
 /// What is known of a kernel that was lowered.
-static llvm::json::Object reportKernel(Workshop &workshop) {
+static llvm::json::Object reportKernel(ModuleCompiler &workshop) {
   mlir::LLVM::LLVMFuncOp function;
   jit::Description description;
   for (auto candidate : workshop.module->getOps<mlir::LLVM::LLVMFuncOp>()) {
@@ -241,7 +242,7 @@ static llvm::json::Object reportKernel(Workshop &workshop) {
       {"warnings", renderDiagnostics(workshop.list("warning"))}};
 }
 
-static llvm::Expected<llvm::json::Object> produce(Workshop &workshop,
+static llvm::Expected<llvm::json::Object> produce(ModuleCompiler &workshop,
                                                   const Request &request) {
   const std::string &what = request.produce;
   bool report = what == "explain" || what == "check";
@@ -265,7 +266,7 @@ static llvm::Expected<llvm::json::Object> produce(Workshop &workshop,
   return llvm::json::Object{{"text", jsonText(*text)}};
 }
 
-static commsir_status handOut(llvm::StringRef text, char **result) {
+static commsir_status copyResult(llvm::StringRef text, char **result) {
   *result = copyText(text);
   return *result ? COMMSIR_OK : fail(COMMSIR_USAGE, "memory is short");
 }
@@ -279,14 +280,15 @@ commsir_status commsir_compile(const char *json, char **result) {
     if (llvm::Error error = parseRequest(json, request))
       return fail(COMMSIR_USAGE, std::move(error));
     if (request.options.launches != 1)
-      return fail(COMMSIR_USAGE, "'launches' is of commsir_simulate: to prove "
-                                 "more of them, give 'check_launches'");
+      return fail(COMMSIR_USAGE,
+                  "'launches' is an option of commsir_simulate: to prove "
+                  "more of them, give 'check_launches'");
     if (request.produce == "ptx")
       request.options.target = "cuda";
-    Workshop workshop;
+    ModuleCompiler workshop;
     auto made = produce(workshop, request);
     if (made)
-      return handOut(render(std::move(*made)), result);
+      return copyResult(render(std::move(*made)), result);
     llvm::json::Object details;
     llvm::json::Array diagnostics = renderDiagnostics(workshop.list("error"));
     for (llvm::json::Value &warning :
@@ -353,11 +355,12 @@ commsir_status commsir_simulate(const char *json, commsir_host_array *arrays,
     if (llvm::Error error = parseRequest(json, request))
       return fail(COMMSIR_USAGE, std::move(error));
     if (request.tileSize)
-      return fail(COMMSIR_USAGE,
-                  "'tile_size' is of commsir_compile: a run chooses its tiles");
+      return fail(COMMSIR_USAGE, "'tile_size' is an option of commsir_compile: "
+                                 "a run chooses its tiles");
     if (request.checkLaunches)
-      return fail(COMMSIR_USAGE, "'check_launches' is of commsir_compile: "
-                                 "prove the kernel before the run");
+      return fail(COMMSIR_USAGE,
+                  "'check_launches' is an option of commsir_compile: "
+                  "prove the kernel before the run");
     for (commsir_host_array &array : llvm::MutableArrayRef(arrays, count)) {
       if (!array.argument || (array.bytes && !array.data))
         return fail(COMMSIR_USAGE, "commsir_simulate: a null pointer");
@@ -366,7 +369,7 @@ commsir_status commsir_simulate(const char *json, commsir_host_array *arrays,
            array.rank,
            {static_cast<char *>(array.data), array.bytes}});
     }
-    Workshop workshop;
+    ModuleCompiler workshop;
     driver::Session session(request.options, workshop.context, &request.host);
     const driver::Report &report = session.execute();
     if (report.exitCode != driver::ExitOk)
@@ -374,7 +377,7 @@ commsir_status commsir_simulate(const char *json, commsir_host_array *arrays,
     std::string text;
     llvm::raw_string_ostream out(text);
     driver::printJson(report, out);
-    return handOut(llvm::StringRef(text).rtrim(), result);
+    return copyResult(llvm::StringRef(text).rtrim(), result);
   });
 }
 

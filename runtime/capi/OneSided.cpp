@@ -17,8 +17,8 @@ using OneSidedBody = llvm::function_ref<commsir_status(group::OneSided &)>;
 /// One-sided access of any thread, also while another is in a collective: the
 /// peer that this one waits for may need it to come there.
 static commsir_status access(commsir_group *group, OneSidedBody body) {
-  return capi::beside(group,
-                      [&](OpenGroup &open) { return body(open.oneSided); });
+  return capi::runConcurrently(
+      group, [&](OpenGroup &open) { return body(open.oneSided); });
 }
 
 /// What all ranks do together.
@@ -29,7 +29,7 @@ static commsir_status together(commsir_group *group, const char *what,
 }
 
 /// Hands out a number, or the error.
-static commsir_status hand(llvm::Expected<int64_t> made, int64_t *out) {
+static commsir_status storeResult(llvm::Expected<int64_t> made, int64_t *out) {
   if (!made)
     return reportGroup(made.takeError());
   *out = *made;
@@ -69,7 +69,7 @@ commsir_status commsir_signals_reserve(commsir_group *group, int64_t count,
   return together(group, "reserving signals", [&](group::OneSided &side) {
     if (!first)
       return fail(COMMSIR_USAGE, "first is a null pointer");
-    return hand(side.reserve(count), first);
+    return storeResult(side.reserve(count), first);
   });
 }
 
@@ -126,7 +126,7 @@ commsir_status commsir_read_signal(commsir_group *group, int64_t cell,
   return access(group, [&](group::OneSided &side) {
     if (!value)
       return fail(COMMSIR_USAGE, "value is a null pointer");
-    return hand(side.read(cell), value);
+    return storeResult(side.read(cell), value);
   });
 }
 

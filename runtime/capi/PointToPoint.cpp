@@ -43,7 +43,7 @@ using Transfers = capi::HandlePool<commsir_transfer>;
 static commsir_status isOther(const char *function) {
   return fail(COMMSIR_USAGE,
               llvm::Twine("an argument of ") + function +
-                  " is a pointer to something else, or to what was freed");
+                  " is a pointer to something else, or to a freed object");
 }
 
 static commsir_status isNull(const char *function) {

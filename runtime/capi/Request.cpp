@@ -260,7 +260,7 @@ static llvm::Error checkTogether(const driver::Options &options) {
     return bad("fast and seed exclude each other: a seed gives one schedule "
                "only where one worker runs it");
   if (options.timeout && options.target == "cpu")
-    return bad("timeout is of waits on GPUs (target 'cuda'): on the CPU "
+    return bad("timeout limits waits on GPUs (target 'cuda'): on the CPU "
                "time_limit ends a run after so many seconds, and who waits for "
                "ever is told at once");
   return llvm::Error::success();

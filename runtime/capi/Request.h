@@ -15,26 +15,26 @@
 
 namespace commsir::capi {
 
-/// A request of commsir_compile or commsir_simulate. What both and comms-run
-/// have is in `options`.
+/// A request of commsir_compile or commsir_simulate. `options` holds the
+/// options that both share with comms-run.
 struct Request {
   std::string source;
   driver::Options options;
-  /// `source` in `host` points to the one above.
+  /// `host.source` points to the string above.
   driver::HostData host;
 
-  // Of commsir_compile alone.
+  // commsir_compile only: the kind of output.
   std::string produce = "ir";
   std::string chip = "sm_90";
   int64_t tileSize = 0;
-  /// Print locations, so that a line of the result tells where it comes from.
+  /// Print locations, so that each line of the result names its source.
   bool locations = false;
-  /// Launches that the proof follows; 0: as many as show reuse.
+  /// Launches that the checker simulates; 0: enough to show reuse of memory.
   int64_t checkLaunches = 0;
 };
 
-/// Reads the keys that docs/CApi.md lists. A key that is not among them, or a
-/// value of another type, is an error that names it.
+/// Reads the keys that docs/CApi.md lists. An unknown key or a value of the
+/// wrong type is an error that names the key.
 llvm::Error parseRequest(llvm::StringRef json, Request &request);
 
 } // namespace commsir::capi

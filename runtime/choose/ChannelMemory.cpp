@@ -37,9 +37,9 @@ static constexpr uint64_t kMostTimes = 64;
 /// Of smaller messages, tiles and slots that are not full are the most.
 static constexpr int64_t kLeastMessage = 16 << 10;
 
-uint64_t commsir::tune::boundChannels(const Question &question) {
-  return uint64_t(std::max(question.bytes, kLeastMessage)) *
-         uint64_t(std::max<int64_t>(question.ranks, 1)) * kMostTimes;
+uint64_t commsir::tune::boundChannels(const ConfigQuery &query) {
+  return uint64_t(std::max(query.bytes, kLeastMessage)) *
+         uint64_t(std::max<int64_t>(query.ranks, 1)) * kMostTimes;
 }
 
 llvm::Expected<uint64_t> commsir::tune::getChannelLimit() {
@@ -64,26 +64,25 @@ listCollectives(comms::KernelOp kernel) {
 }
 
 /// Expands the only collective of the only kernel in `module`.
-static bool expand(mlir::ModuleOp module, const Config &way) {
+static bool expand(mlir::ModuleOp module, const Config &config) {
   mlir::PassManager manager(module.getContext(), "builtin.module",
                             mlir::PassManager::Nesting::Explicit);
   manager.enableVerifier(false);
   comms::ExpandCollectivesOptions options;
-  options.algorithm = way.algorithm;
-  options.protocol = way.protocol;
-  options.threads = way.threads;
-  options.cluster = std::max<int64_t>(way.cluster, 1);
+  options.algorithm = config.algorithm;
+  options.protocol = config.protocol;
+  options.threads = config.threads;
+  options.cluster = std::max<int64_t>(config.cluster, 1);
   for (auto kernel : module.getOps<comms::KernelOp>())
-    if (!kernel.getBlocks() && way.blocks > 0)
-      options.blocks = way.blocks;
+    if (!kernel.getBlocks() && config.blocks > 0)
+      options.blocks = config.blocks;
   manager.nest<comms::KernelOp>().addPass(
       comms::createExpandCollectives(options));
   return mlir::succeeded(manager.run(module));
 }
 
-std::optional<uint64_t>
-commsir::tune::countChannels(comms::KernelOp kernel,
-                             mlir::Operation *collective, const Config &way) {
+std::optional<uint64_t> commsir::tune::countChannels(
+    comms::KernelOp kernel, mlir::Operation *collective, const Config &config) {
   auto all = listCollectives(kernel);
   size_t place = llvm::find(all, collective) - all.begin();
   mlir::OwningOpRef<mlir::ModuleOp> module =
@@ -96,7 +95,7 @@ commsir::tune::countChannels(comms::KernelOp kernel,
   int64_t own = comms::countChannelBytes(copy);
   mlir::ScopedDiagnosticHandler quiet(
       kernel.getContext(), [](mlir::Diagnostic &) { return mlir::success(); });
-  if (!expand(*module, way))
+  if (!expand(*module, config))
     return std::nullopt;
   return uint64_t(comms::countChannelBytes(copy) - own);
 }
@@ -120,12 +119,12 @@ static llvm::StringRef writeTeam(const comms::CollectiveKind &kind) {
 }
 
 /// A region that looks at a row as a whole, so that tiles are rows.
-static std::string writeConsume(const Question &question, mlir::Type type,
+static std::string writeConsume(const ConfigQuery &query, mlir::Type type,
                                 bool reduces) {
   std::string wide;
   llvm::raw_string_ostream(wide)
       << (reduces ? comms::getAccumulatorType(type) : type);
-  std::string row = llvm::formatv("tensor<{0}x{1}>", question.columns, wide);
+  std::string row = llvm::formatv("tensor<{0}x{1}>", query.columns, wide);
   return llvm::formatv(
       R"(
   consume (%in: {0}) {{
@@ -137,28 +136,28 @@ static std::string writeConsume(const Question &question, mlir::Type type,
 }
 
 /// Nothing for what has no such kernel.
-static std::optional<std::string> writeKernel(const Question &question,
+static std::optional<std::string> writeKernel(const ConfigQuery &query,
                                               mlir::MLIRContext *context) {
-  const comms::CollectiveKind *kind = comms::findCollectiveKind(question.op);
-  mlir::Type type = mlir::parseType(question.elementType, context);
+  const comms::CollectiveKind *kind = comms::findCollectiveKind(query.op);
+  mlir::Type type = mlir::parseType(query.elementType, context);
   if (!kind || kind->rowsVary || !type || !type.isIntOrFloat() ||
-      question.ranks < 1)
+      query.ranks < 1)
     return std::nullopt;
   using comms::Movement;
   bool exchange = kind->movement == Movement::Exchange;
   int64_t bits = std::max<int64_t>(type.getIntOrFloatBitWidth(), 8);
   int64_t part = std::max<int64_t>(
-      question.bytes * 8 / bits / (exchange ? question.ranks : 1), 1);
-  bool onRows = question.rows > 0 && question.columns > 0;
+      query.bytes * 8 / bits / (exchange ? query.ranks : 1), 1);
+  bool onRows = query.rows > 0 && query.columns > 0;
   auto arrayOf = [&](bool joined, mlir::Type element) {
-    int64_t parts = joined ? question.ranks : 1;
-    std::string shape = onRows ? llvm::formatv("{0}x{1}", question.rows * parts,
-                                               question.columns)
-                                     .str()
-                               : std::to_string(part * parts);
+    int64_t parts = joined ? query.ranks : 1;
+    std::string shape =
+        onRows
+            ? llvm::formatv("{0}x{1}", query.rows * parts, query.columns).str()
+            : std::to_string(part * parts);
     std::string text;
     llvm::raw_string_ostream(text)
-        << (question.windows ? "!comms.window<" : "memref<") << shape << "x"
+        << (query.windows ? "!comms.window<" : "memref<") << shape << "x"
         << element << ">";
     return text;
   };
@@ -167,23 +166,21 @@ static std::optional<std::string> writeKernel(const Question &question,
   std::string output =
       arrayOf(exchange || kind->movement == Movement::Join,
               onRows && kind->reduces ? comms::getAccumulatorType(type) : type);
-  std::string reduction =
-      question.reduction.empty() ? "sum" : question.reduction;
+  std::string reduction = query.reduction.empty() ? "sum" : query.reduction;
   constexpr const char *text = R"(
 comms.kernel @kernel(%x: {0}, %y: {1}) attributes {{ranks = {2} : i64} {{
   %team = comms.team world
   comms.{3} {4}{5} ins(%x : {0}) outs(%y : {1}){6}
   comms.return
 })";
-  return llvm::formatv(text, input, output, question.ranks, question.op,
+  return llvm::formatv(text, input, output, query.ranks, query.op,
                        kind->reduces ? reduction + " " : "", writeTeam(*kind),
-                       onRows ? writeConsume(question, type, kind->reduces)
-                              : "")
+                       onRows ? writeConsume(query, type, kind->reduces) : "")
       .str();
 }
 
-std::optional<uint64_t> commsir::tune::countChannels(const Question &question,
-                                                     const Config &way) {
+std::optional<uint64_t> commsir::tune::countChannels(const ConfigQuery &query,
+                                                     const Config &config) {
   // One context for all, a thread at a time.
   static std::mutex mutex;
   std::lock_guard lock(mutex);
@@ -197,11 +194,11 @@ std::optional<uint64_t> commsir::tune::countChannels(const Question &question,
   context.loadDialect<comms::CommsDialect>();
   mlir::ScopedDiagnosticHandler quiet(
       &context, [](mlir::Diagnostic &) { return mlir::success(); });
-  auto text = writeKernel(question, &context);
+  auto text = writeKernel(query, &context);
   if (!text)
     return std::nullopt;
   auto module = mlir::parseSourceString<mlir::ModuleOp>(*text, &context);
-  if (!module || !expand(*module, way))
+  if (!module || !expand(*module, config))
     return std::nullopt;
   return uint64_t(
       comms::countChannelBytes(*module->getOps<comms::KernelOp>().begin()));

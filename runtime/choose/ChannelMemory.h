@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Only the lowering knows how many slots an algorithm makes, and how a protocol
-// lays them out. So a way's channels are counted by expanding the collective.
+// Only the lowering knows how many slots an algorithm uses and how a protocol
+// lays them out. A configuration's channel memory is therefore computed by
+// expanding the collective.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,25 +23,24 @@
 
 namespace commsir::tune {
 
-/// Bytes of channel memory that a rank on a GPU may take where its group says
-/// nothing else: COMMSIR_CHANNEL_BYTES (bytes, or with K, M, G
-/// or T), else 1 GiB.
+/// Default limit on the channel memory of a rank on a GPU, in bytes:
+/// COMMSIR_CHANNEL_BYTES (bytes, or with suffix K, M, G or T), else 1 GiB.
 llvm::Expected<uint64_t> getChannelLimit();
 
-/// More than the channels of any way take, without a look at the lowering: what
-/// fits then need not be counted.
-uint64_t boundChannels(const Question &question);
+/// Upper bound on the channel memory of any configuration, without running the
+/// lowering. If the bound fits, an exact count is unnecessary.
+uint64_t boundChannels(const ConfigQuery &query);
 
-/// Bytes of channel memory of each rank that `collective`, an op of `kernel`,
-/// takes when it goes this `way`, beside the kernel's own channels. Nothing
-/// where it cannot be carried out so: the compiler says why.
+/// Bytes of channel memory per rank that `collective`, an op of `kernel`, takes
+/// with `config`, without the kernel's own channels. None if the configuration
+/// is impossible; the compiler reports the reason.
 std::optional<uint64_t> countChannels(mlir::comms::KernelOp kernel,
                                       mlir::Operation *collective,
-                                      const Config &way);
+                                      const Config &config);
 
-/// The same, of a kernel with the collective of `question` alone.
-std::optional<uint64_t> countChannels(const Question &question,
-                                      const Config &way);
+/// Same, for a kernel with just the collective of `query`.
+std::optional<uint64_t> countChannels(const ConfigQuery &query,
+                                      const Config &config);
 
 } // namespace commsir::tune
 

@@ -77,17 +77,17 @@ private:
 };
 } // namespace
 
-static KernelCache &shelf() {
-  static KernelCache shelf;
-  return shelf;
+static KernelCache &kernelCache() {
+  static KernelCache kernelCache;
+  return kernelCache;
 }
 
 std::array<llvm::StringRef, 2> commsir::tune::getExtentAlgorithms() {
   return {"two_shot", "one_shot"};
 }
 
-Answer commsir::tune::choose(const Question &question) {
-  return chooseFrom(*shelf().get(), question);
+ConfigChoice commsir::tune::choose(const ConfigQuery &query) {
+  return chooseFrom(*kernelCache().get(), query);
 }
 
 llvm::Expected<std::optional<int64_t>> commsir::tune::getCtaLimit() {
@@ -103,60 +103,60 @@ llvm::Expected<std::optional<int64_t>> commsir::tune::getCtaLimit() {
 }
 
 llvm::Error commsir::tune::loadTables(llvm::StringRef path) {
-  return shelf().load(path);
+  return kernelCache().load(path);
 }
 
-uint64_t commsir::tune::getTablesDigest() { return shelf().getDigest(); }
+uint64_t commsir::tune::getTablesDigest() { return kernelCache().getDigest(); }
 
-static std::string describe(const Question &question) {
-  std::string text = question.op + " of " + renderSize(question.bytes) + " " +
-                     question.elementType;
-  if (question.rows > 0)
-    text += llvm::formatv(" ({0} x {1})", question.rows, question.columns);
-  text += llvm::formatv(", {0} ranks, {1}", question.ranks, question.chip);
-  return question.device.empty() ? text : text + " (" + question.device + ")";
+static std::string describe(const ConfigQuery &query) {
+  std::string text =
+      query.op + " of " + renderSize(query.bytes) + " " + query.elementType;
+  if (query.rows > 0)
+    text += llvm::formatv(" ({0} x {1})", query.rows, query.columns);
+  text += llvm::formatv(", {0} ranks, {1}", query.ranks, query.chip);
+  return query.device.empty() ? text : text + " (" + query.device + ")";
 }
 
-static std::string describe(const Config &way) {
-  std::string text = way.algorithm + "/" + way.protocol;
-  if (way.blocks)
-    text += " b" + std::to_string(way.blocks);
-  if (way.threads)
-    text += " t" + std::to_string(way.threads);
-  if (way.cluster > 1)
-    text += " c" + std::to_string(way.cluster);
+static std::string describe(const Config &config) {
+  std::string text = config.algorithm + "/" + config.protocol;
+  if (config.blocks)
+    text += " b" + std::to_string(config.blocks);
+  if (config.threads)
+    text += " t" + std::to_string(config.threads);
+  if (config.cluster > 1)
+    text += " c" + std::to_string(config.cluster);
   return text;
 }
 
 /// Of each pair of algorithm and protocol that was left out for its memory, the
 /// fastest way.
-static void explainLeftOut(const Question &question, const Answer &answer,
-                           llvm::raw_ostream &os) {
+static void explainRejected(const ConfigQuery &query,
+                            const ConfigChoice &answer, llvm::raw_ostream &os) {
   std::set<std::pair<std::string, std::string>> told;
-  for (const LeftOut &one : answer.tooLarge)
-    if (told.emplace(one.way.algorithm, one.way.protocol).second)
+  for (const RejectedConfig &one : answer.tooLarge)
+    if (told.emplace(one.config.algorithm, one.config.protocol).second)
       os << llvm::formatv("  {0,9:f2} us  {1}: left out, it takes {2} of "
                           "channel memory, and the limit is {3}\n",
-                          one.way.microseconds, describe(one.way),
+                          one.config.microseconds, describe(one.config),
                           renderSize(int64_t(one.bytes)),
-                          renderSize(int64_t(question.memory)));
+                          renderSize(int64_t(query.memory)));
 }
 
-std::string commsir::tune::explain(const Question &question,
-                                   const Answer &answer, size_t most) {
+std::string commsir::tune::explain(const ConfigQuery &query,
+                                   const ConfigChoice &answer, size_t most) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  os << describe(question) << ": " << describe(answer.way) << ", by the "
+  os << describe(query) << ": " << describe(answer.config) << ", by the "
      << answer.source << "\n";
-  explainLeftOut(question, answer, os);
+  explainRejected(query, answer, os);
   size_t shown = 0;
-  for (const Config &way : answer.considered) {
+  for (const Config &config : answer.considered) {
     if (most && shown++ == most) {
       os << "  and " << answer.considered.size() - most << " more\n";
       break;
     }
-    os << llvm::formatv("  {0,9:f2} us  {1}\n", way.microseconds,
-                        describe(way));
+    os << llvm::formatv("  {0,9:f2} us  {1}\n", config.microseconds,
+                        describe(config));
   }
   return text;
 }

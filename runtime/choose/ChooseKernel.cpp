@@ -19,27 +19,27 @@ using namespace commsir::tune;
 namespace comms = mlir::comms;
 
 /// Sizes and types of a collective as tables count them.
-static void describe(const comms::CollectiveInfo &problem, Question &question) {
-  question.op = problem.kind->name.str();
-  question.reduction =
+static void describe(const comms::CollectiveInfo &problem, ConfigQuery &query) {
+  query.op = problem.kind->name.str();
+  query.reduction =
       problem.reduction
           ? comms::stringifyReductionKind(*problem.reduction).str()
           : "";
   const comms::TileArray &input = problem.inputs.front();
-  question.elementType.clear();
-  llvm::raw_string_ostream(question.elementType) << input.elementType;
+  query.elementType.clear();
+  llvm::raw_string_ostream(query.elementType) << input.elementType;
   int64_t bits = input.elementType.isIntOrFloat()
                      ? input.elementType.getIntOrFloatBitWidth()
                      : 64;
   int64_t parts =
       problem.kind->movement == comms::Movement::Exchange ? problem.ranks : 1;
-  question.bytes = problem.partElements * parts * bits / 8;
-  question.windows = problem.storesToPeers();
-  question.ranks = problem.ranks;
+  query.bytes = problem.partElements * parts * bits / 8;
+  query.windows = problem.storesToPeers();
+  query.ranks = problem.ranks;
   if (problem.flat || input.tileLength <= 0)
     return;
-  question.columns = input.tileLength;
-  question.rows = problem.partElements / input.tileLength;
+  query.columns = input.tileLength;
+  query.rows = problem.partElements / input.tileLength;
 }
 
 static std::string getName(mlir::Operation *op, llvm::StringRef attribute) {
@@ -49,8 +49,9 @@ static std::string getName(mlir::Operation *op, llvm::StringRef attribute) {
 
 /// Whether the algorithm of a way carries out the collective; one that is left
 /// to the compiler does.
-static bool isUsable(const comms::CollectiveInfo &problem, const Config &way) {
-  const comms::Algorithm *algorithm = comms::findAlgorithm(way.algorithm);
+static bool isUsable(const comms::CollectiveInfo &problem,
+                     const Config &config) {
+  const comms::Algorithm *algorithm = comms::findAlgorithm(config.algorithm);
   std::string why;
   return !algorithm || algorithm->supports(problem, why);
 }
@@ -65,9 +66,9 @@ static bool holds(comms::KernelOp kernel) {
       .wasInterrupted();
 }
 
-KernelAnswer commsir::tune::chooseForKernel(comms::KernelOp kernel,
-                                            const Question &wish) {
-  KernelAnswer result;
+KernelConfigs commsir::tune::chooseForKernel(comms::KernelOp kernel,
+                                             const ConfigQuery &wish) {
+  KernelConfigs result;
   std::optional<int64_t> ownRanks = kernel.getRanks();
   if (!ownRanks && wish.ranks > 0)
     kernel.setRanks(wish.ranks);
@@ -92,47 +93,47 @@ KernelAnswer commsir::tune::chooseForKernel(comms::KernelOp kernel,
     auto problem = comms::readCollective(op);
     if (mlir::failed(problem) || problem->inputs.empty())
       return;
-    Question question = wish;
-    describe(*problem, question);
+    ConfigQuery query = wish;
+    describe(*problem, query);
     if (kernel.getBlocks())
-      question.blocks = *kernel.getBlocks();
-    if ((scratch || result.cluster) && !question.cluster)
-      question.cluster = 1;
-    if (!question.threads)
-      question.threads = result.threads;
-    if (question.algorithm.empty())
-      question.algorithm = getName(op, "algorithm");
-    if (question.protocol.empty())
-      question.protocol = getName(op, "protocol");
+      query.blocks = *kernel.getBlocks();
+    if ((scratch || result.cluster) && !query.cluster)
+      query.cluster = 1;
+    if (!query.threads)
+      query.threads = result.threads;
+    if (query.algorithm.empty())
+      query.algorithm = getName(op, "algorithm");
+    if (query.protocol.empty())
+      query.protocol = getName(op, "protocol");
     if (wish.memory)
-      question.memory = wish.memory > taken ? wish.memory - taken : 1;
-    question.channels = [&](const Config &way) {
-      return countChannels(kernel, op, way);
+      query.memory = wish.memory > taken ? wish.memory - taken : 1;
+    query.channels = [&](const Config &config) {
+      return countChannels(kernel, op, config);
     };
-    Answer answer = choose(question);
-    if (problem->isSized() && !isUsable(*problem, answer.way)) {
+    ConfigChoice answer = choose(query);
+    if (problem->isSized() && !isUsable(*problem, answer.config)) {
       for (llvm::StringRef algorithm : getExtentAlgorithms())
         if (isUsable(*problem, {.algorithm = algorithm.str()})) {
-          question.algorithm = algorithm.str();
+          query.algorithm = algorithm.str();
           break;
         }
-      answer = choose(question);
+      answer = choose(query);
     }
-    if (wish.memory && boundChannels(question) > wish.memory)
-      taken += question.channels(answer.way).value_or(0);
-    question.channels = nullptr; // It refers to the kernel as it was.
+    if (wish.memory && boundChannels(query) > wish.memory)
+      taken += query.channels(answer.config).value_or(0);
+    query.channels = nullptr; // It refers to the kernel as it was.
     for (auto [attribute, name] :
-         {std::pair("algorithm", &answer.way.algorithm),
-          {"protocol", &answer.way.protocol}})
+         {std::pair("algorithm", &answer.config.algorithm),
+          {"protocol", &answer.config.protocol}})
       if (!name->empty() && !op->hasAttr(attribute))
         op->setAttr(attribute, builder.getStringAttr(*name));
-    if (question.bytes > most) {
-      most = question.bytes;
-      result.blocks = answer.way.blocks;
-      result.threads = answer.way.threads;
-      result.cluster = answer.way.cluster;
+    if (query.bytes > most) {
+      most = query.bytes;
+      result.blocks = answer.config.blocks;
+      result.threads = answer.config.threads;
+      result.cluster = answer.config.cluster;
     }
-    result.collectives.push_back({std::move(question), std::move(answer)});
+    result.collectives.push_back({std::move(query), std::move(answer)});
   });
   // Roles share the blocks out among themselves: the choice knows nothing of
   // it.

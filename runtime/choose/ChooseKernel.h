@@ -15,22 +15,22 @@
 
 namespace commsir::tune {
 
-/// What was chosen for a kernel.
-struct KernelAnswer {
-  /// Of the launch: that of the collective that moves the most; 0 where there
+/// The choices for a kernel.
+struct KernelConfigs {
+  /// Launch shape: that of the collective that moves the most data; 0 if there
   /// is none.
   int64_t blocks = 0, threads = 0, cluster = 0;
-  /// A question and its answer for each collective, in the order of the text.
-  std::vector<std::pair<Question, Answer>> collectives;
+  /// Query and choice for each collective, in the order of the text.
+  std::vector<std::pair<ConfigQuery, ConfigChoice>> collectives;
 };
 
-/// Asks `choose` for each collective of `kernel` and writes algorithm and
-/// protocol on those that name none. `wish` holds the machine, the number of
-/// ranks (0: the kernel's own) and what the user has settled; what the kernel
-/// has settled (blocks, algorithms) is not changed either. Collectives that
-/// cannot be read are left to the compiler, which says why.
-KernelAnswer chooseForKernel(mlir::comms::KernelOp kernel,
-                             const Question &wish);
+/// Calls `choose` for each collective of `kernel` and sets algorithm and
+/// protocol where the op names none. `wish` holds the machine, the number of
+/// ranks (0: the kernel's own) and the values that the user fixed. Values that
+/// the kernel fixes (blocks, algorithms) are kept. Collectives that cannot be
+/// analyzed are left to the compiler, which reports the reason.
+KernelConfigs chooseForKernel(mlir::comms::KernelOp kernel,
+                              const ConfigQuery &wish);
 
 } // namespace commsir::tune
 

@@ -79,11 +79,11 @@ static constexpr llvm::StringLiteral kWritesLines[] = {"NVIDIA H200",
                                                        "NVIDIA H100 80GB HBM3"};
 
 /// Whether a protocol may be chosen that nobody asked for.
-static bool isOpen(const Question &question, const comms::ProtocolCost &cost) {
-  if (question.chip == "cpu")
+static bool isOpen(const ConfigQuery &query, const comms::ProtocolCost &cost) {
+  if (query.chip == "cpu")
     return cost.cpuHop > 0;
   return !cost.needsWholeLines ||
-         llvm::is_contained(kWritesLines, llvm::StringRef(question.device));
+         llvm::is_contained(kWritesLines, llvm::StringRef(query.device));
 }
 
 //===----------------------------------------------------------------------===//
@@ -111,27 +111,27 @@ public:
 /// What algorithms may ask of a collective; nothing when there is no such op
 /// or type.
 static std::optional<comms::CollectiveInfo>
-makeProblem(const Question &question) {
-  const comms::CollectiveKind *kind = comms::findCollectiveKind(question.op);
-  mlir::Type type = Types::parse(question.elementType);
-  if (!kind || !type || !type.isIntOrFloat() || question.ranks < 1)
+makeProblem(const ConfigQuery &query) {
+  const comms::CollectiveKind *kind = comms::findCollectiveKind(query.op);
+  mlir::Type type = Types::parse(query.elementType);
+  if (!kind || !type || !type.isIntOrFloat() || query.ranks < 1)
     return std::nullopt;
   comms::CollectiveInfo problem;
   problem.kind = kind;
-  problem.ranks = question.ranks;
-  problem.dest = question.ranks - 1;
-  problem.windows = question.windows;
+  problem.ranks = query.ranks;
+  problem.dest = query.ranks - 1;
+  problem.windows = query.windows;
   if (kind->reduces)
-    problem.reduction = comms::symbolizeReductionKind(question.reduction)
+    problem.reduction = comms::symbolizeReductionKind(query.reduction)
                             .value_or(comms::ReductionKind::Sum);
   int64_t bits = std::max<int64_t>(type.getIntOrFloatBitWidth(), 1);
-  problem.flat = question.rows <= 0;
-  int64_t elements = std::max<int64_t>(question.bytes * 8 / bits, 1);
+  problem.flat = query.rows <= 0;
+  int64_t elements = std::max<int64_t>(query.bytes * 8 / bits, 1);
   if (kind->movement == comms::Movement::Exchange)
-    elements = std::max<int64_t>(elements / question.ranks, 1);
+    elements = std::max<int64_t>(elements / query.ranks, 1);
   problem.partElements = elements;
   problem.tiles =
-      problem.flat ? std::max<int64_t>(elements / 1024, 1) : question.rows;
+      problem.flat ? std::max<int64_t>(elements / 1024, 1) : query.rows;
   problem.tileSize = std::max<int64_t>(elements / problem.tiles, 1);
   problem.wires.push_back({type, problem.tileSize});
   return problem;
@@ -151,22 +151,21 @@ static bool canTravel(const comms::Protocol &protocol,
 }
 
 std::vector<std::pair<std::string, std::string>>
-commsir::tune::listPairs(const Question &question, bool everything) {
+commsir::tune::listPairs(const ConfigQuery &query, bool everything) {
   auto lock = Types::lock();
   std::vector<std::pair<std::string, std::string>> pairs;
-  std::optional<comms::CollectiveInfo> problem = makeProblem(question);
+  std::optional<comms::CollectiveInfo> problem = makeProblem(query);
   if (!problem)
     return pairs;
   for (const comms::Algorithm *algorithm : comms::getAlgorithms()) {
     std::string why;
-    if ((!question.algorithm.empty() &&
-         question.algorithm != algorithm->name) ||
+    if ((!query.algorithm.empty() && query.algorithm != algorithm->name) ||
         !algorithm->supports(*problem, why))
       continue;
     for (const comms::Protocol *protocol : comms::getProtocols()) {
-      bool named = question.protocol == protocol->name;
-      bool open = question.protocol.empty() &&
-                  (everything || isOpen(question, protocol->cost));
+      bool named = query.protocol == protocol->name;
+      bool open = query.protocol.empty() &&
+                  (everything || isOpen(query, protocol->cost));
       if ((named || open) && canTravel(*protocol, *problem))
         pairs.push_back({algorithm->name.str(), protocol->name.str()});
     }
@@ -190,10 +189,10 @@ struct Pair {
 };
 } // namespace
 
-static std::optional<Pair> makePair(const Question &question,
+static std::optional<Pair> makePair(const ConfigQuery &query,
                                     llvm::StringRef algorithm,
                                     llvm::StringRef protocol) {
-  std::optional<comms::CollectiveInfo> problem = makeProblem(question);
+  std::optional<comms::CollectiveInfo> problem = makeProblem(query);
   Pair pair;
   pair.algorithm = comms::findAlgorithm(algorithm);
   pair.protocol = comms::findProtocol(protocol);
@@ -206,7 +205,7 @@ static std::optional<Pair> makePair(const Question &question,
   comms::CollectiveInfo &asked = pair.problem;
   asked.overhead =
       std::max(1.0, pair.protocol->overhead(asked.wires.front().elementType));
-  if (question.chip != "cpu") {
+  if (query.chip != "cpu") {
     asked.overhead *= pair.protocol->cost.weight;
     asked.rate = kRate;
     asked.rateInStep = kRateInStep;
@@ -267,16 +266,16 @@ static double getLatency(const Pair &pair, int64_t blocks) {
 }
 
 /// Tiles of a block, one after the other.
-static int64_t countRounds(const Pair &pair, const Question &question,
-                           const Config &way) {
-  int64_t tiles = countTiles(question, way.threads, way.cluster);
+static int64_t countRounds(const Pair &pair, const ConfigQuery &query,
+                           const Config &config) {
+  int64_t tiles = countTiles(query, config.threads, config.cluster);
   bool same = pair.problem.kind->movement == comms::Movement::Same;
   if (pair.algorithm->dealsTiles || !same)
-    return llvm::divideCeil(tiles, way.blocks);
+    return llvm::divideCeil(tiles, config.blocks);
   // A block has the same places of the parts of all ranks.
   int64_t ranks = pair.problem.ranks;
-  return std::min<int64_t>(tiles,
-                           ranks * llvm::divideCeil(tiles, ranks * way.blocks));
+  return std::min<int64_t>(
+      tiles, ranks * llvm::divideCeil(tiles, ranks * config.blocks));
 }
 
 /// Whether a block works on as many tiles at a time as there are ranks, so that
@@ -288,19 +287,19 @@ static bool takesTurns(const Pair &pair) {
 
 /// Microseconds on the busiest link: more than the rule says where blocks have
 /// fewer tiles than there are ranks that take turns.
-static double getWires(const Pair &pair, const Question &question,
-                       const Config &way) {
+static double getWires(const Pair &pair, const ConfigQuery &query,
+                       const Config &config) {
   if (!takesTurns(pair))
     return pair.wires;
-  auto rounds = countRounds(pair, question, way);
+  auto rounds = countRounds(pair, query, config);
   auto turns = llvm::alignTo(rounds, pair.problem.ranks);
   return pair.wires * double(turns) / double(rounds);
 }
 
 /// What a block's tiles beyond the first take.
-static double getLoops(const Pair &pair, const Question &question,
-                       const Config &way) {
-  int64_t rounds = countRounds(pair, question, way);
+static double getLoops(const Pair &pair, const ConfigQuery &query,
+                       const Config &config) {
+  int64_t rounds = countRounds(pair, query, config);
   bool rows = !pair.problem.flat;
   double loops = std::max(0.0, (rows ? kNextRow : kTile) * double(rounds - 1) -
                                    kHidden * pair.wires);
@@ -322,45 +321,44 @@ static double getLoops(const Pair &pair, const Question &question,
 }
 
 /// What the shape of a CTA adds.
-static double getShape(const Pair &pair, const Question &question,
-                       const Config &way) {
-  double time = kThreads * double(way.threads) / 128;
+static double getShape(const Pair &pair, const ConfigQuery &query,
+                       const Config &config) {
+  double time = kThreads * double(config.threads) / 128;
   if (pair.problem.flat)
     return time;
-  int64_t cluster = std::max<int64_t>(way.cluster, 1);
+  int64_t cluster = std::max<int64_t>(config.cluster, 1);
   int64_t vectors =
-      llvm::divideCeil(llvm::divideCeil(question.bytes, question.rows),
-                       16 * std::max<int64_t>(way.threads * cluster, 1));
-  auto rounds = double(countRounds(pair, question, way));
+      llvm::divideCeil(llvm::divideCeil(query.bytes, query.rows),
+                       16 * std::max<int64_t>(config.threads * cluster, 1));
+  auto rounds = double(countRounds(pair, query, config));
   time += kRow + rounds * (kVector * double(vectors - 1) +
                            kCluster * std::log2(double(cluster)));
   return pair.protocol->cost.clears ? time + kRowPoison : time;
 }
 
-static double estimatePair(const Pair &pair, const Question &question,
+static double estimatePair(const Pair &pair, const ConfigQuery &query,
                            const Recipe &recipe) {
-  if (question.chip == "cpu") {
+  if (query.chip == "cpu") {
     double hop =
         pair.protocol->cost.cpuHop > 0 ? pair.protocol->cost.cpuHop : 1;
     return (pair.hops + pair.barriers) * hop + pair.wires;
   }
-  Config way = applyRecipe(recipe, question);
+  Config config = applyRecipe(recipe, query);
   // Nothing travels by the protocol, unless input and output are one array,
   // which the question does not say: the leanest is for the best.
   double doubt = pair.hops == 0 ? 1e-3 * pair.problem.overhead : 0;
-  return doubt + getLatency(pair, way.blocks) + getWires(pair, question, way) +
-         getReading(pair) + getLoops(pair, question, way) +
-         getShape(pair, question, way);
+  return doubt + getLatency(pair, config.blocks) +
+         getWires(pair, query, config) + getReading(pair) +
+         getLoops(pair, query, config) + getShape(pair, query, config);
 }
 
-std::optional<double> commsir::tune::estimate(const Question &question,
+std::optional<double> commsir::tune::estimate(const ConfigQuery &query,
                                               const Recipe &recipe) {
   auto lock = Types::lock();
-  std::optional<Pair> pair =
-      makePair(question, recipe.algorithm, recipe.protocol);
+  std::optional<Pair> pair = makePair(query, recipe.algorithm, recipe.protocol);
   if (!pair)
     return std::nullopt;
-  return estimatePair(*pair, question, recipe);
+  return estimatePair(*pair, query, recipe);
 }
 
 //===----------------------------------------------------------------------===//
@@ -369,13 +367,12 @@ std::optional<double> commsir::tune::estimate(const Question &question,
 
 /// Shapes for rows: on one CTA or a cluster of them, with 16 bytes a thread or
 /// 32, and what is more only where no CTA has the threads.
-static std::vector<Recipe> listRowShapes(const Question &question,
+static std::vector<Recipe> listRowShapes(const ConfigQuery &query,
                                          const Recipe &pair) {
   int64_t vectors = std::max<int64_t>(
-      llvm::divideCeil(llvm::divideCeil(question.bytes, question.rows), 16),
-      32);
+      llvm::divideCeil(llvm::divideCeil(query.bytes, query.rows), 16), 32);
   std::vector<Recipe> recipes;
-  for (int64_t cluster = 1; cluster <= getMostCtas(question); cluster *= 2)
+  for (int64_t cluster = 1; cluster <= getMostCtas(query); cluster *= 2)
     for (int64_t threads = 32; threads <= 1024; threads *= 2) {
       int64_t all = cluster * threads;
       bool fits = vectors <= 2 * all || (cluster == 1 && threads == 1024);
@@ -386,10 +383,10 @@ static std::vector<Recipe> listRowShapes(const Question &question,
       recipe.threads = threads;
       recipe.cluster = cluster;
       recipe.spread = 1;
-      recipe.limit = countResident(question, threads);
+      recipe.limit = countResident(query, threads);
       // Of two vectors the registers are too many for as many threads.
       if (vectors > all)
-        recipe.limit = countMultiprocessors(question) *
+        recipe.limit = countMultiprocessors(query) *
                        std::max<int64_t>(512 / threads, 1) *
                        (cluster > 1 ? 9 : 10) / 10;
       recipes.push_back(std::move(recipe));
@@ -401,12 +398,12 @@ static std::vector<Recipe> listRowShapes(const Question &question,
 /// multiprocessor that sends to many is the limit; else one large CTA on each.
 /// Those that keep their ranks in step meet in barriers, which are the faster
 /// the fewer blocks there are: copies need no more to fill the links.
-static void shapeFlat(const Question &question, const Pair &pair,
+static void shapeFlat(const ConfigQuery &query, const Pair &pair,
                       Recipe &recipe) {
   const comms::CollectiveInfo &problem = pair.problem;
   auto part = int64_t(problem.partBytes());
   int64_t vectors = llvm::divideCeil(std::max<int64_t>(part, 1), 16);
-  int64_t processors = countMultiprocessors(question);
+  int64_t processors = countMultiprocessors(query);
   if (pair.algorithm->keepsStep && part >= 1 << 20) {
     bool copies = problem.kind->movement != comms::Movement::Same &&
                   !problem.kind->reduces && problem.storesToPeers();
@@ -422,52 +419,52 @@ static void shapeFlat(const Question &question, const Pair &pair,
                    : vectors <= 512 * processors ? 128
                    : part < 8 << 20              ? 512
                                                  : 1024;
-  recipe.limit = countResident(question, recipe.threads);
+  recipe.limit = countResident(query, recipe.threads);
 }
 
-static Recipe suggest(const Question &question, const Pair &pair) {
+static Recipe suggest(const ConfigQuery &query, const Pair &pair) {
   Recipe recipe;
   recipe.algorithm = pair.algorithm->name.str();
   recipe.protocol = pair.protocol->name.str();
-  if (question.chip == "cpu")
+  if (query.chip == "cpu")
     return recipe;
   if (pair.problem.flat) {
-    shapeFlat(question, pair, recipe);
+    shapeFlat(query, pair, recipe);
     if (takesTurns(pair))
       recipe.spread = pair.problem.ranks;
     return recipe;
   }
-  std::vector<Recipe> shapes = listRowShapes(question, recipe);
+  std::vector<Recipe> shapes = listRowShapes(query, recipe);
   return *llvm::min_element(shapes, [&](const Recipe &a, const Recipe &b) {
-    return estimatePair(pair, question, a) < estimatePair(pair, question, b);
+    return estimatePair(pair, query, a) < estimatePair(pair, query, b);
   });
 }
 
-Recipe commsir::tune::suggestRecipe(const Question &question,
+Recipe commsir::tune::suggestRecipe(const ConfigQuery &query,
                                     llvm::StringRef algorithm,
                                     llvm::StringRef protocol) {
   auto lock = Types::lock();
-  if (auto pair = makePair(question, algorithm, protocol))
-    return suggest(question, *pair);
+  if (auto pair = makePair(query, algorithm, protocol))
+    return suggest(query, *pair);
   Recipe none;
   none.algorithm = algorithm.str();
   none.protocol = protocol.str();
   return none;
 }
 
-std::vector<Config> commsir::tune::estimateAll(const Question &question) {
-  std::vector<Config> ways;
-  auto pairs = listPairs(question);
+std::vector<Config> commsir::tune::estimateAll(const ConfigQuery &query) {
+  std::vector<Config> configs;
+  auto pairs = listPairs(query);
   auto lock = Types::lock();
   for (const auto &[algorithm, protocol] : pairs) {
-    std::optional<Pair> pair = makePair(question, algorithm, protocol);
+    std::optional<Pair> pair = makePair(query, algorithm, protocol);
     if (!pair)
       continue;
-    Recipe recipe = suggest(question, *pair);
-    Config way = applyRecipe(recipe, question);
-    way.microseconds = estimatePair(*pair, question, recipe);
-    ways.push_back(std::move(way));
+    Recipe recipe = suggest(query, *pair);
+    Config config = applyRecipe(recipe, query);
+    config.microseconds = estimatePair(*pair, query, recipe);
+    configs.push_back(std::move(config));
   }
-  llvm::sort(ways, isFaster);
-  return ways;
+  llvm::sort(configs, isFaster);
+  return configs;
 }

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// For machines, ranks and operations that nobody has measured. Time = launch +
-// what the algorithm's cost rule says (hops, barriers, bytes over a link) with
-// what the protocol adds + what the grid costs. Knows every algorithm and
-// protocol of the registries.
+// Estimates times for machines, ranks and operations without measurements. Time
+// = launch + the algorithm's cost rule (hops, barriers, bytes over a link) with
+// the protocol's overhead + the cost of the grid. Covers every registered
+// algorithm and protocol.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,22 +21,22 @@
 
 namespace commsir::tune {
 
-/// The pairs of algorithm and protocol that carry out the question, those that
-/// it has settled alone. `everything`: with the protocols that are used by name
-/// only.
+/// The pairs of algorithm and protocol that can carry out the query, restricted
+/// to those that it fixes. `everything`: includes protocols that are used by
+/// name only.
 std::vector<std::pair<std::string, std::string>>
-listPairs(const Question &question, bool everything = false);
+listPairs(const ConfigQuery &query, bool everything = false);
 
-/// The launch shape that suits a pair: by the size of a message, of rows the
-/// cheapest by the model.
-Recipe suggestRecipe(const Question &question, llvm::StringRef algorithm,
+/// A good launch shape for a pair: by message size for flat arrays, and the
+/// cheapest by the model for rows.
+Recipe suggestRecipe(const ConfigQuery &query, llvm::StringRef algorithm,
                      llvm::StringRef protocol);
 
-/// Microseconds; nothing where the pair does not exist.
-std::optional<double> estimate(const Question &question, const Recipe &recipe);
+/// Estimated microseconds; none if the pair does not exist.
+std::optional<double> estimate(const ConfigQuery &query, const Recipe &recipe);
 
-/// Every pair with its suggested shape, the cheapest first.
-std::vector<Config> estimateAll(const Question &question);
+/// Every pair with its suggested shape, cheapest first.
+std::vector<Config> estimateAll(const ConfigQuery &query);
 
 } // namespace commsir::tune
 

@@ -20,9 +20,9 @@ enum class Operation {
   ReduceScatter,
   AllToAll,
   Broadcast,
-  /// All-reduce of rows, residual added, RMSNorm with a weight: the normalized
-  /// rows and the residual of the next layer come out. With fp8 the rows come
-  /// out in fp8, each with a scale of its own.
+  /// All-reduce of rows, addition of a residual, and RMSNorm with a weight.
+  /// Results are the normalized rows and the residual for the next layer. With
+  /// fp8, each normalized row is stored in fp8 with its own scale.
   AllReduceRmsNorm,
   AllReduceRmsNormFp8
 };
@@ -30,18 +30,18 @@ enum class Operation {
 /// "all_reduce".
 llvm::StringRef operationName(Operation operation);
 
-/// The operation of that name; the error lists all.
+/// Parses an operation's name; the error lists all names.
 llvm::Expected<Operation> parseOperation(llvm::StringRef name);
 
 /// All operations on flat arrays, in the order of --help.
 llvm::ArrayRef<Operation> allOperations();
 
-/// Those on rows.
+/// The operations on rows.
 llvm::ArrayRef<Operation> rowOperations();
 bool isOnRows(Operation operation);
 
-/// Of a flat operation, what stands between the op's name and its team in a
-/// kernel: "sum ", "root 0 " or nothing.
+/// Flat operations: the text between the op's name and its team in a kernel:
+/// "sum ", "root 0 " or "".
 llvm::StringRef operationDetail(Operation operation);
 
 } // namespace commsir::tune

@@ -27,17 +27,17 @@ std::string commsir::tune::renderRecipe(const Recipe &recipe) {
 }
 
 bool commsir::tune::isFaster(const Config &a, const Config &b) {
-  auto key = [](const Config &way) {
-    return std::tie(way.microseconds, way.algorithm, way.protocol, way.threads,
-                    way.cluster, way.blocks);
+  auto key = [](const Config &config) {
+    return std::tie(config.microseconds, config.algorithm, config.protocol,
+                    config.threads, config.cluster, config.blocks);
   };
   return key(a) < key(b);
 }
 
 bool commsir::tune::isSame(const Config &a, const Config &b) {
-  auto key = [](const Config &way) {
-    return std::tie(way.algorithm, way.protocol, way.threads, way.cluster,
-                    way.blocks);
+  auto key = [](const Config &config) {
+    return std::tie(config.algorithm, config.protocol, config.threads,
+                    config.cluster, config.blocks);
   };
   return key(a) == key(b);
 }
@@ -63,30 +63,30 @@ static constexpr ChipRow kChips[] = {
     {"", "sm_100", 132},
 };
 
-int64_t commsir::tune::countMultiprocessors(const Question &question) {
-  if (question.multiprocessors > 0)
-    return question.multiprocessors;
+int64_t commsir::tune::countMultiprocessors(const ConfigQuery &query) {
+  if (query.multiprocessors > 0)
+    return query.multiprocessors;
   for (const ChipRow &row : kChips)
     if (row.device.empty()
-            ? row.chip == question.chip
-            : llvm::StringRef(question.device).starts_with(row.device))
+            ? row.chip == query.chip
+            : llvm::StringRef(query.device).starts_with(row.device))
       return row.multiprocessors;
   return 32;
 }
 
-int64_t commsir::tune::countResident(const Question &question,
+int64_t commsir::tune::countResident(const ConfigQuery &query,
                                      int64_t threads) {
   // 128 registers a thread; of kernels on rows, whose threads have 16 bytes of
   // each rank at a time, 102: ptxas gives them 40 to 72 for 2 to 8 ranks.
-  int64_t most = question.rows > 0 ? 640 : 512;
+  int64_t most = query.rows > 0 ? 640 : 512;
   int64_t perProcessor =
       std::max<int64_t>(most / std::max<int64_t>(threads, 1), 1);
-  return countMultiprocessors(question) * perProcessor;
+  return countMultiprocessors(query) * perProcessor;
 }
 
-int64_t commsir::tune::getMostCtas(const Question &question) {
+int64_t commsir::tune::getMostCtas(const ConfigQuery &query) {
   int sm = 0;
-  llvm::StringRef chip = question.chip;
+  llvm::StringRef chip = query.chip;
   if (!chip.consume_front("sm_") || chip.consumeInteger(10, sm))
     return 1;
   return sm >= 90 ? 8 : 1;
@@ -97,28 +97,27 @@ static int64_t inClusters(int64_t ctas, int64_t cluster) {
   return cluster > 1 ? ctas * 9 / 10 / cluster : ctas;
 }
 
-int64_t commsir::tune::countFitting(const Question &question, int64_t registers,
+int64_t commsir::tune::countFitting(const ConfigQuery &query, int64_t registers,
                                     int64_t threads, int64_t cluster) {
   if (registers <= 0)
-    return inClusters(countResident(question, threads), cluster);
+    return inClusters(countResident(query, threads), cluster);
   // Registers come in eights; a multiprocessor has 64 Ki of them, and room for
   // 2048 threads and 32 CTAs.
   int64_t perCta = int64_t(llvm::alignTo(registers, 8)) * threads;
   int64_t perProcessor =
       std::min({int64_t(65536) / perCta, 2048 / threads, int64_t(32)});
-  return inClusters(countMultiprocessors(question) * perProcessor, cluster);
+  return inClusters(countMultiprocessors(query) * perProcessor, cluster);
 }
 
-int64_t commsir::tune::countTiles(const Question &question, int64_t threads,
+int64_t commsir::tune::countTiles(const ConfigQuery &query, int64_t threads,
                                   int64_t cluster) {
-  if (question.rows > 0)
-    return question.rows;
+  if (query.rows > 0)
+    return query.rows;
   const mlir::comms::CollectiveKind *kind =
-      mlir::comms::findCollectiveKind(question.op);
+      mlir::comms::findCollectiveKind(query.op);
   bool exchange = kind && kind->movement == mlir::comms::Movement::Exchange;
-  int64_t part = exchange
-                     ? question.bytes / std::max<int64_t>(question.ranks, 1)
-                     : question.bytes;
+  int64_t part =
+      exchange ? query.bytes / std::max<int64_t>(query.ranks, 1) : query.bytes;
   int64_t tile = 16 * std::max<int64_t>(threads * cluster, 1);
   return std::max<int64_t>(llvm::divideCeil(std::max<int64_t>(part, 1), tile),
                            1);
@@ -128,27 +127,27 @@ int64_t commsir::tune::countTiles(const Question &question, int64_t threads,
 static constexpr int64_t kMostBlocks = 2048;
 
 Config commsir::tune::applyRecipe(const Recipe &recipe,
-                                  const Question &question) {
-  Config way;
-  way.algorithm = recipe.algorithm;
-  way.protocol = recipe.protocol;
-  if (question.chip == "cpu") {
-    way.blocks =
-        question.blocks ? question.blocks : std::max<int64_t>(recipe.limit, 1);
-    return way;
+                                  const ConfigQuery &query) {
+  Config config;
+  config.algorithm = recipe.algorithm;
+  config.protocol = recipe.protocol;
+  if (query.chip == "cpu") {
+    config.blocks =
+        query.blocks ? query.blocks : std::max<int64_t>(recipe.limit, 1);
+    return config;
   }
-  way.threads = question.threads ? question.threads : recipe.threads;
-  way.cluster = question.cluster ? question.cluster : recipe.cluster;
-  way.blocks = question.blocks;
-  if (way.blocks)
-    return way;
-  int64_t tiles = countTiles(question, way.threads, way.cluster);
-  int64_t limit =
-      std::min({recipe.limit / way.cluster,
-                inClusters(countResident(question, way.threads), way.cluster),
-                kMostBlocks});
-  way.blocks = std::clamp<int64_t>(
+  config.threads = query.threads ? query.threads : recipe.threads;
+  config.cluster = query.cluster ? query.cluster : recipe.cluster;
+  config.blocks = query.blocks;
+  if (config.blocks)
+    return config;
+  int64_t tiles = countTiles(query, config.threads, config.cluster);
+  int64_t limit = std::min(
+      {recipe.limit / config.cluster,
+       inClusters(countResident(query, config.threads), config.cluster),
+       kMostBlocks});
+  config.blocks = std::clamp<int64_t>(
       llvm::divideCeil(tiles, std::max<int64_t>(recipe.spread, 1)), 1,
       std::max<int64_t>(limit, 1));
-  return way;
+  return config;
 }

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A grid that is right at 64 KiB is wrong at 1 MiB. So tables and the tuner do
-// not speak of numbers of blocks but of recipes: how many blocks there are
-// follows from the size.
+// The best grid depends on the size: one that is right at 64 KiB is wrong at 1
+// MiB. Tables and the tuner therefore use recipes instead of block counts; a
+// recipe derives the number of blocks from the size.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +20,9 @@
 
 namespace commsir::tune {
 
-/// A way without its number of blocks: as many as give each `spread` tiles, but
-/// no more than make `limit` CTAs. A flat tile is 16 bytes a thread.
+/// A configuration without its number of blocks: enough blocks to give each
+/// `spread` tiles, but at most `limit` CTAs in total. A flat tile is 16 bytes
+/// per thread.
 struct Recipe {
   std::string algorithm, protocol;
   int64_t threads = 0, cluster = 1, spread = 1, limit = 1;
@@ -36,35 +37,35 @@ struct Recipe {
 /// "two_shot/lamport t64 c1 spread 4 limit 1056".
 std::string renderRecipe(const Recipe &recipe);
 
-/// The order of answers: by time, then by names and numbers, so that it is the
-/// same on every rank.
+/// Orders configurations by time, then by names and numbers, so that the order
+/// is equal on every rank.
 bool isFaster(const Config &a, const Config &b);
 
-/// Whether two ways are one, whatever they took.
+/// Whether two configurations are equal, apart from their times.
 bool isSame(const Config &a, const Config &b);
 
-/// Multiprocessors of the device of a question.
-int64_t countMultiprocessors(const Question &question);
+/// Number of multiprocessors of the query's device.
+int64_t countMultiprocessors(const ConfigQuery &query);
 
-/// CTAs of `threads` threads that are on a GPU at a time, whatever their
-/// registers: 64 a thread fit when there are 1024, 128 when there are 512 in
-/// CTAs that are smaller.
-int64_t countResident(const Question &question, int64_t threads);
+/// Number of CTAs with `threads` threads that a GPU can hold at a time, with
+/// any register count: 64 registers per thread fit with 1024 threads per
+/// multiprocessor, 128 with 512 threads in smaller CTAs.
+int64_t countResident(const ConfigQuery &query, int64_t threads);
 
-/// CTAs of a cluster, at most: chips before sm_90 have no clusters.
-int64_t getMostCtas(const Question &question);
+/// Maximum CTAs per cluster; chips before sm_90 have no clusters.
+int64_t getMostCtas(const ConfigQuery &query);
 
-/// Blocks that are on a GPU at a time, of a kernel whose registers are known
-/// (0: not known; then what `countResident` says).
-int64_t countFitting(const Question &question, int64_t registers,
+/// Number of blocks that a GPU can hold at a time, for a kernel with known
+/// registers per thread (0: unknown; then `countResident` applies).
+int64_t countFitting(const ConfigQuery &query, int64_t registers,
                      int64_t threads, int64_t cluster);
 
-/// Tiles of the part that a rank sends at a time.
-int64_t countTiles(const Question &question, int64_t threads, int64_t cluster);
+/// Number of tiles of the part that a rank sends at a time.
+int64_t countTiles(const ConfigQuery &query, int64_t threads, int64_t cluster);
 
-/// The way that the recipe is for `question`, without a time. What the question
-/// has settled, the recipe does not change.
-Config applyRecipe(const Recipe &recipe, const Question &question);
+/// Applies the recipe to `query`, without a time. Values that the query fixes
+/// are kept.
+Config applyRecipe(const Recipe &recipe, const ConfigQuery &query);
 
 } // namespace commsir::tune
 

@@ -119,7 +119,7 @@ private:
     for (auto [i, number] : llvm::enumerate(numbers)) {
       std::optional<int64_t> given = (*row)[2 + i].getAsInteger();
       if (!given || *given < (i ? 1 : 0) || *given > (1 << 20))
-        return fail("a recipe has a number that is none, or out of range");
+        return fail("a recipe has a number that is invalid or out of range");
       *number = *given;
     }
     checkRecipe(recipe);
@@ -349,27 +349,27 @@ static std::map<Recipe, double> timesAt(const Section &section, int64_t size) {
 /// How well what was measured of one type tells of another: 2 of itself, 1
 /// where the same ways carry both, else 0 (bytes matter more than what they
 /// are).
-static int getFit(const std::string &type, const Question &question) {
-  if (type == question.elementType)
+static int getFit(const std::string &type, const ConfigQuery &query) {
+  if (type == query.elementType)
     return 2;
-  Question other = question;
+  ConfigQuery other = query;
   other.elementType = type;
   return listPairs(other, /*everything=*/true) ==
-         listPairs(question, /*everything=*/true);
+         listPairs(query, /*everything=*/true);
 }
 
 /// The sections of `op` of the type that fits best.
 static std::vector<const Section *> findSections(const Table &table,
-                                                 const Question &question) {
+                                                 const ConfigQuery &query) {
   std::map<std::string, std::vector<const Section *>> byType;
   for (const Section &section : table.sections)
-    if (section.op == question.op && !section.points.empty() &&
-        (section.columns > 0) == (question.rows > 0))
+    if (section.op == query.op && !section.points.empty() &&
+        (section.columns > 0) == (query.rows > 0))
       byType[section.type].push_back(&section);
   std::vector<const Section *> found;
   int best = -1;
   for (auto &[type, sections] : byType)
-    if (int fit = byType.size() == 1 ? 0 : getFit(type, question); fit > best) {
+    if (int fit = byType.size() == 1 ? 0 : getFit(type, query); fit > best) {
       best = fit;
       found = std::move(sections);
     }
@@ -407,45 +407,46 @@ static const Section &pickRows(const std::vector<const Section *> &sections,
   return next ? *next : *longest;
 }
 
-std::vector<Config> commsir::tune::weigh(const Table &table,
-                                         const Question &question,
-                                         std::string &where) {
-  std::vector<const Section *> sections = findSections(table, question);
+std::vector<Config> commsir::tune::rankConfigs(const Table &table,
+                                               const ConfigQuery &query,
+                                               std::string &where) {
+  std::vector<const Section *> sections = findSections(table, query);
   if (sections.empty())
     return {};
-  bool rows = question.rows > 0;
+  bool rows = query.rows > 0;
   const Section &section =
-      rows ? pickRows(sections, question.columns) : *sections.front();
-  int64_t size = rows ? question.rows : question.bytes;
+      rows ? pickRows(sections, query.columns) : *sections.front();
+  int64_t size = rows ? query.rows : query.bytes;
   where = describeSpan(section, size);
   if (rows)
     where += " of " + std::to_string(section.columns);
   std::map<Recipe, double> times = timesAt(section, size);
   // What rests on the device is not told from another's table.
-  bool same = question.device.empty() || table.device.empty() ||
-              table.device == question.device;
-  auto pairs = listPairs(question, /*everything=*/same);
+  bool same = query.device.empty() || table.device.empty() ||
+              table.device == query.device;
+  auto pairs = listPairs(query, /*everything=*/same);
   auto agrees = [](int64_t settled, int64_t measured) {
     return !settled || settled == measured;
   };
-  std::vector<Config> ways;
+  std::vector<Config> configs;
   for (const auto &[recipe, time] : times) {
     if (!llvm::is_contained(pairs,
                             std::pair(recipe.algorithm, recipe.protocol)) ||
-        !agrees(question.threads, recipe.threads) ||
-        !agrees(question.cluster, recipe.cluster))
+        !agrees(query.threads, recipe.threads) ||
+        !agrees(query.cluster, recipe.cluster))
       continue;
-    Config way = applyRecipe(recipe, question);
-    way.microseconds = time;
-    ways.push_back(std::move(way));
+    Config config = applyRecipe(recipe, query);
+    config.microseconds = time;
+    configs.push_back(std::move(config));
   }
-  llvm::sort(ways, isFaster);
+  llvm::sort(configs, isFaster);
   // Recipes that are the same at this size are one way.
   std::vector<Config> distinct;
-  for (Config &way : ways)
-    if (llvm::none_of(distinct,
-                      [&](const Config &other) { return isSame(way, other); }))
-      distinct.push_back(std::move(way));
+  for (Config &config : configs)
+    if (llvm::none_of(distinct, [&](const Config &other) {
+          return isSame(config, other);
+        }))
+      distinct.push_back(std::move(config));
   return distinct;
 }
 
@@ -505,9 +506,9 @@ static Table readHead(llvm::StringRef text, llvm::StringRef name) {
 namespace {
 /// A table that is part of the library. Reading one takes a millisecond or two,
 /// and most processes ask for one alone.
-class BuiltIn {
+class BuiltInTable {
 public:
-  BuiltIn(llvm::StringRef text, llvm::StringRef name)
+  BuiltInTable(llvm::StringRef text, llvm::StringRef name)
       : text(text), name(name), head(readHead(text, name)) {}
   const Table &getHead() const { return head; }
   const Table &get() const {
@@ -524,9 +525,9 @@ private:
 };
 } // namespace
 
-static const std::list<BuiltIn> &listBuiltIn() {
-  static const std::list<BuiltIn> tables = [] {
-    std::list<BuiltIn> all;
+static const std::list<BuiltInTable> &listBuiltIn() {
+  static const std::list<BuiltInTable> tables = [] {
+    std::list<BuiltInTable> all;
     auto add = [&](const unsigned char *bytes, size_t size,
                    llvm::StringRef name) {
       all.emplace_back(
@@ -544,7 +545,7 @@ static const std::list<BuiltIn> &listBuiltIn() {
 
 std::vector<const Table *> commsir::tune::readBuiltIn() {
   std::vector<const Table *> tables;
-  for (const BuiltIn &table : listBuiltIn())
+  for (const BuiltInTable &table : listBuiltIn())
     tables.push_back(&table.get());
   return tables;
 }
@@ -558,13 +559,13 @@ Tables Tables::load(llvm::StringRef path) {
   return tables;
 }
 
-std::vector<const Table *> Tables::find(const Question &question) const {
+std::vector<const Table *> Tables::find(const ConfigQuery &query) const {
   std::vector<const Table *> found;
   for (bool sameDevice : {true, false}) {
     auto fits = [&](const Table &table) {
-      bool same = question.device.empty() || table.device.empty() ||
-                  table.device == question.device;
-      return table.chip == question.chip && table.ranks == question.ranks &&
+      bool same = query.device.empty() || table.device.empty() ||
+                  table.device == query.device;
+      return table.chip == query.chip && table.ranks == query.ranks &&
              same == sameDevice;
     };
     for (const Table &table : own)
@@ -572,7 +573,7 @@ std::vector<const Table *> Tables::find(const Question &question) const {
         found.push_back(&table);
     if (!builtIn)
       continue;
-    for (const BuiltIn &table : listBuiltIn())
+    for (const BuiltInTable &table : listBuiltIn())
       if (fits(table.getHead()))
         found.push_back(&table.get());
   }
@@ -580,36 +581,36 @@ std::vector<const Table *> Tables::find(const Question &question) const {
 }
 
 /// Bytes of channel memory of a way that takes more than the question allows.
-static std::optional<uint64_t> findExcess(const Question &question,
-                                          const Config &way) {
-  if (!question.memory || boundChannels(question) <= question.memory)
+static std::optional<uint64_t> findExcess(const ConfigQuery &query,
+                                          const Config &config) {
+  if (!query.memory || boundChannels(query) <= query.memory)
     return std::nullopt;
   std::optional<uint64_t> bytes =
-      question.channels ? question.channels(way) : countChannels(question, way);
-  return bytes && *bytes > question.memory ? bytes : std::nullopt;
+      query.channels ? query.channels(config) : countChannels(query, config);
+  return bytes && *bytes > query.memory ? bytes : std::nullopt;
 }
 
-/// Takes the fastest of `ways` that there is memory for, and what is slower;
+/// Takes the fastest of `configs` that there is memory for, and what is slower;
 /// false: there is none.
-static bool take(const Question &question, std::vector<Config> ways,
-                 Answer &answer) {
-  auto first = ways.begin();
-  for (; first != ways.end(); ++first) {
-    std::optional<uint64_t> excess = findExcess(question, *first);
+static bool take(const ConfigQuery &query, std::vector<Config> configs,
+                 ConfigChoice &answer) {
+  auto first = configs.begin();
+  for (; first != configs.end(); ++first) {
+    std::optional<uint64_t> excess = findExcess(query, *first);
     if (!excess)
       break;
     answer.tooLarge.push_back({*first, *excess});
   }
-  answer.considered.assign(first, ways.end());
+  answer.considered.assign(first, configs.end());
   return !answer.considered.empty();
 }
 
-static std::string describeSource(const Table &table, const Question &question,
+static std::string describeSource(const Table &table, const ConfigQuery &query,
                                   const std::string &where) {
   std::string source =
       "table " + table.name + " of " + table.date + ", " + where;
-  if (!question.device.empty() && !table.device.empty() &&
-      table.device != question.device)
+  if (!query.device.empty() && !table.device.empty() &&
+      table.device != query.device)
     source += " (measured on " + table.device + ")";
   return source;
 }
@@ -621,71 +622,73 @@ static constexpr double kWorthSharing = 150;
 /// (docs/Benchmarks.md).
 static constexpr double kSharingCosts = 1.3;
 
-static int64_t countCtas(const Config &way) { return way.blocks * way.cluster; }
+static int64_t countCtas(const Config &config) {
+  return config.blocks * config.cluster;
+}
 
 /// Leaves multiprocessors to kernels that run beside the collective. Of those
 /// that data-parallel training overlaps with arithmetic: all_to_all and
 /// broadcast, for which programs mostly wait, need more CTAs for their speed.
-static void share(const Question &question, Answer &answer) {
+static void share(const ConfigQuery &query, ConfigChoice &answer) {
   static constexpr llvm::StringLiteral ops[] = {"all_reduce", "all_gather",
                                                 "reduce_scatter"};
-  if (!question.ctas || question.blocks || question.rows ||
-      !llvm::is_contained(ops, question.op) ||
-      answer.way.microseconds < kWorthSharing ||
-      countCtas(answer.way) <= question.ctas)
+  if (!query.ctas || query.blocks || query.rows ||
+      !llvm::is_contained(ops, query.op) ||
+      answer.config.microseconds < kWorthSharing ||
+      countCtas(answer.config) <= query.ctas)
     return;
-  auto isFew = [&](const Config &way) {
-    return countCtas(way) <= question.ctas &&
-           way.microseconds <= kSharingCosts * answer.way.microseconds;
+  auto isFew = [&](const Config &config) {
+    return countCtas(config) <= query.ctas &&
+           config.microseconds <= kSharingCosts * answer.config.microseconds;
   };
   // It carries the most in few CTAs, whether or not that was measured.
-  auto carriesMuch = [](const Config &way) {
-    return way.algorithm == "permutation" && way.protocol == "push";
+  auto carriesMuch = [](const Config &config) {
+    return config.algorithm == "permutation" && config.protocol == "push";
   };
   auto found = llvm::find_if(answer.considered, isFew);
   if (found == answer.considered.end())
     found = llvm::find_if(answer.considered, carriesMuch);
   if (found == answer.considered.end())
     return;
-  answer.way = *found;
-  answer.way.blocks = std::min(
-      answer.way.blocks, std::max<int64_t>(question.ctas / found->cluster, 1));
-  answer.source += ", on " + std::to_string(countCtas(answer.way)) +
+  answer.config = *found;
+  answer.config.blocks = std::min(
+      answer.config.blocks, std::max<int64_t>(query.ctas / found->cluster, 1));
+  answer.source += ", on " + std::to_string(countCtas(answer.config)) +
                    " CTAs for others to run beside it";
 }
 
-Answer commsir::tune::chooseFrom(const Tables &tables,
-                                 const Question &question) {
-  Answer answer;
+ConfigChoice commsir::tune::chooseFrom(const Tables &tables,
+                                       const ConfigQuery &query) {
+  ConfigChoice answer;
   bool found = false;
-  for (const Table *table : tables.find(question)) {
+  for (const Table *table : tables.find(query)) {
     std::string where;
-    std::vector<Config> ways = weigh(*table, question, where);
-    found = take(question, std::move(ways), answer);
+    std::vector<Config> configs = rankConfigs(*table, query, where);
+    found = take(query, std::move(configs), answer);
     if (!found)
       continue;
-    answer.source = describeSource(*table, question, where);
+    answer.source = describeSource(*table, query, where);
     break;
   }
   if (!found) {
-    found = take(question, estimateAll(question), answer);
+    found = take(query, estimateAll(query), answer);
     answer.source = "cost model";
   }
   if (!found && !answer.tooLarge.empty()) {
-    answer.considered.push_back(answer.tooLarge.front().way);
+    answer.considered.push_back(answer.tooLarge.front().config);
     answer.source = "lack of a way that needs less channel memory";
   }
   if (!answer.considered.empty()) {
-    answer.way = answer.considered.front();
-    share(question, answer);
+    answer.config = answer.considered.front();
+    share(query, answer);
     return answer;
   }
   // An op or a type that nobody knows: the compiler says why.
   answer.source = "nothing carries this out";
-  answer.way.algorithm = question.algorithm;
-  answer.way.protocol = question.protocol;
-  answer.way.blocks = std::max<int64_t>(question.blocks, 1);
-  answer.way.threads = question.threads;
-  answer.way.cluster = question.cluster;
+  answer.config.algorithm = query.algorithm;
+  answer.config.protocol = query.protocol;
+  answer.config.blocks = std::max<int64_t>(query.blocks, 1);
+  answer.config.threads = query.threads;
+  answer.config.cluster = query.cluster;
   return answer;
 }

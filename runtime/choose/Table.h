@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A table holds the times of recipes on one kind of machine with one number of
-// ranks: a section an operation, type and length of rows, a point a size.
-// docs/Benchmarking.md describes the file.
+// A table holds times of recipes on one kind of machine with one number of
+// ranks: one section per operation, type and row length, one point per size.
+// docs/Benchmarking.md describes the file format.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,16 +26,17 @@ namespace commsir::tune {
 
 struct Section {
   std::string op, type;
-  /// Of rows; 0: flat.
+  /// Row length; 0: flat.
   int64_t columns = 0;
-  /// Microseconds of recipes, by bytes, or in a section of rows by rows.
+  /// Times of recipes in microseconds, by bytes, or by number of rows in a
+  /// section of rows.
   std::map<int64_t, std::map<Recipe, double>> points;
 };
 
 struct Table {
   /// "h200-4".
   std::string name;
-  /// As the driver names it, and "sm_90" or "cpu".
+  /// Device name from the driver, and "sm_90" or "cpu".
   std::string device, chip;
   int64_t ranks = 0;
   /// "2026-11-21".
@@ -48,36 +49,37 @@ struct Table {
 llvm::Expected<Table> parseTable(llvm::StringRef text, llvm::StringRef name);
 void printTable(const Table &table, llvm::raw_ostream &os);
 
-/// Of each point the recipes that can be the best somewhere near: those within
-/// `factor` of its best, and every pair's best.
+/// Keeps for each point the recipes that can be best nearby: those within
+/// `factor` of its best, and the best of every pair.
 void prune(Table &table, double factor = 1.3);
 
-/// Ways that the table's section for the question knows, with times between the
-/// measured sizes, the best first; none when there is no such section or it
-/// knows nothing that the question allows. `where` says between what.
-std::vector<Config> weigh(const Table &table, const Question &question,
-                          std::string &where);
+/// Configurations from the table's section for the query, with times
+/// interpolated between measured sizes, best first. Empty if there is no such
+/// section or it has nothing that the query allows. `where` describes the
+/// interpolation.
+std::vector<Config> rankConfigs(const Table &table, const ConfigQuery &query,
+                                std::string &where);
 
-/// The tables that are part of the library.
+/// The built-in tables.
 std::vector<const Table *> readBuiltIn();
 
-/// The tables in order of precedence: the user's, then those that are built in.
+/// All tables in order of precedence: the user's, then the built-in ones.
 struct Tables {
-  /// The user's.
+  /// The user's tables.
   std::vector<Table> own;
-  /// Ask those that are built in; each is read when it is first asked for.
+  /// Use the built-in tables; each is parsed when it is first needed.
   bool builtIn = false;
-  /// What could not be read of the user's, in words.
+  /// Errors in the user's tables.
   std::string problem;
 
-  /// `path` (a file, or a folder of them; may be empty) and the built-in ones.
+  /// Loads `path` (a file or a folder; may be empty), and the built-in tables.
   static Tables load(llvm::StringRef path);
-  /// The table to ask: of the device, else of the chip; null: none.
-  std::vector<const Table *> find(const Question &question) const;
+  /// The tables that apply: those of the device, else those of the chip.
+  std::vector<const Table *> find(const ConfigQuery &query) const;
 };
 
-/// As `choose`, from these tables.
-Answer chooseFrom(const Tables &tables, const Question &question);
+/// Like `choose`, from these tables.
+ConfigChoice chooseFrom(const Tables &tables, const ConfigQuery &query);
 
 } // namespace commsir::tune
 

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A fiber is switched by Boost.Context's lowest layer, which never unwinds: a
-// fiber that must end is simply not resumed, and its stack is taken back.
+// Fibers are switched by Boost.Context's lowest layer, which never unwinds. To
+// end a fiber, it is not resumed again and its stack is reclaimed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,11 +28,12 @@ struct BarrierState;
 struct Worker;
 using mlir::comms::cpu::Context;
 
-/// What a block waits for.
+/// The condition that a block waits for.
 struct Wait {
   enum Kind : uint8_t {
     Nothing,
-    /// A signal's or counter's cell at `address` compares with `value`.
+    /// The signal or counter cell at `address` satisfies `compare` with
+    /// `value`.
     Cell,
     /// `count` packets at `address` carry the flag `value`.
     Packets,
@@ -40,35 +41,35 @@ struct Wait {
     Poison,
     /// `barrier` has passed generation `value`.
     Barrier,
-    /// All blocks of the rank have ended the launch before `value`.
+    /// All blocks of the rank have ended the previous launch.
     Launch,
     /// Stopped in a loop by a limit.
     Interrupted,
-    /// Ended by an error of its own: the fields say which.
+    /// Ended by its own error, described by the fields.
     Failed
   };
   Kind kind = Nothing;
-  /// Cell: 0 is eq, 1 is ge.
+  /// Cell: 0: eq; 1: ge.
   uint8_t compare = 0;
-  /// Packets: the flag of a line of 128 bytes.
+  /// Packets: the flag of a 128-byte line.
   bool inLine = false;
-  /// Poison: bytes of an element.
+  /// Poison: bytes per element.
   uint8_t elementBytes = 0;
   int32_t site = -1;
-  /// Cell: number of the argument, and of the cell.
+  /// Cell: index of the argument, and of the cell.
   int32_t argument = -1;
   int64_t index = 0;
   char *address = nullptr;
   int64_t count = 0;
   int64_t value = 0;
-  /// Cell: world rank that should signal, or -1.
+  /// Cell: world rank that should signal; -1: any.
   int64_t from = -1;
   BarrierState *barrier = nullptr;
-  /// Packets, Poison: how many were there when last looked at.
+  /// Packets, Poison: how many had arrived at the last poll.
   int64_t found = 0;
 };
 
-/// What went wrong in a block.
+/// Kind of error in a block.
 struct Failure {
   enum Kind : uint8_t {
     None,
@@ -91,27 +92,27 @@ struct Fiber {
   boost::context::detail::fcontext_t suspended = nullptr;
   [[no_unique_address]] FiberTag tag;
   Worker *worker = nullptr;
-  /// Number of its stack slot, or -1.
+  /// Index of its stack slot, or -1.
   int64_t slot = -1;
   State state = Ready;
   Wait wait;
   Failure failure;
-  /// Next in the list of those that wait at the same place.
+  /// Next fiber that waits at the same address.
   Fiber *next = nullptr;
-  /// When it was last taken from the processor; traces only.
+  /// Time at which it was last suspended; for traces only.
   int64_t stoppedAt = 0;
 };
 
 /// Stacks of one size, each with the scratch memory of the block that runs on
-/// it. Slots are used last in, first out, so that few are touched when blocks
-/// do not wait.
+/// it. Slots are reused last in, first out, so that few pages are touched if
+/// blocks do not wait.
 class StackPool {
 public:
-  /// `stackBytes` and `arenaBytes` are what a block needs.
+  /// `stackBytes` and `arenaBytes` are the requirements of one block.
   static llvm::Expected<StackPool> create(size_t slots, size_t stackBytes,
                                           size_t arenaBytes);
 
-  /// Takes `count` slots from the end, as a list to be used by one worker.
+  /// Takes `count` slots from the end, as a list for one worker.
   std::vector<int64_t> take(size_t first, size_t count) const;
   /// One past the highest address of the stack.
   char *top(int64_t slot) const {

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// ThreadSanitizer follows the calls of each stack, and has to be told when a
-// thread goes on with another one. In other builds all of this is nothing.
+// ThreadSanitizer tracks the calls of each stack and must be told when a thread
+// switches stacks. Empty in other builds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@
 
 namespace commsir::cpu {
 
-/// A stack, as ThreadSanitizer knows it.
+/// A stack as ThreadSanitizer identifies it.
 #if __has_feature(thread_sanitizer)
 class FiberTag {
 public:
@@ -33,16 +33,16 @@ public:
     return *this;
   }
   ~FiberTag() { drop(); }
-  /// A new stack, in place of the last one, whose calls never return.
+  /// Replaces the stack by a new one; calls on the old one never return.
   void renew() {
     drop();
     tag = __tsan_create_fiber(0);
     isOwn = true;
   }
-  /// The one that this thread is on.
+  /// Stores the stack that this thread is on.
   void note() { tag = __tsan_get_current_fiber(); }
-  /// Right before this thread goes on with it. No call of its own, which would
-  /// begin on one stack and end on the other.
+  /// Called right before this thread switches to the stack. Always inlined,
+  /// because a call would begin on one stack and end on the other.
   [[clang::always_inline]] void enter() { __tsan_switch_to_fiber(tag, 0); }
 
 private:

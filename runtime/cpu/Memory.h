@@ -15,7 +15,7 @@
 
 namespace commsir::cpu {
 
-/// Zeroed pages that take memory when they are touched.
+/// Zeroed pages, which take memory when they are first touched.
 class Mapping {
 public:
   Mapping() = default;
@@ -26,15 +26,15 @@ public:
   }
   ~Mapping();
 
-  /// `what` names the memory in the error.
+  /// `what` names the memory in errors.
   static llvm::Expected<Mapping> create(size_t bytes, const char *what);
 
   char *data() const { return base; }
   size_t size() const { return bytes; }
-  /// Asks for large pages: for memory that will be touched throughout.
+  /// Requests large pages, for memory that will be touched entirely.
   void preferLargePages() const;
-  /// Makes [offset, offset + count) fault. Both are multiples of a page.
-  /// Returns false when the system has no more mappings.
+  /// Makes accesses to [offset, offset + count) fault. Both must be multiples
+  /// of the page size. Returns false if the system has no more mappings.
   bool protect(size_t offset, size_t count) const;
 
 private:
@@ -46,10 +46,10 @@ private:
   size_t bytes = 0;
 };
 
-/// Bytes of a page of memory.
+/// Page size in bytes.
 size_t getPageBytes();
 
-/// Bytes of memory and swap space that the machine has.
+/// Bytes of memory plus swap space of the machine.
 size_t getMachineBytes();
 
 } // namespace commsir::cpu

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the scheduler of one rank needs of a group of processes: barriers in
-// memory that all share, waking those who sleep, and sleeping.
+// Services that one rank's scheduler needs from a group of processes: barriers
+// in shared memory, waking sleepers, and sleeping.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,47 +21,47 @@
 
 namespace commsir::cpu {
 
-/// Names a barrier of a kernel: a team, and the block it belongs to (-1: all).
+/// Identifies a barrier of a kernel: a team, and a block (-1: all).
 struct BarrierKey {
   int64_t first, stride, size, block;
   bool operator==(const BarrierKey &) const = default;
 };
 
-/// A barrier in memory that all ranks of a kernel share.
+/// A barrier in memory shared by all ranks of a kernel.
 struct SharedBarrier {
-  /// Arrivals since the kernel was prepared: it opens at every multiple of the
-  /// number of those who take part.
+  /// Number of arrivals since the kernel was prepared. The barrier opens at
+  /// every multiple of the number of participants.
   std::atomic<uint64_t> *arrived = nullptr;
-  /// Arrivals of each member of the team; for reports.
+  /// Arrivals of each team member; for reports.
   std::atomic<uint32_t> *ofMember = nullptr;
-  /// Where there is none: what stands in their memory are not barriers of this
-  /// kernel.
+  /// Set if there is none: the memory does not hold barriers of this kernel.
   bool isDamaged = false;
 };
 
 class Peers {
 public:
   virtual ~Peers() = default;
-  /// The same memory on all ranks for the same key; `arrived` is null when
-  /// there are more barriers than the kernel's memory holds, or that memory is
-  /// damaged.
+  /// Returns the same memory on all ranks for the same key. `arrived` is null
+  /// if there are more barriers than the kernel's memory holds, or if that
+  /// memory is damaged.
   virtual SharedBarrier findBarrier(const BarrierKey &key) = 0;
-  /// This rank has written where a peer may wait: [address, address + bytes).
+  /// Called after this rank wrote [address, address + bytes), where a peer may
+  /// wait.
   virtual void wrote(const char *address, int64_t bytes) = 0;
-  /// This rank has opened a barrier.
+  /// Called after this rank opened a barrier.
   virtual void opened() = 0;
-  /// Nothing of this rank can run until `ready`. Returns when that may be so;
-  /// false: the launch has to end.
+  /// Called when nothing of this rank can run until `ready`. Returns true when
+  /// that may have changed, or false if the launch must end.
   virtual bool rest(llvm::function_ref<bool()> ready) = 0;
-  /// Blocks of this rank poll memory. `moves`: since the last call one of them
-  /// has done something else, or has read something new. As `rest`.
+  /// Called while blocks of this rank poll memory. `moves`: one of them has
+  /// made progress or read a new value since the last call. Returns as `rest`.
   virtual bool poll(bool moves) = 0;
-  /// Around arithmetic on memory that several ranks may update at once.
+  /// Guards updates of memory that several ranks may update at once.
   virtual void lock() = 0;
   virtual void unlock() = 0;
-  /// What a peer is doing, in brackets, for reports; may be empty.
+  /// State of a peer in brackets, for reports; may be empty.
   virtual std::string describe(int64_t rank) = 0;
-  /// "rank 1", "one of ranks 1, 2": the other members.
+  /// The other members: "rank 1", "one of ranks 1, 2".
   virtual std::string others() = 0;
 };
 

@@ -163,7 +163,7 @@ void Scheduler::ended(Worker &worker, Fiber &fiber) {
 
 static constexpr unsigned kGranuleBits = 7;
 
-static uintptr_t granuleOf(const char *address) {
+static uintptr_t waitBucketOf(const char *address) {
   return reinterpret_cast<uintptr_t>(address) >> kGranuleBits;
 }
 
@@ -224,7 +224,7 @@ static char *awaitedAddress(const Wait &wait) {
 void Scheduler::park(Fiber &fiber) {
   Fiber *&list = fiber.wait.kind == Wait::Barrier
                      ? fiber.wait.barrier->waiters
-                     : parked[granuleOf(awaitedAddress(fiber.wait))];
+                     : parked[waitBucketOf(awaitedAddress(fiber.wait))];
   fiber.next = list;
   list = &fiber;
 }
@@ -321,7 +321,8 @@ void Scheduler::stored(Fiber &fiber, char *address, int64_t bytes) {
   }
   if (options.fast || parked.empty())
     return;
-  uintptr_t from = granuleOf(address), to = granuleOf(address + bytes - 1);
+  uintptr_t from = waitBucketOf(address),
+            to = waitBucketOf(address + bytes - 1);
   Fiber *woken = nullptr;
   auto visit = [&](decltype(parked)::iterator it) {
     Fiber *kept = splitList(it->second, address, address + bytes, woken);
@@ -740,15 +741,15 @@ namespace {
 /// Raises a flag when a time has passed.
 class Watchdog {
 public:
-  Watchdog(double seconds, std::function<void()> bark) {
+  Watchdog(double seconds, std::function<void()> onTimeout) {
     if (seconds <= 0)
       return;
-    thread = std::thread([this, seconds, bark = std::move(bark)] {
+    thread = std::thread([this, seconds, onTimeout = std::move(onTimeout)] {
       std::unique_lock<std::mutex> guard(lock);
       // A week is longer than any run and fits the clock.
       auto time = std::chrono::duration<double>(std::min(seconds, 604800.0));
       if (!done.wait_for(guard, time, [&] { return ended; }))
-        bark();
+        onTimeout();
     });
   }
   ~Watchdog() {

@@ -5,12 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The state of a world. With one worker a block that waits is put in a table
-// under the address (or barrier) it waits at, and the block that changes that
-// memory puts it back in the queue: nothing is polled. With several workers
-// each polls the waits of its own blocks, and stands idle once none can go on;
-// the world is stuck when all are idle and none has run since the first of them
-// looked. With `peers`, the blocks of one rank alone are here (see runShared).
+// State of a world. With one worker, a waiting block is stored in a table under
+// the address (or barrier) it waits at, and the block that changes that memory
+// makes it ready again, without polling. With several workers, each polls the
+// waits of its own blocks and is idle when none can continue; the world is
+// stuck if all are idle and none has run since the first of them checked. With
+// `peers`, only the blocks of one rank are here (see runShared).
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,37 +34,38 @@ namespace commsir::cpu {
 
 struct Scheduler;
 
-/// One thread that runs blocks.
+/// A thread that runs blocks.
 struct Worker {
   Scheduler *scheduler = nullptr;
   boost::context::detail::fcontext_t main = nullptr;
   [[no_unique_address]] FiberTag mainTag;
   std::vector<int64_t> freeSlots;
-  /// Blocks that can run; in a fast run also (`waiting`) those to be polled.
+  /// Runnable blocks; in a fast run also blocks to poll (`waiting`).
   std::deque<Fiber *> ready;
   std::vector<Fiber *> waiting;
   uint64_t steps = 0;
   uint64_t bytesMoved = 0;
   std::vector<TraceSlice> slices;
   size_t droppedSlices = 0;
-  /// Fast runs: the world's progress when this worker last found nothing to do.
+  /// Fast runs: the world's progress counter when this worker last found
+  /// nothing to do.
   std::atomic<uint64_t> idleAt{0};
 };
 
-/// What a barrier of one team (and, of extent block, of one block) has seen.
+/// State of the barrier of one team (and, with extent block, of one block).
 struct BarrierState {
   int64_t first = 0, stride = 1, size = 0;
-  /// Block that it belongs to; -1: all blocks (grid).
+  /// The block it belongs to; -1: all blocks (grid).
   int64_t block = 0;
   int64_t total = 0, arrived = 0;
   std::atomic<uint32_t> generation{0};
   std::vector<bool> present;
   Fiber *waiters = nullptr;
-  /// Where the ranks are processes: the arrivals of all, and how often each
+  /// If ranks are processes: the arrivals of all ranks, and how often each
   /// block of this rank has arrived.
   SharedBarrier shared;
   std::vector<uint64_t> own;
-  /// How often it was seen to have opened. One thread looks.
+  /// Number of observed openings. Used by one thread.
   mutable uint64_t opened = 0;
   bool isPast(uint32_t passed) const {
     if (!shared.arrived)
@@ -75,10 +76,10 @@ struct BarrierState {
   }
 };
 
-/// How far a rank is.
+/// Progress of a rank.
 struct RankState {
   std::atomic<int64_t> running{0};
-  /// Number of the launch that its blocks may run.
+  /// Launch that its blocks may run.
   std::atomic<int64_t> launch{0};
   std::chrono::steady_clock::time_point first, last;
   std::atomic<bool> started{false};
@@ -87,17 +88,17 @@ struct RankState {
 struct Scheduler {
   Scheduler(const jit::Kernel &kernel, const RunOptions &options);
 
-  /// Everything of the launches options.launches, on top of earlier ones.
+  /// Runs options.launches launches, after those of earlier calls.
   std::variant<RunStats, RunError> run();
-  /// Launch number `epoch` of the blocks of rank `own`; the other ranks are
-  /// other processes. Null: all blocks have run to their ends.
+  /// Runs the blocks of rank `own` in launch `epoch`; the other ranks are other
+  /// processes. Returns null if all blocks have ended.
   std::unique_ptr<RunError> runShared(int64_t own, int64_t epoch);
-  /// Whether it failed by what a peer wrote over shared memory.
+  /// Whether the failure was caused by a peer that damaged shared memory.
   bool isPeersFault() const;
-  /// As the report of a deadlock, of what waits now.
+  /// Builds an error with a report of the current waits, as for a deadlock.
   RunError makeError(RunError::Kind kind, std::string message) const;
 
-  // What compiled kernels call for: Runtime.cpp.
+  // Called by compiled kernels through Runtime.cpp.
   void waitFor(Fiber &fiber, const Wait &wait);
   [[noreturn]] void fail(Fiber &fiber, int32_t site, const Failure &failure);
   void interrupt(Fiber &fiber, int32_t site);
@@ -105,14 +106,14 @@ struct Scheduler {
   BarrierState *findBarrier(uint64_t number);
   void stored(Fiber &fiber, char *address, int64_t bytes);
   void maybeYield(Fiber &fiber);
-  /// Lets others run; `site` is where, or -1.
+  /// Lets other blocks run; `site` is the source site, or -1.
   void yield(Fiber &fiber, int32_t site);
   int64_t readCell(Fiber &fiber, int32_t site, int64_t *cell);
   int64_t arrive(Fiber &fiber, int32_t site, int64_t first, int64_t stride,
                  int64_t size, bool grid);
   bool isReady(Wait &wait) const;
 
-  // Report.cpp.
+  // Implemented in Report.cpp.
   Waiting describe(const Fiber &fiber) const;
   std::string describeCell(const Fiber &fiber) const;
   std::string describeSlot(const Fiber &fiber) const;
@@ -138,7 +139,7 @@ struct Scheduler {
   std::deque<BarrierState> barriers;
   std::mutex barrierLock, reduceLock;
 
-  /// Not zero: every block has to stop where it can.
+  /// Nonzero: every block must stop at the next opportunity.
   alignas(64) std::atomic<uint32_t> stop{0};
   std::atomic<bool> timedOut{false}, interrupted{false}, outOfSteps{false};
 
@@ -168,7 +169,7 @@ private:
   static void enter(boost::context::detail::transfer_t transfer);
   void suspend(Fiber &fiber);
 
-  /// Those that wait at memory, by the granule of 128 bytes it is in.
+  /// Blocks that wait at memory, by 128-byte granule.
   llvm::DenseMap<uintptr_t, Fiber *> parked;
   llvm::DenseMap<
       std::pair<std::pair<int64_t, int64_t>, std::pair<int64_t, int64_t>>,
@@ -182,9 +183,10 @@ private:
   std::atomic<bool> abort{false};
   std::atomic<bool> stuck{false};
   bool onlyPolls = false;
-  /// Step at which memory last changed; of one worker.
+  /// One worker: the step at which memory last changed.
   uint64_t lastChange = 0;
-  /// What blocks have found in cells, where other ranks are other processes.
+  /// Last values that blocks read from cells, if other ranks are other
+  /// processes.
   llvm::DenseMap<int64_t *, int64_t> lastRead;
 };
 

@@ -18,27 +18,27 @@
 
 namespace commsir::cpu {
 
-/// The site of a slice in which the block ran.
+/// Site of a slice in which the block ran.
 inline constexpr int32_t kRuns = -1;
-/// That of a slice without a length: the block that runs then has woken this
-/// one, which looks whether what it waits for has come.
+/// Site of an instant at which the running block woke this one, which then
+/// checks its condition.
 inline constexpr int32_t kWoken = -2;
 
-/// A time in which one block ran or waited.
+/// An interval in which one block ran or waited.
 struct TraceSlice {
   int32_t rank, block;
-  /// Site that it waited at, kRuns or kWoken.
+  /// The site it waited at, kRuns or kWoken.
   int32_t site;
   int64_t launch;
-  /// Nanoseconds since the run's start.
+  /// Nanoseconds since the start of the run.
   int64_t begin, end;
 };
 
-/// Slices that are kept; later ones are dropped and counted.
+/// Maximum number of slices; later ones are dropped and counted.
 inline constexpr size_t kMaxSlices = 2000000;
 
-/// Chrome's trace format, which Perfetto opens: a process for each rank, a
-/// thread for each block.
+/// Renders Chrome's trace format, which Perfetto opens: one process per rank,
+/// one thread per block.
 std::string renderTrace(const jit::Kernel &kernel, int64_t ranks,
                         llvm::ArrayRef<TraceSlice> slices, size_t dropped);
 

@@ -6,8 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // A world runs one compiled kernel on every block of every rank. A block is a
-// fiber; a wait parks it, and whoever makes the awaited change wakes it. When
-// nothing can run and not all have ended, the world says who waits for what.
+// fiber. A wait suspends it, and the block that makes the awaited change
+// resumes it. If no block can run and not all have ended, the world reports the
+// deadlock.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,41 +32,40 @@
 namespace commsir::cpu {
 
 struct RunOptions {
-  /// Blocks of each rank.
+  /// Blocks per rank.
   int64_t blocks = 1;
-  /// How many times each rank launches the kernel. A rank starts its next
-  /// launch when all its own blocks have ended, whatever its peers do.
+  /// Launches per rank. A rank starts its next launch when all its own blocks
+  /// have ended, independently of its peers.
   int64_t launches = 1;
-  /// Number of the first of them, as if others had ended before.
+  /// Number of the first launch, as if earlier launches had ended.
   int64_t firstLaunch = 1;
   uint64_t seed = 0;
-  /// A schedule drawn from `seed`, with switches at every synchronization;
-  /// false: round robin.
+  /// True: a random schedule drawn from `seed`, with switches at every
+  /// synchronization. False: round robin.
   bool shuffle = false;
-  /// Several threads; the schedule is then the machine's.
+  /// Use several threads; the schedule is then nondeterministic.
   bool fast = false;
-  /// Threads of a fast run; 0: as many as the machine has.
+  /// Threads of a fast run; 0: one per processor.
   unsigned workers = 0;
-  /// Limit on the steps of the scheduler; 0: none.
+  /// Limit on scheduler steps; 0: none.
   uint64_t maxSteps = 0;
-  /// Limit in seconds; 0: none.
+  /// Time limit in seconds; 0: none.
   double timeLimit = 0;
-  /// Ends the run from outside, whatever its blocks are at.
+  /// Ends the run from outside, whatever its blocks do.
   std::stop_token stop;
-  /// Fills each block's scratch memory, at the start of each of its launches,
-  /// with numbers drawn from `seed`: a kernel that reads there what it has not
-  /// written gives visible rubbish.
+  /// Fills each block's scratch memory with numbers drawn from `seed` at the
+  /// start of each launch. Reads of uninitialized scratch memory then give
+  /// visibly wrong results.
   bool junkScratch = false;
-  /// Puts canaries around each part of each argument. A run that has changed
-  /// one ends the process: for tests of what guards accesses.
+  /// Places canaries around each part of each argument and terminates the
+  /// process if one changes. For tests of bounds checks.
   bool guardArrays = false;
-  /// Takes the run as a Chrome trace (Perfetto); null: none is made.
+  /// Receives a Chrome trace (Perfetto) of the run; null: none.
   std::string *trace = nullptr;
   /// Called about twice a second after the first two seconds.
   std::function<void(double fraction)> progress;
-  /// Called for every recorded access and synchronization of an instrumented
-  /// kernel, from the thread that runs the block. `bytes` is 0 for a
-  /// synchronization.
+  /// Instrumented kernels: called for each recorded access and synchronization,
+  /// from the thread that runs the block. `bytes` is 0 for a synchronization.
   std::function<void(int64_t rank, int64_t block, bool write,
                      const void *address, int64_t bytes,
                      const jit::SourceSite &site)>
@@ -75,17 +75,17 @@ struct RunOptions {
 class World {
 public:
   /// Allocates the memory of all ranks, zeroed or poisoned. `kernel` must
-  /// outlive the world. Fails when the options do not fit the kernel or memory
-  /// is short.
+  /// outlive the world. Fails if the options do not fit the kernel or memory is
+  /// short.
   static llvm::Expected<std::unique_ptr<World>>
   create(const jit::Kernel &kernel, const RunOptions &options);
   ~World();
 
-  /// Window part, memory, or cells of `rank` for argument number `arg`.
+  /// Window part, memory, or cells of `rank` for argument `arg`.
   llvm::MutableArrayRef<char> memory(unsigned arg, int64_t rank);
-  /// Sets a scalar argument; `bytes` has the size of its element.
+  /// Sets a scalar argument; `bytes` must have its element's size.
   void setScalar(unsigned arg, int64_t rank, llvm::ArrayRef<char> bytes);
-  /// options.launches launches. May be called again: epochs go on.
+  /// Runs options.launches launches. May be called repeatedly; epochs continue.
   std::variant<RunStats, RunError> run();
 
 private:

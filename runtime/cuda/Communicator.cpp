@@ -281,8 +281,8 @@ public:
   }
 
   /// Collective, as NcclWindow::create.
-  llvm::Error create(Resolver &resolver, const jit::NcclNeeds &needs, int rank,
-                     int ranks, const Agreement &agree) {
+  llvm::Error create(Resolver &resolver, const jit::NcclRequirements &needs,
+                     int rank, int ranks, const Agreement &agree) {
     const char *what = "a device communicator";
     std::vector<char> requirements, filled;
     if (auto error =
@@ -296,7 +296,7 @@ public:
   }
 
 private:
-  llvm::Error prepare(Resolver &resolver, const jit::NcclNeeds &needs,
+  llvm::Error prepare(Resolver &resolver, const jit::NcclRequirements &needs,
                       std::vector<char> &requirements,
                       std::vector<char> &filled) {
     if (!nccl.DevCommCreate || !nccl.DevCommDestroy)
@@ -312,7 +312,7 @@ private:
   }
 
   /// Waits for all ranks.
-  llvm::Error enter(const jit::NcclNeeds &needs,
+  llvm::Error enter(const jit::NcclRequirements &needs,
                     const std::vector<char> &requirements,
                     std::vector<char> &filled) {
     ncclResult_t result =
@@ -331,15 +331,15 @@ private:
     return llvm::Error::success();
   }
 
-  llvm::Error finish(Resolver &resolver, const jit::NcclNeeds &needs, int rank,
-                     int ranks) {
+  llvm::Error finish(Resolver &resolver, const jit::NcclRequirements &needs,
+                     int rank, int ranks) {
     if (auto error = upload())
       return error;
     return verify(resolver, needs, rank, ranks);
   }
 
   /// Code for NCCL's release writes the structure that it takes.
-  llvm::Error require(Resolver &resolver, const jit::NcclNeeds &needs,
+  llvm::Error require(Resolver &resolver, const jit::NcclRequirements &needs,
                       std::vector<char> &requirements, size_t &bytes) {
     constexpr size_t most = 4096;
     CUfunction function = nullptr;
@@ -389,8 +389,8 @@ private:
   }
 
   /// Whether device code finds in it what was asked for.
-  llvm::Error verify(Resolver &resolver, const jit::NcclNeeds &needs, int rank,
-                     int ranks) {
+  llvm::Error verify(Resolver &resolver, const jit::NcclRequirements &needs,
+                     int rank, int ranks) {
     CUfunction function = nullptr;
     if (auto error = resolver.find("commsir_describe_comm", function))
       return error;
@@ -471,7 +471,7 @@ public:
     if (!comm || !owned)
       return;
     std::thread([abort = nccl.CommAbort, comm = comm, &cu = device->driver()] {
-      OutsideCapture outside(cu);
+      RelaxedCaptureGuard outside(cu);
       abort(comm);
     }).detach();
     comm = nullptr;
@@ -529,7 +529,7 @@ public:
   }
 
   llvm::Expected<std::unique_ptr<DeviceComm>>
-  createDeviceComm(const jit::NcclNeeds &needs) override {
+  createDeviceComm(const jit::NcclRequirements &needs) override {
     ContextGuard guard(device->driver(), device->context());
     auto made = std::make_unique<NcclDeviceComm>(nccl, comm, *device);
     if (auto error = made->create(resolver, needs, rank, ranks, agreement))
@@ -782,7 +782,7 @@ Agreement commsir::cuda::makeAgreement(std::shared_ptr<Exchange> meeting,
 }
 
 llvm::Expected<std::unique_ptr<DeviceComm>>
-Communicator::createDeviceComm(const jit::NcclNeeds &) {
+Communicator::createDeviceComm(const jit::NcclRequirements &) {
   return fail("the kernel calls NCCL's device library, and the windows are not "
               "NCCL's: take them (--windows nccl), with two ranks or more, or "
               "leave impl=nccl out");

@@ -6,10 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // A communicator is one rank's membership in a group of GPUs; a window is
-// memory that every rank has and that peers reach by load and store. Over NCCL
-// they are its communicators and symmetric windows. Where NCCL is not to be
-// had, the ranks of one process can share plain device memory by peer access,
-// and ranks of one host memory that they hand each other as files.
+// memory on every rank that peers access by load and store. With NCCL these are
+// its communicators and symmetric windows. Without NCCL, the ranks of one
+// process share plain device memory by peer access, and the ranks of one host
+// share memory that they exchange as files.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@
 #include "runtime/cuda/Mesh.h"
 #include "runtime/cuda/Nccl.h"
 #include "runtime/cuda/Parallel.h"
-#include "runtime/jit/cuda/NcclNeeds.h"
+#include "runtime/jit/cuda/NcclRequirements.h"
 
 #include "llvm/ADT/ArrayRef.h"
 
@@ -29,20 +29,20 @@
 
 namespace commsir::cuda {
 
-/// One rank's part of symmetric memory, and where its peers' parts are.
+/// One rank's part of symmetric memory, and the addresses of its peers' parts.
 class Window {
 public:
   virtual ~Window() = default;
   /// As Communicator::abandon.
   virtual void abandon() {}
-  /// Own part, as this rank's memory functions take it.
+  /// This rank's part, as the driver's memory functions take it.
   CUdeviceptr base() const { return own; }
-  /// Of one part; at least what was asked for.
+  /// Size of one part in bytes; at least the requested size.
   size_t size() const { return bytes; }
-  /// Base of every world rank's part as kernels of this rank reach it; 0: out
-  /// of reach.
+  /// Base address of every world rank's part as kernels of this rank reach it;
+  /// 0: out of reach.
   llvm::ArrayRef<CUdeviceptr> parts() const { return table; }
-  /// NCCL's handle of it, as its device API takes it; 0: it is not NCCL's.
+  /// NCCL's handle for use with its device API; 0: the window is not NCCL's.
   virtual uint64_t ncclHandle() const { return 0; }
 
 protected:
@@ -51,66 +51,69 @@ protected:
   std::vector<CUdeviceptr> table;
 };
 
-/// A device communicator of NCCL (ncclDevComm), for the launches of one kernel
-/// that follow each other: its barriers count them.
+/// An NCCL device communicator (ncclDevComm). All launches that use it must be
+/// ordered, because its barriers count them.
 class DeviceComm {
 public:
   virtual ~DeviceComm() = default;
   /// As Communicator::abandon.
   virtual void abandon() {}
-  /// Of the ncclDevComm, in device memory.
+  /// Device address of the ncclDevComm.
   CUdeviceptr address() const { return place; }
 
 protected:
   CUdeviceptr place = 0;
 };
 
-/// Tells all ranks what has become of this one, and hears the same of them: all
-/// succeed, or all fail, with the rank that has failed. Before whatever waits
-/// for all ranks and knows no limit, and after it.
+/// Exchanges errors between all ranks: all succeed, or all fail with the name
+/// of the rank that failed. Called before and after every operation that waits
+/// for all ranks without a time limit.
 using Agreement =
     std::function<llvm::Error(llvm::StringRef what, llvm::Error mine)>;
 
-/// That of rank `rank` of the threads that meet in `meeting`.
+/// The agreement of rank `rank` among the threads that share `meeting`.
 Agreement makeAgreement(std::shared_ptr<Exchange> meeting, int rank);
 
-/// One rank of a group. Its functions are called with the device's context
-/// current, from one thread at a time.
+/// One rank of a group. Functions need the device's context to be current, and
+/// one thread at a time.
 class Communicator {
 public:
   virtual ~Communicator() = default;
-  /// Whether its end waits for that of the other ranks, for ever if need be.
+  /// Whether the destructor waits for the other ranks' destructors, without a
+  /// time limit.
   virtual bool endsTogether() const { return false; }
 
-  /// Rank `rank` of the `ranks` that share `id` (ncclGetUniqueId of one of
-  /// them). Collective: all succeed or fail. `device` must outlive it.
+  /// Makes rank `rank` of `ranks` ranks that share `id` (from ncclGetUniqueId
+  /// on one of them). Collective: all succeed or fail. `device` must outlive
+  /// the result.
   static llvm::Expected<std::unique_ptr<Communicator>>
   create(const Device &device, const ncclUniqueId &id, int ranks, int rank,
          Agreement agreement);
 
-  /// Around a communicator that the caller made and keeps. Not collective.
+  /// Wraps a communicator that the caller made and owns. Not collective.
   static llvm::Expected<std::unique_ptr<Communicator>>
   adopt(const Device &device, ncclComm_t comm, Agreement agreement);
 
-  /// One for each device, without NCCL: windows are plain device memory that
-  /// peers reach because all ranks are in this process. Fails with the pair
-  /// that has no peer access. The devices must outlive them.
+  /// Makes one communicator per device without NCCL: windows are plain device
+  /// memory, which peers reach because all ranks are in this process. Fails and
+  /// names the pair that lacks peer access. The devices must outlive the
+  /// result.
   static llvm::Expected<std::vector<std::unique_ptr<Communicator>>>
   createLocal(llvm::ArrayRef<const Device *> devices);
 
-  /// One rank of a mesh, without NCCL: windows are CUDA's virtual memory, whose
-  /// parts peers map. Fails with the pair that has no peer access. Collective.
-  /// `device` and `mesh` must outlive it.
+  /// Makes one rank of a mesh without NCCL: windows are CUDA virtual memory
+  /// whose parts peers map. Fails and names the pair that lacks peer access.
+  /// Collective. `device` and `mesh` must outlive the result.
   static llvm::Expected<std::unique_ptr<Communicator>>
   createShared(const Device &device, Mesh &mesh, double timeout);
 
-  /// As Agreement says. Collective.
+  /// See Agreement. Collective.
   llvm::Error agree(llvm::StringRef what, llvm::Error mine) const {
     return agreement ? agreement(what, std::move(mine)) : std::move(mine);
   }
 
-  /// From now on nothing is given back when this goes: peers are gone, and what
-  /// gives back may wait for them.
+  /// From now on the destructor frees nothing, because peers are gone and
+  /// freeing may wait for them.
   virtual void abandon() {}
 
   int getRank() const { return rank; }
@@ -121,30 +124,30 @@ public:
   int getReachFirst() const { return reachFirst; }
   int getReachSize() const { return reachSize; }
 
-  /// A window of at least `bytes` on every rank, its content undefined.
-  /// Collective: all ranks ask for the same size, in the same order, and all
-  /// succeed or fail. The window must go before the communicator.
+  /// Allocates a window of at least `bytes` bytes on every rank, uninitialized.
+  /// Collective: all ranks request the same sizes in the same order, and all
+  /// succeed or fail. Destroy the window before the communicator.
   virtual llvm::Expected<std::unique_ptr<Window>> allocate(size_t bytes) = 0;
 
-  /// A device communicator that has what `needs` says. Collective; not while a
-  /// stream is captured. It must go before the communicator. Fails where
-  /// windows are not NCCL's, and where NCCL has no GIN that is needed.
+  /// Makes a device communicator with the resources that `needs` lists.
+  /// Collective; not allowed while a stream is captured. Destroy it before the
+  /// communicator. Fails if windows are not NCCL's or NCCL lacks a required
+  /// GIN.
   virtual llvm::Expected<std::unique_ptr<DeviceComm>>
-  createDeviceComm(const jit::NcclNeeds &needs);
+  createDeviceComm(const jit::NcclRequirements &needs);
 
 protected:
   const Device *device = nullptr;
-  /// None: there is no other rank.
+  /// Empty: there is no other rank.
   Agreement agreement;
   int rank = 0, ranks = 1, reachFirst = 0, reachSize = 1;
 };
 
-/// Whether there is a device library for the NCCL that is loaded, or one can be
-/// made (runtime/jit/cuda/DeviceLibrary.h); else an error that names both
-/// releases.
+/// Succeeds if a device library for the loaded NCCL exists or can be built
+/// (runtime/jit/cuda/DeviceLibrary.h); else the error names both releases.
 llvm::Error checkDeviceLibrary(const Nccl &nccl);
 
-/// The NCCL that is loaded, as the compiler asks for it.
+/// Describes the loaded NCCL for the compiler.
 llvm::Expected<jit::NcclInstallation> findNccl();
 
 } // namespace commsir::cuda

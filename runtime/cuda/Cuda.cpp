@@ -242,10 +242,10 @@ llvm::Error commsir::cuda::awaitWork(const Device &device) {
 
 namespace {
 /// Memory that threads have left, with the context that it is of.
-class LeftMemory {
+class DeferredFrees {
 public:
-  static LeftMemory &get() {
-    static auto *made = new LeftMemory;
+  static DeferredFrees &get() {
+    static auto *made = new DeferredFrees;
     return *made;
   }
   void leave(const Device &device, CUdeviceptr pointer, void *host);
@@ -268,7 +268,8 @@ static CUresult freeNow(const Driver &cu, CUdeviceptr pointer, void *host) {
   return host ? cu.MemFreeHost(host) : cu.MemFree(pointer);
 }
 
-void LeftMemory::leave(const Device &device, CUdeviceptr pointer, void *host) {
+void DeferredFrees::leave(const Device &device, CUdeviceptr pointer,
+                          void *host) {
   // The context must not go: another may have the same addresses.
   CUcontext context;
   if (device.driver().DevicePrimaryCtxRetain(&context, device.handle()))
@@ -277,7 +278,7 @@ void LeftMemory::leave(const Device &device, CUdeviceptr pointer, void *host) {
   pieces.push_back({device.handle(), pointer, host});
 }
 
-void LeftMemory::free(const Device &device) {
+void DeferredFrees::free(const Device &device) {
   std::vector<Piece> own;
   {
     std::lock_guard lock(mutex);
@@ -298,18 +299,18 @@ void LeftMemory::free(const Device &device) {
   }
 }
 
-void commsir::cuda::freeLaterInThisThread() { freesLater = true; }
+void commsir::cuda::deferFreesInThisThread() { freesLater = true; }
 
-void commsir::cuda::freeWhatWasLeft(const Device &device) {
+void commsir::cuda::freeDeferred(const Device &device) {
   ContextGuard guard(device.driver(), device.context());
-  OutsideCapture outside(device.driver());
-  LeftMemory::get().free(device);
+  RelaxedCaptureGuard outside(device.driver());
+  DeferredFrees::get().free(device);
 }
 
 void commsir::cuda::freeMemory(const Device &device, CUdeviceptr pointer,
                                void *host) {
   if (freesLater)
-    return LeftMemory::get().leave(device, pointer, host);
+    return DeferredFrees::get().leave(device, pointer, host);
   ContextGuard guard(device.driver(), device.context());
   freeNow(device.driver(), pointer, host);
 }

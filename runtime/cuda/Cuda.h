@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The driver's functions by dlopen: a program that never asks for a GPU runs
-// where there is no driver. Only headers are needed to compile.
+// The driver's functions, loaded by dlopen, so that programs that never use a
+// GPU run without a driver. Compilation needs only headers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,8 +23,8 @@
 
 namespace commsir::cuda {
 
-/// The functions of the driver that CommsIR calls, with the driver's names less
-/// their `cu`. One table a process; all fields are set.
+/// The driver functions that CommsIR calls, named as in the driver without
+/// `cu`. One table per process; all fields are set.
 struct Driver {
 #define COMMSIR_CUDA_FUNCTION(name) decltype(&::cu##name) name = nullptr;
 #include "runtime/cuda/CudaFunctions.inc"
@@ -38,8 +38,8 @@ struct Driver {
   llvm::Error check(CUresult result, const llvm::Twine &what) const;
 };
 
-/// Makes a device's primary context current for the calling thread while it
-/// lives.
+/// Makes a device's primary context current for the calling thread in this
+/// scope.
 class ContextGuard {
 public:
   ContextGuard(const Driver &driver, CUcontext context);
@@ -51,10 +51,10 @@ private:
   const Driver &driver;
 };
 
-/// One GPU and its primary context, retained while this lives.
+/// One GPU and its primary context, which is retained by this object.
 class Device {
 public:
-  /// `ordinal` counts as CUDA_VISIBLE_DEVICES does.
+  /// `ordinal` is relative to CUDA_VISIBLE_DEVICES.
   static llvm::Expected<Device> open(int ordinal);
   Device(Device &&other) noexcept;
   Device &operator=(Device &&) = delete;
@@ -77,16 +77,16 @@ private:
   std::string chip;
 };
 
-/// Lets this thread allocate and copy while some stream is being captured:
-/// what it does is no part of the graph.
-class OutsideCapture {
+/// Lets this thread allocate and copy in this scope while a stream is being
+/// captured. These operations do not become part of the graph.
+class RelaxedCaptureGuard {
 public:
-  explicit OutsideCapture(const Driver &cu) : cu(cu) {
+  explicit RelaxedCaptureGuard(const Driver &cu) : cu(cu) {
     cu.ThreadExchangeStreamCaptureMode(&mode);
   }
-  ~OutsideCapture() { cu.ThreadExchangeStreamCaptureMode(&mode); }
-  OutsideCapture(const OutsideCapture &) = delete;
-  OutsideCapture &operator=(const OutsideCapture &) = delete;
+  ~RelaxedCaptureGuard() { cu.ThreadExchangeStreamCaptureMode(&mode); }
+  RelaxedCaptureGuard(const RelaxedCaptureGuard &) = delete;
+  RelaxedCaptureGuard &operator=(const RelaxedCaptureGuard &) = delete;
 
 private:
   const Driver &cu;
@@ -96,34 +96,34 @@ private:
 /// Number of GPUs of the machine.
 llvm::Expected<int> getDeviceCount();
 
-/// "sm_90" of a GPU, which is not opened.
+/// Chip of a GPU ("sm_90"), without opening it.
 llvm::Expected<std::string> getChip(int ordinal);
 
-/// The 16 bytes that name the GPU of an ordinal; the same GPU may have several
-/// ordinals.
+/// UUID (16 bytes) of a GPU. Several ordinals may refer to the same GPU.
 llvm::Expected<std::string> getUuid(int ordinal);
 
-/// Waits until all that the GPU has been given is done. Other than
-/// cuCtxSynchronize, which ends all captures in any mode, it leaves them alone
-/// in a thread whose mode is relaxed: to unload code waits for whoever may run
-/// it (measured, driver 580, as is what the functions below say of freeing).
+/// Waits until the GPU has finished all work. Unlike cuCtxSynchronize, which
+/// invalidates every capture in any mode, it does not affect captures if the
+/// thread's mode is relaxed; unloading code waits for kernels that may use it.
+/// (Measured with driver 580, as are the statements about freeing below.)
 llvm::Error awaitWork(const Device &device);
 
-/// Frees what cuMemAlloc (`pointer`) or cuMemHostAlloc (`host`) has given.
+/// Frees memory of cuMemAlloc (`pointer`) or cuMemHostAlloc (`host`).
 void freeMemory(const Device &device, CUdeviceptr pointer,
                 void *host = nullptr);
-/// To free memory waits for all work of a GPU, and other threads' launches wait
-/// meanwhile: a kernel may wait for a peer that waits for one of these. From
-/// now on this thread leaves it to `freeWhatWasLeft`.
-void freeLaterInThisThread();
-/// Frees what such threads have left, where that may wait.
-void freeWhatWasLeft(const Device &device);
+/// From now on this thread leaves freeing of memory to `freeDeferred`. Freeing
+/// waits for all work of a GPU and blocks launches of other threads; a running
+/// kernel may wait for a peer that needs one of those launches.
+void deferFreesInThisThread();
+/// Frees the memory that such threads have left. Call it where waiting is safe.
+void freeDeferred(const Device &device);
 
-/// Device memory, or host memory that the device can reach; freed at the end.
+/// Device memory, or host memory that the device can access; freed by the
+/// destructor.
 class Memory {
 public:
   enum class Place { Device, PinnedHost };
-  /// Zeroed.
+  /// Allocates zeroed memory.
   static llvm::Expected<Memory> allocate(const Device &device, size_t bytes,
                                          Place place = Place::Device);
   Memory(Memory &&other) noexcept;
@@ -131,7 +131,7 @@ public:
   ~Memory();
 
   CUdeviceptr address() const { return pointer; }
-  /// Of pinned host memory; null for device memory.
+  /// Address on the host of pinned memory; null for device memory.
   void *host() const { return hostPointer; }
   size_t size() const { return bytes; }
 

@@ -20,72 +20,73 @@
 
 namespace commsir::cuda {
 
-/// What a kernel's state says at first.
+/// Initial contents of a kernel's state.
 struct StateOptions {
-  /// Seconds that one poll may take before the kernel ends with a report;
+  /// Timeout of one poll in seconds, after which the kernel ends with a report;
   /// 0: no limit.
   double timeout = 10;
-  /// Times that a poll looks before it reads clock and abort word.
+  /// Number of polls before the kernel reads the clock and the abort word.
   uint64_t spin = 1024;
-  /// Of what all ranks must agree on; 0: not known.
+  /// Digest of what all ranks must agree on; 0: unknown.
   uint64_t digest = 0;
-  /// Number of the first launch; more than 1 as if others had ended before.
+  /// Number of the first launch; above 1: as if earlier launches had ended.
   uint64_t firstLaunch = 1;
 };
 
 /// A hidden scalar of a kernel that calls NCCL (lowering/nvvm/Abi.h).
 struct NcclArgument {
   enum Kind { Comm, Window, Offset, First } kind = Comm;
-  /// In the parameter struct.
+  /// Offset in the parameter struct in bytes.
   size_t place = 0;
-  /// Number of the argument that it is of.
+  /// Index of the argument that it describes.
   unsigned of = 0;
-  /// Value of a First.
+  /// Value if its kind is First.
   uint64_t first = 0;
 };
 
-/// Of a timeout in seconds, as kernels take it.
+/// Converts a timeout in seconds to the unit of kernels.
 inline uint64_t toNanoseconds(double seconds) {
   return uint64_t(std::min(seconds, 1e9) * 1e9);
 }
 
-/// Machine code of a kernel, loaded on a GPU. Functions need the device's
-/// context current.
+/// A kernel's machine code, loaded on a GPU. Functions need the device's
+/// context to be current.
 class KernelCode {
 public:
-  /// Refuses, with the numbers, a grid that cannot be resident at once, and
-  /// machine code for another GPU. Both arguments must outlive it.
+  /// Loads `kernel`. Refuses machine code for another GPU, and a grid that
+  /// cannot be fully resident; the error gives the numbers. Both arguments must
+  /// outlive the result.
   static llvm::Expected<std::unique_ptr<KernelCode>>
   load(const Device &device, const jit::CudaKernel &kernel);
   ~KernelCode();
 
-  /// The parameter struct, filled but for the arguments and the state.
+  /// The parameter struct without the values of arguments and state.
   std::vector<uint64_t> makeParams(int rank) const;
-  /// Place of argument number `arg` in it.
+  /// Offset of argument `arg` in bytes.
   size_t placeOf(unsigned arg) const { return places[arg]; }
-  /// Place of the state's address in it.
+  /// Offset of the state's address in bytes.
   static constexpr size_t kStatePlace =
       offsetof(mlir::comms::nvvm::Launch, state) / sizeof(uint64_t);
-  /// Place of the launch's extent in it.
+  /// Offset of the launch's extent in bytes.
   static constexpr size_t kExtentPlace =
       offsetof(mlir::comms::nvvm::Launch, extent) / sizeof(uint64_t);
 
   /// Whether launches take a device communicator.
   bool needsDeviceComm() const;
-  /// Fills in its address.
+  /// Stores the device communicator's address.
   void bindDeviceComm(uint64_t *params, CUdeviceptr comm) const;
-  /// Fills in where NCCL has window argument `arg`.
+  /// Stores NCCL's handle for window argument `arg`.
   void bindNcclWindow(uint64_t *params, unsigned arg, uint64_t handle,
                       uint64_t offset) const;
 
-  /// Puts one launch into `stream`, which may be capturing.
+  /// Enqueues one launch in `stream`, which may be capturing.
   CUresult launch(const uint64_t *params, CUstream stream) const;
-  /// The error of such a launch.
+  /// Converts the result of such a launch to an error.
   llvm::Error explain(CUresult result) const;
 
   const Device &getDevice() const { return device; }
   const jit::CudaKernel &getKernel() const { return kernel; }
-  /// Registers of a thread and blocks (or clusters) that fit the GPU, for the
+  /// Registers per thread, and blocks (or clusters) that fit the GPU, for the
   /// report.
   int getRegisters() const { return registers; }
   int64_t getResident() const { return resident; }
@@ -110,43 +111,44 @@ private:
   std::vector<NcclArgument> ncclArguments;
 };
 
-/// What a kernel's State and the BlockStates behind it are at first; what is
-/// left out at the end is zeros.
+/// Initial bytes of a kernel's State and BlockStates; omitted bytes at the end
+/// are zero.
 std::vector<char> makeState(const jit::CudaKernel &kernel,
                             const StateOptions &options, CUdeviceptr record);
 
 /// One rank's instance of a kernel: machine code loaded on its GPU, its state,
-/// and the values of its arguments. Functions need the device's context
-/// current, but for `abort` and `failure`, which any thread may call.
+/// and its argument values. Functions need the device's context to be current,
+/// except `abort` and `failure`, which are thread-safe.
 class LoadedKernel {
 public:
   using ErrorRecord = mlir::comms::nvvm::ErrorRecord;
 
-  /// Loads `kernel` as rank `rank`. Refuses what KernelCode refuses. Both
-  /// arguments must outlive it.
+  /// Loads `kernel` as rank `rank`. Fails as KernelCode does. Both arguments
+  /// must outlive the result.
   static llvm::Expected<std::unique_ptr<LoadedKernel>>
   load(const Device &device, const jit::CudaKernel &kernel, int rank,
        const StateOptions &options);
   ~LoadedKernel();
 
-  /// Parts of a window or a signal, by world rank.
+  /// Binds the parts of a window or signal, by world rank.
   void bindParts(unsigned arg, llvm::ArrayRef<CUdeviceptr> parts);
-  /// Base of a memory or a counter.
+  /// Binds the base address of a memory or counter.
   void bindBase(unsigned arg, CUdeviceptr base);
   /// As KernelCode's.
   bool needsDeviceComm() const { return code->needsDeviceComm(); }
   void bindDeviceComm(CUdeviceptr comm);
   void bindNcclWindow(unsigned arg, uint64_t handle, uint64_t offset);
-  /// Value of a scalar, at most 8 bytes.
+  /// Binds a scalar of at most 8 bytes.
   void bindScalar(unsigned arg, llvm::ArrayRef<char> bytes);
 
-  /// Puts one launch into `stream`, which may be capturing. All arguments must
-  /// be bound.
+  /// Enqueues one launch in `stream`, which may be capturing. All arguments
+  /// must be bound.
   llvm::Error launch(CUstream stream) const;
 
-  /// Asks a kernel that runs to end: queues the write of its abort word.
+  /// Asks a running kernel to end by enqueuing the write of its abort word.
   llvm::Error abort();
-  /// What the kernel has reported, or none. May be read while it runs.
+  /// Returns the failure that the kernel has reported, or none. May be called
+  /// while it runs.
   std::optional<ErrorRecord> failure() const;
 
   int getRegisters() const { return code->getRegisters(); }
@@ -161,7 +163,7 @@ private:
   CUstream control = nullptr;
   std::optional<Memory> state, record;
   std::vector<uint64_t> params;
-  /// Pinned, for the abort word's copy.
+  /// Pinned source of the abort word's copy.
   std::optional<Memory> one;
 };
 

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// CUDA's virtual memory: physical memory, made here or handed over by a peer as
-// files, and the one range of addresses that it is mapped at.
+// CUDA virtual memory: physical memory, allocated here or received from a peer
+// as files, mapped at one range of addresses.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +20,8 @@
 
 namespace commsir::cuda {
 
-/// Unmapped and given back at the end; a peer's memory lives as long as the
-/// peer or a mapping holds it.
+/// Unmapped and released by the destructor. A peer's memory lives as long as
+/// the peer or a mapping refers to it.
 class Mapping {
 public:
   Mapping(const Driver &cu, CUcontext context) : cu(&cu), context(context) {}
@@ -29,22 +29,23 @@ public:
   Mapping &operator=(Mapping &&) = delete;
   ~Mapping();
 
-  /// Adds new memory of `device`; `size` is a multiple of its granularity.
+  /// Adds newly allocated memory of `device`. `size` must be a multiple of the
+  /// device's granularity.
   llvm::Error create(const Device &device, size_t size);
-  /// Adds memory of rank `peer`, behind what there is already.
+  /// Adds memory of rank `peer` behind the existing parts.
   llvm::Error open(const File &file, size_t size, int peer);
-  /// Takes over a reference to memory, and adds it.
+  /// Adds memory and takes over the reference.
   void add(CUmemGenericAllocationHandle handle, size_t size);
 
-  /// Maps all of it, in the order of adding, for reads and writes of `device`.
-  /// `peer`, whose memory it is, is for the error.
+  /// Maps all parts in the order they were added, readable and writable by
+  /// `device`. `peer`, the owner of the memory, is named in errors.
   llvm::Error map(const Device &device, int peer);
 
-  /// The number of parts that were added.
+  /// Number of parts.
   size_t parts() const { return handles.size(); }
-  /// One part as a file, which a peer opens.
+  /// Exports one part as a file that a peer can open.
   llvm::Expected<File> share(size_t part = 0) const;
-  /// Where the first part is mapped.
+  /// Address of the first part.
   CUdeviceptr get() const { return address; }
 
   static CUmemAllocationProp describe(const Device &device);
@@ -55,7 +56,7 @@ private:
   CUdeviceptr address = 0;
   llvm::SmallVector<CUmemGenericAllocationHandle, 1> handles;
   llvm::SmallVector<size_t, 1> sizes;
-  /// Of the addresses, and of those that are mapped so far.
+  /// Size of the reserved addresses, and of the mapped ones so far, in bytes.
   size_t bytes = 0, mapped = 0;
 };
 

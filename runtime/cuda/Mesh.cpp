@@ -294,7 +294,7 @@ llvm::Error Mesh::waitFor(llvm::SmallVectorImpl<pollfd> &files, double until,
 }
 
 llvm::Error Mesh::absent(int peer, llvm::StringRef what) const {
-  std::string why = whySilent(peer);
+  std::string why = silenceReason(peer);
   return fail(llvm::formatv("rank {0} is at '{1}', but rank {2} is not there: "
                             "{3}",
                             rank, what, peer,
@@ -421,16 +421,16 @@ llvm::Error Mesh::lose(llvm::Error error) {
   return error;
 }
 
-std::string Mesh::whyLost() const {
+std::string Mesh::lossReason() const {
   std::lock_guard lock(lostMutex);
   return lost;
 }
 
 llvm::Error Mesh::checkLost() const {
-  std::string why = whyLost();
+  std::string why = lossReason();
   if (why.empty())
     return llvm::Error::success();
-  return fail("ranks can agree on nothing any more: " + why);
+  return fail("ranks can no longer communicate: " + why);
 }
 
 llvm::Expected<std::vector<std::string>>
@@ -504,7 +504,7 @@ void Mesh::giveUp(llvm::StringRef reason) {
                     MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-std::string Mesh::whySilent(int peer, bool mayEnd) const {
+std::string Mesh::silenceReason(int peer, bool mayEnd) const {
   if (!peers[peer].socket)
     return "";
   char text[sizeof(Header) + kMaxWhat];
@@ -517,15 +517,15 @@ std::string Mesh::whySilent(int peer, bool mayEnd) const {
   if (bytes >= ssize_t(sizeof(header)))
     std::memcpy(&header, text, sizeof(header));
   if (header.magic != kGivesUp && header.magic != kMagic)
-    return whyAbsent(peer);
+    return absenceReason(peer);
   llvm::StringRef rest(text + sizeof(header), size_t(bytes) - sizeof(header));
   if (header.magic == kGivesUp)
     return "it has given up: " + rest.str();
   bool isEnding = rest.take_front(header.whatBytes) == kEnding;
-  return isEnding && !mayEnd ? "it has left the group" : whyAbsent(peer);
+  return isEnding && !mayEnd ? "it has left the group" : absenceReason(peer);
 }
 
-std::string Mesh::whyAbsent(int peer) const {
+std::string Mesh::absenceReason(int peer) const {
   const Peer &other = peers[peer];
   if (!other.socket)
     return "";

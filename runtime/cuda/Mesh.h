@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A Unix socket between any two ranks, kept for as long as their group lives.
-// Over it ranks agree (what they are about to do, what came of it) and hand
-// each other files; when a process ends, however it ends, its peers see that at
-// once. Ranks may be processes or threads of one.
+// A Unix socket between each pair of ranks, open as long as their group lives.
+// Through it ranks agree on steps and their outcomes, and exchange files. When
+// a process ends, for whatever reason, its peers notice at once. Ranks may be
+// processes or threads of one process.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,7 @@
 
 namespace commsir::cuda {
 
-/// An open file, closed at the end.
+/// An open file, closed by the destructor.
 class File {
 public:
   explicit File(int descriptor = -1) : descriptor(descriptor) {}
@@ -42,15 +42,15 @@ private:
   int descriptor;
 };
 
-/// What ranks are about that end their group.
+/// Description of the step in which ranks end their group.
 constexpr llvm::StringLiteral kEnding = "ending the group";
 
-/// One rank's connections. Belongs to one thread, but for `giveUp`, `whyLost`,
-/// `whyAbsent` and `whySilent`.
+/// One rank's connections. Used by one thread, except `giveUp`, `lossReason`,
+/// `absenceReason` and `silenceReason`.
 class Mesh {
 public:
-  /// Finds the peers through `store`, below keys that begin with `name`.
-  /// Collective; fails after `timeout` seconds with the rank that has not come.
+  /// Connects to the peers through `store`, under keys that begin with `name`.
+  /// Collective. Fails after `timeout` seconds and names the missing rank.
   static llvm::Expected<std::unique_ptr<Mesh>> connect(group::Store &store,
                                                        llvm::StringRef name,
                                                        int rank, int ranks,
@@ -60,34 +60,36 @@ public:
   int getRank() const { return rank; }
   int getRanks() const { return int(peers.size()); }
 
-  /// Gives `mine` and returns every rank's, in order of ranks. Collective.
-  /// `what` says what this rank is about; ranks that are about different things
-  /// get an error that names both. At most 32 KiB.
+  /// Sends `mine` (at most 32 KiB) to all ranks and returns every rank's text,
+  /// in rank order. Collective. `what` describes the step; ranks in different
+  /// steps get an error that names both.
   llvm::Expected<std::vector<std::string>>
   all(llvm::StringRef what, llvm::StringRef mine, double timeout);
 
-  /// Collective: this rank's error, else that of the lowest rank that has one,
-  /// or success.
+  /// Collective. Returns this rank's error, else the error of the lowest rank
+  /// that has one, or success.
   llvm::Error agree(llvm::StringRef what, llvm::Error mine, double timeout);
 
-  /// Gives every peer `file` and returns theirs; none for this rank.
+  /// Sends every peer `file` and returns theirs; the entry of this rank is
+  /// empty. Collective.
   llvm::Expected<std::vector<File>> exchange(llvm::StringRef what,
                                              const File &file, double timeout);
 
-  /// Ends the waits of this rank, in flight and to come, and of its peers for
-  /// it, who are told `reason` (the first counts).
+  /// Ends all present and future waits of this rank, and of peers that wait for
+  /// it. They are told `reason`; the first call counts.
   void giveUp(llvm::StringRef reason);
 
-  /// Why ranks can exchange nothing any more; "": they can.
-  std::string whyLost() const;
+  /// Returns the reason why ranks can no longer exchange data, or "" if they
+  /// can.
+  std::string lossReason() const;
 
-  /// "" while `peer` is there; else "its process (pid 7) has ended" or the
-  /// like.
-  std::string whyAbsent(int peer) const;
-  /// The same, and "has given up: …" where it did so and has said nothing else
-  /// since it was last heard; unless it `mayEnd` its group, also where that is
-  /// what it waits for.
-  std::string whySilent(int peer, bool mayEnd = false) const;
+  /// Returns "" while `peer` is alive, else a reason such as "its process (pid
+  /// 7) has ended".
+  std::string absenceReason(int peer) const;
+  /// Like `absenceReason`, but also returns "has given up: …" if that was the
+  /// last thing heard from `peer`. Unless `mayEnd`, a peer that has begun to
+  /// end its group also counts as absent.
+  std::string silenceReason(int peer, bool mayEnd = false) const;
 
 private:
   struct Peer {
@@ -100,10 +102,10 @@ private:
                    int descriptor);
   /// Text and file.
   using Message = std::pair<std::string, File>;
-  /// The next message of `peer`, which is there.
+  /// Receives the next message of `peer`, which must be alive.
   llvm::Expected<Message> receive(int peer, llvm::StringRef what);
-  /// Those of all peers, by rank, in the order in which they come: what one has
-  /// to say is heard while another is late.
+  /// Receives one message of each peer, by rank. Reads them as they arrive, so
+  /// that an error is noticed while another peer is late.
   llvm::Expected<std::vector<Message>> receiveAll(llvm::StringRef what,
                                                   double until);
   /// Waits until one of `files` is readable.

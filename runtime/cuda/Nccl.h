@@ -17,31 +17,32 @@
 
 namespace commsir::cuda {
 
-/// The functions of NCCL that CommsIR calls, with NCCL's names less their
-/// `nccl`. One table a process; all fields are set.
+/// The NCCL functions that CommsIR calls, named as in NCCL without `nccl`. One
+/// table per process; all fields are set.
 struct Nccl {
 #define COMMSIR_NCCL_FUNCTION(name) decltype(&::nccl##name) name = nullptr;
 #include "runtime/cuda/NcclFunctions.inc"
 #undef COMMSIR_NCCL_FUNCTION
-  /// Ranks that share load/store reach, as ncclTeamLsa gives them: its layout
-  /// is that of nccl_device.h, which host code cannot include.
+  /// Ranks that share load/store reach, as returned by ncclTeamLsa. Mirrors the
+  /// layout in nccl_device.h, which host code cannot include.
   struct Team {
     int ranks, rank, stride;
   };
   Team (*TeamLsa)(ncclComm_t) = nullptr;
-  /// ncclDevCommCreate and ncclDevCommDestroy, over structures of which only
-  /// code for the same release knows more than the size; null: there are none.
+  /// ncclDevCommCreate and ncclDevCommDestroy. Their structs are opaque except
+  /// for their size, unless the code is compiled for the same release. Null:
+  /// not available.
   ncclResult_t (*DevCommCreate)(ncclComm_t, const void *requirements,
                                 void *made) = nullptr;
   ncclResult_t (*DevCommDestroy)(ncclComm_t, const void *made) = nullptr;
-  /// As ncclGetVersion gives it: 22809 is 2.28.9.
+  /// As returned by ncclGetVersion: 22809 is 2.28.9.
   int version = 0;
-  /// The file that was loaded.
+  /// Path of the loaded file.
   std::string path;
 
   /// Loads NCCL once: the file that COMMSIR_NCCL_LIBRARY names, else the one
-  /// that this process has loaded already (torch's), else libnccl.so.2. The
-  /// error says which were tried and that 2.28 or newer is needed.
+  /// already loaded (torch's), else libnccl.so.2. The error lists what was
+  /// tried and says that 2.28 or newer is required.
   static llvm::Expected<const Nccl *> get();
 
   /// Success, or an error "<what>: <NCCL's text> (<detail of the last error>)".

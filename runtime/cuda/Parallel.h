@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What several ranks of one process have to do together (start NCCL, register a
-// window, launch) runs on one thread a rank. A rank that fails, or a library
-// that does not return, must end in an error and not in a program that waits.
+// Steps that several ranks of one process take together (start NCCL, register a
+// window, launch) run on one thread per rank. If a rank fails or a library does
+// not return, the result is an error rather than a program that waits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,32 +29,33 @@ namespace commsir::cuda {
 
 /// Outcome of `forEachRank`.
 struct ParallelResult {
-  /// "" or what the lowest rank that failed says: "rank 3: …".
+  /// "" or the error of the lowest rank that failed: "rank 3: …".
   std::string error;
-  /// Some thread has not come back. It still uses what `work` refers to.
+  /// Some thread has not returned. It still uses what `work` refers to.
   bool stuck = false;
 
   explicit operator bool() const { return error.empty(); }
 };
 
-/// Runs `work(rank)` for every rank on a thread of its own and waits for all,
-/// at most `seconds`. `what` names the work in errors. `work` must stay usable
-/// by threads that are stuck.
+/// Runs `work(rank)` for every rank in its own thread and waits at most
+/// `seconds` for all. `what` names the work in errors. If threads are stuck,
+/// `work` must stay valid for them.
 ParallelResult forEachRank(int ranks, llvm::StringRef what, double seconds,
                            std::function<llvm::Error(int rank)> work);
 
-/// Values of all ranks, exchanged between the threads of one process. All
-/// ranks make the same calls in the same order.
+/// Exchanges values between the threads of one process, one thread per rank.
+/// All ranks make the same calls in the same order.
 class Exchange {
 public:
   explicit Exchange(int ranks) : slots(ranks) {}
 
-  /// This rank's error, else that of the lowest rank that has one, or success.
+  /// Returns this rank's error, else the error of the lowest rank that has one,
+  /// or success.
   llvm::Error agree(int rank, llvm::StringRef what, llvm::Error mine,
                     double seconds);
 
-  /// Gives `value` as `rank`'s and returns every rank's, in order. Fails when
-  /// not all ranks have come within `seconds`.
+  /// Shares `value` as `rank`'s and returns every rank's, in rank order. Fails
+  /// if not all ranks arrive within `seconds`.
   llvm::Expected<std::vector<uint64_t>> all(int rank, uint64_t value,
                                             double seconds);
 

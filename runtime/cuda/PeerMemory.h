@@ -5,10 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Makes memory that is there already, by whomever it was allocated, reachable
-// by the ranks of a mesh: CUDA's virtual memory (ncclMemAlloc, pools of torch
-// over it, expandable segments) by files, cudaMalloc's by CUDA's handles for
-// other processes.
+// Makes existing memory, from any allocator, accessible to the ranks of a mesh:
+// CUDA virtual memory (ncclMemAlloc, torch's pools over it, expandable
+// segments) through files, and memory of cudaMalloc through CUDA IPC handles.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,21 +21,22 @@
 
 namespace commsir::cuda {
 
-/// What this rank has mapped of its peers' memory; unmapped at the end.
+/// This rank's mappings of its peers' memory; unmapped by the destructor.
 class PeerMemory {
 public:
-  /// Shares `bytes` at `own` with all ranks of the mesh, and maps theirs; each
-  /// may have another address. Collective: all ranks ask for the same number of
-  /// bytes, and all succeed or fail. `device` must outlive it.
+  /// Shares `bytes` bytes at `own` with all ranks of the mesh and maps theirs.
+  /// Addresses may differ between ranks. Collective: all ranks pass the same
+  /// size, and all succeed or fail. `device` must outlive the result.
   static llvm::Expected<std::unique_ptr<PeerMemory>>
   share(const Device &device, Mesh &mesh, CUdeviceptr own, size_t bytes,
         double timeout);
   ~PeerMemory();
 
-  /// Where this rank reaches every rank's bytes, its own at `own`.
+  /// Address of every rank's bytes as this rank reaches them; this rank's are
+  /// at `own`.
   const std::vector<CUdeviceptr> &parts() const { return table; }
 
-  /// From now on nothing is unmapped when this goes: kernels may still run.
+  /// From now on the destructor unmaps nothing, because kernels may still run.
   void abandon();
 
 private:
@@ -50,7 +50,7 @@ private:
   const Device &device;
   std::vector<CUdeviceptr> table;
   std::vector<Mapping> mappings;
-  /// Opened by CUDA's handles for other processes.
+  /// Memory opened through CUDA IPC handles.
   std::vector<CUdeviceptr> opened;
 };
 

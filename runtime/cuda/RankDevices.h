@@ -16,30 +16,31 @@
 
 namespace commsir::cuda {
 
-/// COMMSIR_SHARE_GPU=1: a GPU may be several ranks, which are processes and
-/// take turns on it. Their results are those of GPUs of their own, their speed
-/// is not: for tests. Ranks of one process may not: a launch can wait for a
-/// kernel that waits for it (measured, driver 580: one in twenty).
+/// COMMSIR_SHARE_GPU=1: several rank processes may share a GPU and take turns
+/// on it. For tests: results equal those on separate GPUs, speed does not.
+/// Ranks within one process cannot share, because a launch can wait for a
+/// kernel that waits for that launch (measured with driver 580: one run in
+/// twenty).
 bool mayShareGpus();
 
-/// Why a GPU is not two ranks, for an error: with how it could be, where the
-/// caller can share.
+/// Text for the error that two ranks use one GPU. `canShare`: tells how the
+/// caller could allow it.
 std::string explainOneGpu(bool canShare);
 
-/// GPU of `rank`, one of a run's on this machine: the one that `devices` names
-/// for it. Without names GPU r is rank r's; where GPUs may be shared, one after
-/// the other until each has as many ranks.
+/// GPU of `rank`, one of a run's ranks on this machine: the one that `devices`
+/// names. Without `devices`, GPU r serves rank r; if GPUs may be shared, ranks
+/// are spread evenly.
 int getDeviceOf(int64_t rank, llvm::ArrayRef<int> devices);
 
-/// Checks, before anything is compiled, that this machine can be `ranks` ranks:
-/// driver, GPUs, no GPU twice (`canShare`: but see mayShareGpus). Returns the
-/// chip of the GPUs ("sm_90"), which must all be of one kind. `devices` is the
-/// GPU of each rank; empty: see getDeviceOf.
+/// Checks, before anything is compiled, that this machine can run `ranks`
+/// ranks: driver, GPUs, no GPU used twice (`canShare`: see mayShareGpus).
+/// Returns the chip of the GPUs ("sm_90"), which must all be equal. `devices`
+/// lists the GPU of each rank; empty: see getDeviceOf.
 llvm::Expected<std::string>
 checkMachine(int64_t ranks, llvm::ArrayRef<int> devices, bool canShare = false);
 
-/// From now on a GPU that `checkMachine` finds fit stays open until the process
-/// ends: opening one takes tenths of a second.
+/// From now on GPUs that `checkMachine` accepts stay open until the process
+/// ends. Opening one takes tenths of a second.
 void keepDevicesOpen();
 
 } // namespace commsir::cuda

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What all that runs kernels on GPUs has in common of time.
+// Time limits shared by everything that runs kernels on GPUs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,13 +18,13 @@
 
 namespace commsir::cuda {
 
-/// Seconds for what needs no kernel of ours: opening a GPU, starting NCCL,
-/// copying memory.
+/// Timeout for steps that run no kernel of CommsIR: opening a GPU, starting
+/// NCCL, copying memory.
 constexpr double kSetupSeconds = 120;
-/// Seconds that a kernel has to end after it was told to.
+/// Timeout for a kernel to end after it was told to.
 constexpr double kAbortSeconds = 5;
-/// Seconds that a rank which is about to launch waits for its peers, so that
-/// times say something.
+/// Timeout for a rank that is about to launch and waits for its peers, so that
+/// measured times are comparable.
 constexpr double kStartSeconds = 10;
 
 inline double secondsSince(std::chrono::steady_clock::time_point start) {
@@ -32,18 +32,18 @@ inline double secondsSince(std::chrono::steady_clock::time_point start) {
       .count();
 }
 
-/// Seconds that `launches` may take: `timeLimit`, or, where that is 0, what
-/// they take at the most when polls end after `timeout`.
+/// Time limit of `launches` in seconds: `timeLimit`, or, if that is 0, the
+/// longest possible time when polls end after `timeout` seconds.
 inline double runSeconds(double timeLimit, double timeout, int64_t launches) {
   if (timeLimit > 0)
     return timeLimit;
-  // One poll that times out ends a rank, and its peers one timeout later.
+  // A poll that times out ends its rank; its peers end one timeout later.
   double polls = timeout > 0 ? 3 * timeout : 3600;
   return polls + 20 + 1e-3 * double(launches);
 }
 
-/// Between two looks at what began at `start`: short runs are told at once,
-/// long ones do not take the processor.
+/// Sleeps between two checks of work that began at `start`: briefly at first,
+/// so that short runs end promptly, then longer, to save processor time.
 inline void pause(std::chrono::steady_clock::time_point start) {
   if (secondsSince(start) > 0.01)
     std::this_thread::sleep_for(std::chrono::milliseconds(1));

@@ -14,34 +14,36 @@
 
 namespace commsir::cuda {
 
-/// A stream of one GPU that takes launches, one by one or as one graph, between
-/// two events. The GPU's context is current wherever this is used.
+/// A stream of one GPU that runs launches, one by one or as one graph, between
+/// two events. The GPU's context must be current.
 ///
-/// Nothing goes by itself: whose kernel does not end must leave all as it is.
+/// Nothing is freed automatically: if a kernel does not end, the caller must
+/// leave everything in place.
 class TimedStream {
 public:
-  /// Adds one launch to the stream.
+  /// Enqueues one launch in the stream.
   using Launch = llvm::function_ref<llvm::Error(CUstream)>;
 
-  /// Fails when one graph cannot hold that many launches.
+  /// Fails if one graph cannot hold that many launches.
   static llvm::Error checkGraph(int64_t launches);
 
   llvm::Error create(const Driver &driver);
   void destroy();
 
-  /// Makes the graph that `start` replays from now on.
+  /// Captures the graph that `start` replays from now on.
   llvm::Error capture(int64_t launches, Launch launch);
   bool isCaptured() const { return replay; }
 
-  /// Gives the stream all launches, and does not wait for them. No more where
-  /// `stops` says so.
+  /// Enqueues all launches without waiting for them. Stops early once `stops`
+  /// returns true.
   llvm::Error start(int64_t launches, Launch launch,
                     llvm::function_ref<bool()> stops = nullptr);
 
-  /// CUDA_ERROR_NOT_READY as long as some run.
+  /// Returns CUDA_ERROR_NOT_READY while launches are running.
   CUresult query() const { return driver->StreamQuery(stream); }
 
-  /// From the first launch's begin to the last one's end, once they have ended.
+  /// Time from the start of the first launch to the end of the last. Call it
+  /// once they have ended.
   llvm::Expected<double> microseconds() const;
 
 private:

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The GPU counterpart of cpu::World: one rank a GPU, one thread of the process
-// a rank. Memory that the caller sees is the host's; a run copies it to the
-// GPUs, launches, and copies it back.
+// The GPU counterpart of cpu::World: one rank per GPU, one thread of the
+// process per rank. The caller sees host memory; a run copies it to the GPUs,
+// launches, and copies it back.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,26 +21,27 @@
 
 namespace commsir::cuda {
 
-/// What windows are made of.
+/// Kind of memory of windows.
 enum class WindowKind {
-  /// NCCL where it is to be had and there are two ranks or more, else Plain.
+  /// NCCL if it is available and there are at least two ranks, else Plain.
   Auto,
   /// NCCL's symmetric windows.
   Nccl,
-  /// Device memory of one process, reached by peer access.
+  /// Device memory of one process, accessed by peer access.
   Plain
 };
 
 struct RunOptions {
-  /// Launches of each rank, one after the other in its stream.
+  /// Number of launches per rank, in order in its stream.
   int64_t launches = 1;
-  /// Number of the first of them, as if others had ended before.
+  /// Number of the first launch, as if earlier launches had ended.
   int64_t firstLaunch = 1;
-  /// Seconds that one poll of a kernel may take; more is a deadlock.
+  /// Timeout of one poll of a kernel in seconds, after which a deadlock is
+  /// reported.
   double timeout = 10;
-  /// Limit on the whole run in seconds; 0: derived from `timeout`.
+  /// Time limit of the whole run in seconds; 0: derived from `timeout`.
   double timeLimit = 0;
-  /// Capture the launches in a CUDA graph and replay that.
+  /// Capture the launches in a CUDA graph and replay it.
   bool graph = false;
   WindowKind windows = WindowKind::Auto;
   /// GPU of each rank; empty: GPU r for rank r.
@@ -49,25 +50,27 @@ struct RunOptions {
 
 class World {
 public:
-  /// Opens the GPUs, loads the kernel, makes windows and memory, zeroed or
-  /// poisoned. `kernel` must outlive the world.
+  /// Opens the GPUs, loads the kernel, and allocates windows and memory, zeroed
+  /// or poisoned. `kernel` must outlive the world.
   static llvm::Expected<std::unique_ptr<World>>
   create(const jit::CudaKernel &kernel, const RunOptions &options);
-  /// Memory that a kernel or library which did not return still uses is left.
+  /// Does not free memory that a kernel or library which has not returned still
+  /// uses.
   ~World();
 
   /// Host copy of the window part, memory or cells of `rank` for argument
-  /// number `arg`; empty for channel memory.
+  /// `arg`; empty for channel memory.
   llvm::MutableArrayRef<char> memory(unsigned arg, int64_t rank);
-  /// Sets a scalar argument; `bytes` has the size of its element.
+  /// Sets a scalar argument; `bytes` must have its element's size.
   void setScalar(unsigned arg, int64_t rank, llvm::ArrayRef<char> bytes);
-  /// options.launches launches. After an error the world is of no more use.
+  /// Runs options.launches launches. After an error the world is unusable.
   /// `rankMicroseconds` is the time between events around all launches.
   std::variant<cpu::RunStats, cpu::RunError> run();
 
-  /// How windows were made, and why: "NCCL 2.28.9 (…/libnccl.so.2)".
+  /// Describes how windows were made, and why: "NCCL 2.28.9 (…/libnccl.so.2)".
   llvm::StringRef getWindowsNote() const;
-  /// Something has not returned; the process should leave without cleaning up.
+  /// Whether a kernel or thread has not returned. The process should then exit
+  /// without cleaning up.
   bool isStuck() const;
 
 private:
@@ -76,7 +79,7 @@ private:
   std::unique_ptr<Impl> impl;
 };
 
-/// Whether some world of this process is stuck (see World::isStuck).
+/// Whether any world of this process is stuck (see World::isStuck).
 bool isAnyWorldStuck();
 
 } // namespace commsir::cuda

@@ -34,7 +34,7 @@ struct WorldLayout {
   llvm::Error compute(llvm::ArrayRef<jit::ArgInfo> arguments);
 };
 
-/// What belongs to one rank.
+/// State of one rank.
 struct WorldRank {
   std::unique_ptr<Device> device;
   std::unique_ptr<Communicator> communicator;
@@ -47,7 +47,7 @@ struct WorldRank {
   std::vector<std::vector<char>> host;
   double microseconds = 0;
 
-  /// Frees in the order that the owners need.
+  /// Frees the members in the required order.
   void destroy();
 };
 
@@ -59,13 +59,13 @@ struct World::Impl {
   void destroy();
   std::variant<cpu::RunStats, cpu::RunError> run();
 
-  /// One thread a rank; an error ends the world.
+  /// Runs a step with one thread per rank; an error ends the world.
   llvm::Error together(llvm::StringRef what, double seconds,
                        std::function<llvm::Error(WorldRank &, int)> work);
-  /// A kernel, or a thread, does not come back.
+  /// Notes that a kernel or thread does not return.
   void setStuck();
 
-  // Setting up.
+  // Setup.
   llvm::Error openDevice(WorldRank &rank, int number);
   llvm::Error prepare(WorldRank &rank, int number);
   llvm::Error checkMemory(const Device &device) const;
@@ -78,7 +78,7 @@ struct World::Impl {
   llvm::Error initialize(WorldRank &rank, int number);
   CUdeviceptr addressOf(WorldRank &rank, unsigned arg) const;
 
-  // Running.
+  // Execution.
   llvm::Error upload(WorldRank &rank);
   llvm::Error execute(WorldRank &rank);
   llvm::Error waitFor(WorldRank &rank);

@@ -23,36 +23,36 @@ struct Argument {
   jit::ArgKind kind = jit::ArgKind::Memory;
   /// As MLIR prints it.
   std::string elementType;
-  /// None: a type that no .npy file and no generator can fill.
+  /// None: no .npy file or generator supports the type.
   std::optional<Element> element;
-  /// Of one rank's part; ShapedType::kDynamic where it is open.
+  /// Shape of one rank's part; ShapedType::kDynamic marks open dimensions.
   llvm::SmallVector<int64_t> shape;
 
   bool isStatic() const;
   /// "window of 8x64 bf16".
   std::string describe() const;
-  /// Bytes of one rank's part, or none on overflow or an open dimension.
+  /// Bytes of one rank's part, or none on overflow or if a dimension is open.
   std::optional<uint64_t> bytes() const;
 };
 
 /// The arguments of `kernel`, in order.
 std::vector<Argument> listArguments(mlir::comms::KernelOp kernel);
 
-/// The argument that `binding` (an `option` such as "--input") names. The error
-/// lists the names and proposes the closest.
+/// The argument that `binding` (of an `option` such as "--input") names. The
+/// error lists the names and suggests the closest.
 llvm::Expected<const Argument *>
 findArgument(llvm::ArrayRef<Argument> arguments, llvm::StringRef option,
              const Binding &binding);
 
-/// `pattern` with every %r replaced by `rank`.
+/// Replaces every %r in `pattern` by `rank`.
 std::string substituteRank(llvm::StringRef pattern, int64_t rank);
 
-/// Whether `value` of an --input names a file: it is neither a number nor a
+/// Whether `value` of an --input names a file, that is, neither a number nor a
 /// generator.
 bool isFileInput(llvm::StringRef value);
 
-/// Shapes for the arguments with open dimensions: from --shape, or from the
-/// files of rank 0 given to --input and --expect.
+/// Shapes of arguments with open dimensions, from --shape or from rank 0's
+/// files of --input and --expect.
 llvm::Expected<llvm::StringMap<llvm::SmallVector<int64_t>>>
 gatherShapes(llvm::ArrayRef<Argument> arguments, const Options &options);
 

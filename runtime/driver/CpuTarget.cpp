@@ -52,13 +52,13 @@ public:
     // The cost rule of the lowering says the same, where there is no table.
     auto kernelOp = findKernel(*module, name);
     if (kernelOp && (options.explain || tune::getTablesDigest())) {
-      tune::Question wish;
+      tune::ConfigQuery wish;
       wish.ranks = ranks;
       wish.chip = "cpu";
       wish.algorithm = options.algorithm;
       wish.protocol = options.protocol;
       wish.blocks = blocks;
-      chooseWays(kernelOp, wish, options);
+      chooseConfigs(kernelOp, wish, options);
     }
     auto result = jit::compile(std::move(module), name, request);
     if (!result)
@@ -88,7 +88,7 @@ public:
     auto world = cpu::World::create(*kernel, run);
     if (!world)
       return world.takeError();
-    return std::make_unique<OwnWorld<cpu::World>>(std::move(*world));
+    return std::make_unique<InProcessWorld<cpu::World>>(std::move(*world));
   }
 
 private:

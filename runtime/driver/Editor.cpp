@@ -79,7 +79,8 @@ public:
 } // namespace
 
 /// As many lines as `text`, blank but for the op at `deep`.
-static std::string blankOut(llvm::StringRef text, const DeepPlace &deep) {
+static std::string blankAllButError(llvm::StringRef text,
+                                    const DeepNesting &deep) {
   std::string blank;
   for (size_t at = 0; at < text.size(); ++at) {
     if (at == deep.at)
@@ -97,10 +98,11 @@ static std::string blankOut(llvm::StringRef text, const DeepPlace &deep) {
 /// Replaces the member `text` of an object; says whether.
 static bool replaceText(json::Object *object) {
   auto text = object ? object->getString("text") : std::nullopt;
-  std::optional<DeepPlace> deep = text ? findDeepNesting(*text) : std::nullopt;
+  std::optional<DeepNesting> deep =
+      text ? findDeepNesting(*text) : std::nullopt;
   if (!deep)
     return false;
-  (*object)["text"] = blankOut(*text, *deep);
+  (*object)["text"] = blankAllButError(*text, *deep);
   return true;
 }
 
@@ -136,7 +138,7 @@ static constexpr llvm::StringLiteral kWrongJson = "{";
 
 /// Whether the message has so many values that they would fill the memory:
 /// each takes 40 bytes, and editor messages have few beside their texts.
-static bool isCrowded(llvm::StringRef message) {
+static bool hasTooManyValues(llvm::StringRef message) {
   constexpr size_t kMostValues = size_t(1) << 20;
   return message.count(',') > kMostValues &&
          commsir::countJsonCommas(message) > kMostValues;
@@ -173,7 +175,7 @@ static std::string replaceInvalid(const json::Object &object) {
 }
 
 std::string commsir::driver::guardMessage(llvm::StringRef message) {
-  if (isCrowded(message))
+  if (hasTooManyValues(message))
     return kWrongJson.str();
   llvm::Expected<json::Value> parsed = commsir::readJson(message);
   if (!parsed) {

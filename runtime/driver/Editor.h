@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// MLIR's language server parses whatever an editor sends, by recursion: deeply
-// nested brackets would end it. Such documents do not reach it. It gets others
-// of as many lines, with an op at the bracket that is too deep, whose parser
-// says so: the editor shows it there.
+// MLIR's language server parses everything that an editor sends, recursively;
+// deeply nested brackets would overflow its stack. Such documents are replaced
+// by others with the same number of lines and an op at the offending bracket,
+// whose parser emits the error, so that the editor shows it there.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,34 +28,34 @@
 
 namespace commsir::driver {
 
-/// A message of an editor to a language server, in JSON, without what could end
-/// the server: documents that are nested too deep (see Nesting.h), requests to
-/// read bytecode, edits of ranges and what is no message of JSON-RPC are
-/// replaced. JSON that is nested too deep, or has more than 2^20 values,
-/// becomes JSON that is wrong. Other messages stay as they are.
+/// Makes an editor's JSON message safe for a language server. Replaces
+/// documents that are nested too deep (see Nesting.h), requests to read
+/// bytecode, edits of ranges, and everything that is not a JSON-RPC message.
+/// JSON that is nested too deep, or has more than 2^20 values, becomes invalid
+/// JSON. Other messages stay unchanged.
 std::string guardMessage(llvm::StringRef message);
 
-/// Takes one message in JSON.
+/// Receives one JSON message.
 using TakeMessage = std::function<void(llvm::StringRef)>;
 
-/// Replaces such documents in what standard input gives from now on, and adds
-/// the dialect that reports them. Calls `note` with each message before the
-/// server gets it, on a thread of its own. Returns false if the process has no
-/// descriptors left.
+/// From now on replaces such documents in standard input, and adds the dialect
+/// that reports them. Calls `note` with each message before the server reads
+/// it, on a separate thread. Returns false if the process has no descriptors
+/// left.
 bool guardEditorInput(mlir::DialectRegistry &registry, TakeMessage note);
 
-/// Takes over standard output: what the process writes there goes message by
-/// message to a function, and `write` reaches the editor.
+/// Takes over standard output: the process's messages go to a function, and
+/// `write` reaches the editor.
 class EditorOutput {
 public:
-  /// Sends one message to the editor; any thread may call it.
+  /// Sends one message to the editor. Thread-safe.
   void write(llvm::StringRef message);
 
-  /// From now on calls `take` with each message, on a thread of its own.
-  /// Returns false if the process has no descriptors left.
+  /// From now on calls `take` with each message, on a separate thread. Returns
+  /// false if the process has no descriptors left.
   bool redirect(TakeMessage take);
 
-  /// Waits until `take` had all that was written.
+  /// Waits until `take` has received everything that was written.
   void finish();
 
 private:

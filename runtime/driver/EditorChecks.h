@@ -45,7 +45,7 @@ public:
   /// Ends the checks. Waits for one that runs: about a second at most.
   void stop();
 
-  /// Notes what the editor's `message` opens, changes or asks about.
+  /// Records what the editor's `message` opens, changes or asks about.
   void noteRequest(llvm::StringRef message);
 
   /// Completes the server's `message` and sends it to the editor.
@@ -55,7 +55,7 @@ private:
   struct Document {
     std::string text;
     int64_t version = 0;
-    /// What the server found.
+    /// Diagnostics of the server.
     llvm::json::Array diagnostics;
   };
 
@@ -70,20 +70,20 @@ private:
   std::mutex mutex;
   std::condition_variable changed;
   std::map<std::string, Document> documents;
-  /// Ops that open hover requests ask about, by the request's id.
+  /// Ops that pending hover requests ask about, by request id.
   std::map<std::string, std::string> hovers;
   /// The document to check next; empty: none.
   std::string next;
-  /// Counts changes, so that a check waits until there are none.
+  /// Number of changes. A check waits until it stays constant.
   uint64_t changes = 0;
   bool stopped = false;
   std::thread worker;
 };
 
 /// The checker's findings in `text`, as diagnostics of the Language Server
-/// Protocol: errors for refuted kernels, else for each kernel a hint that it is
-/// proven or a warning that says why it is not decided. Kernels without `ranks`
-/// are checked with 4. Empty if the text does not parse.
+/// Protocol: errors for refuted kernels; for each other kernel a hint that it
+/// is proven, or a warning with the reason why it is not decided. Kernels
+/// without `ranks` are checked with 4. Empty if the text does not parse.
 llvm::json::Array checkDocument(llvm::StringRef text,
                                 const mlir::DialectRegistry &registry);
 

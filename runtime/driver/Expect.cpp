@@ -82,7 +82,7 @@ static void record(Comparison &result, const Argument &argument, int64_t flat,
 
 /// As what memory of `element` is read beside a reference of `other`: signless
 /// memory as the reference's sign says.
-static Element viewBeside(Element element, Element other) {
+static Element viewAs(Element element, Element other) {
   return isUnsigned(other) && elementBytes(other) == elementBytes(element)
              ? other
              : element;
@@ -93,7 +93,7 @@ static void compareInts(Comparison &result, const Argument &argument,
                         const char *memory, const Npy &reference,
                         const Tolerance &tolerance) {
   Element element = *argument.element, other = reference.element();
-  Element view = viewBeside(element, other);
+  Element view = viewAs(element, other);
   int64_t got[kChunk], expected[kChunk];
   for (int64_t start = 0; start < result.count; start += kChunk) {
     size_t n = std::min(kChunk, result.count - start);
@@ -200,7 +200,7 @@ commsir::driver::compare(const Argument &argument, int64_t rank,
                    reference.data().data(), tolerance);
   }
   if (result.mismatches) {
-    Element view = isFloat(element) ? element : viewBeside(element, other);
+    Element view = isFloat(element) ? element : viewAs(element, other);
     result.gotText =
         renderElement(view, memory.data() + result.flat * elementBytes(view));
     result.expectedText = renderElement(

@@ -13,7 +13,7 @@
 
 namespace commsir::driver {
 
-/// How far a result may be from its reference.
+/// Allowed difference of a result from its reference.
 struct Tolerance {
   std::optional<double> rtol, atol;
   bool bitwise = false;
@@ -22,38 +22,38 @@ struct Tolerance {
   double allowed(Element element, double expected) const;
 };
 
-/// Outcome for one argument of one rank.
+/// Outcome of a comparison for one argument of one rank.
 struct Comparison {
   std::string argument;
   int64_t rank = 0;
   int64_t count = 0;
   int64_t mismatches = 0;
-  /// Largest absolute difference; infinite when only one side is a number.
+  /// Largest absolute difference; infinite if only one side is a number.
   double maxError = 0;
-  /// The first element that differs too much.
+  /// Index of the first element that differs too much.
   int64_t flat = 0;
   llvm::SmallVector<int64_t> index;
   double got = 0, expected = 0, allowed = 0;
-  /// The same with all their digits.
+  /// The same values with all digits.
   std::string gotText, expectedText;
 
   /// "y, rank 3, element [0, 17]: got 1.5, expected 1.25 (…)".
   std::string render() const;
 };
 
-/// Whether the reference has the argument's shape and, where bits are compared,
-/// its type. The error names the file.
+/// Checks that the reference has the argument's shape and, if bits are
+/// compared, its type. The error names the file.
 llvm::Error checkReference(const Argument &argument, const Npy &reference,
                            const Tolerance &tolerance);
 
-/// Compares `memory`, the part of `rank` of `argument`, with the reference.
-/// The reference may have any number type, unless bits are compared.
+/// Compares `memory`, the part of `rank` of `argument`, with the reference,
+/// which may have any number type unless bits are compared.
 llvm::Expected<Comparison> compare(const Argument &argument, int64_t rank,
                                    llvm::ArrayRef<char> memory,
                                    const Npy &reference,
                                    const Tolerance &tolerance);
 
-/// Index in an array of `shape` of element number `flat`, row-major.
+/// Row-major index, in an array of `shape`, of element number `flat`.
 llvm::SmallVector<int64_t> unflatten(int64_t flat,
                                      llvm::ArrayRef<int64_t> shape);
 

@@ -17,23 +17,23 @@
 
 namespace commsir::driver {
 
-/// The part of one rank of one argument.
+/// One rank's part of one argument.
 struct HostArray {
   std::string argument;
   int64_t rank = 0;
   llvm::MutableArrayRef<char> memory;
 };
 
-/// What a program in the same process gives in place of files. Nothing is
-/// printed for it: what is said is in the report.
+/// Data that a program in the same process passes in place of files. Nothing is
+/// printed; messages are in the report.
 struct HostData {
   llvm::StringRef source;
-  /// Read before the run; written after one that went well.
+  /// Read before the run; written after a successful one.
   std::vector<HostArray> arrays;
-  /// Shapes and element types of the arrays, where the caller knows them.
+  /// Shapes and element types of the arrays, if the caller knows them.
   llvm::StringMap<llvm::SmallVector<int64_t>> shapes;
   llvm::StringMap<std::string> types;
-  /// Numbers for scalar arguments: one for all ranks, or one a rank.
+  /// Numbers for scalar arguments: one for all ranks, or one per rank.
   llvm::StringMap<std::vector<std::string>> scalars;
 };
 

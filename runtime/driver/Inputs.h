@@ -12,13 +12,13 @@
 
 namespace commsir::driver {
 
-/// Fills `memory`, the part of `rank` of `argument` (static shape), as the
-/// --input `value` says: a file, a number, zeros, iota or random:SEED. Errors
-/// name the file or the value.
+/// Fills `memory`, the part of `rank` of `argument` (static shape), as
+/// described by --input `value`: a file, a number, zeros, iota or random:SEED.
+/// Errors name the file or the value.
 llvm::Error fillInput(const Argument &argument, llvm::StringRef value,
                       int64_t rank, llvm::MutableArrayRef<char> memory);
 
-/// Checks that a file of `shape` and element type fits `argument`.
+/// Checks that a file of `shape` and element type matches `argument`.
 llvm::Error checkFile(const Argument &argument, llvm::StringRef path,
                       llvm::ArrayRef<int64_t> shape);
 

@@ -16,16 +16,16 @@
 
 namespace commsir::driver {
 
-/// Notes the errors that are said in its time. Prints what is said, but for
-/// remarks that nobody asked for and warnings that nobody wants; prints nothing
-/// for a caller in the same process.
+/// Records errors during its lifetime. Prints diagnostics, except remarks that
+/// were not requested and suppressed warnings; prints nothing for a caller in
+/// the same process.
 class Listener {
 public:
   struct Output {
     const Options &options;
     Report &report;
     Progress &progress;
-    /// A caller in the same process has the report.
+    /// A caller in the same process reads the report instead.
     bool isSilent;
   };
 
@@ -36,7 +36,7 @@ public:
         }) {}
 
 private:
-  /// Whether to print it.
+  /// Records a diagnostic. Returns whether to print it.
   bool note(mlir::Diagnostic &diagnostic) {
     output.progress.end();
     auto severity = diagnostic.getSeverity();

@@ -46,15 +46,15 @@ public:
 
   /// Fills `header`; on failure `problem` says what was met.
   bool parse(Header &header) {
-    if (!eat('{'))
+    if (!consumeIf('{'))
       return fail("does not start with '{'");
-    while (!eat('}')) {
+    while (!consumeIf('}')) {
       std::string key;
-      if (!parseString(key) || !eat(':'))
+      if (!parseString(key) || !consumeIf(':'))
         return fail("has no \"'key':\" where one should be");
       if (!parseEntry(key, header))
         return false;
-      if (!eat(',') && !peek('}'))
+      if (!consumeIf(',') && !peek('}'))
         return fail("lacks a ',' or '}'");
     }
     if (!rest.trim().empty())
@@ -76,7 +76,7 @@ private:
     return rest.starts_with(llvm::StringRef(&c, 1));
   }
 
-  bool eat(char c) {
+  bool consumeIf(char c) {
     if (!peek(c))
       return false;
     rest = rest.drop_front();
@@ -85,7 +85,7 @@ private:
 
   bool parseString(std::string &out) {
     char quote = peek('"') ? '"' : '\'';
-    if (!eat(quote))
+    if (!consumeIf(quote))
       return false;
     size_t end = rest.find(quote);
     if (end == llvm::StringRef::npos)
@@ -136,9 +136,9 @@ private:
 
   bool parseShape(Header &header) {
     header.shape.emplace();
-    if (!eat('('))
+    if (!consumeIf('('))
       return fail("has a 'shape' that is not a tuple");
-    while (!eat(')')) {
+    while (!consumeIf(')')) {
       int64_t dim;
       rest = rest.ltrim();
       if (rest.starts_with("-"))
@@ -149,7 +149,7 @@ private:
       if (header.shape->size() == kMaxRank)
         return fail("has more than 64 dimensions");
       header.shape->push_back(dim);
-      if (!eat(',') && !peek(')'))
+      if (!consumeIf(',') && !peek(')'))
         return fail("has a 'shape' without end");
     }
     return true;
@@ -194,8 +194,8 @@ static constexpr Descr kDescrs[] = {
 };
 
 /// Judges `descr`; sets `type` and `raw`.
-static llvm::Error judgeType(llvm::StringRef path, const Header &header,
-                             Element &type, bool &raw) {
+static llvm::Error validateType(llvm::StringRef path, const Header &header,
+                                Element &type, bool &raw) {
   if (header.structured)
     return bad(path, "holds a structured array; save one field, as in "
                      "np.save(path, a['field'])");
@@ -291,7 +291,7 @@ llvm::Expected<Npy> Npy::parse(std::unique_ptr<llvm::MemoryBuffer> bytes,
       (header.descr.empty() && !header.structured))
     return bad(name,
                "its header lacks one of 'descr', 'fortran_order', 'shape'");
-  if (llvm::Error error = judgeType(name, header, npy.type, npy.raw))
+  if (llvm::Error error = validateType(name, header, npy.type, npy.raw))
     return error;
   npy.dims = *header.shape;
   if (*header.fortranOrder && npy.dims.size() > 1)

@@ -19,25 +19,24 @@
 
 namespace commsir::driver {
 
-/// A .npy file, read into memory. The shape has been checked against the
-/// file's size: `data` holds exactly as many bytes as the shape asks for.
+/// A .npy file in memory. The shape was checked against the file's size: `data`
+/// holds exactly as many bytes as the shape requires.
 class Npy {
 public:
-  /// Opens `path`. The error names the path and says what is wrong: no such
-  /// file, not a .npy file, truncated, pickled objects, big-endian, Fortran
-  /// order, a shape that does not fit the file.
+  /// Opens `path`. The error names the path and the problem: no such file, not
+  /// a .npy file, truncated, pickled objects, big-endian, Fortran order, or a
+  /// shape that does not match the file's size.
   static llvm::Expected<Npy> open(llvm::StringRef path);
 
-  /// As `open`, of bytes in memory; `name` stands for the path in errors.
+  /// Like `open`, for bytes in memory; `name` replaces the path in errors.
   static llvm::Expected<Npy> parse(std::unique_ptr<llvm::MemoryBuffer> bytes,
                                    llvm::StringRef name);
 
   llvm::StringRef path() const { return name; }
-  /// Type of the elements. NumPy has no names of its own for the types of
-  /// ml_dtypes and writes raw bytes: '<V2' reads as bf16, '<V1' as f8E4M3FN
-  /// (but '<f1' for f8E5M2).
+  /// Element type. NumPy has no names for the types of ml_dtypes and writes raw
+  /// bytes: '<V2' is read as bf16, '<V1' as f8E4M3FN (but '<f1' as f8E5M2).
   Element element() const { return type; }
-  /// Whether the file says only how wide an element is (see `element`).
+  /// Whether the file gives only the width of elements (see `element`).
   bool isRaw() const { return raw; }
   llvm::ArrayRef<int64_t> shape() const { return dims; }
   int64_t count() const { return elements; }

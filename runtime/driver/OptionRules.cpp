@@ -13,31 +13,33 @@ using namespace commsir;
 using namespace commsir::driver;
 
 /// Options that belong to the other target.
-static llvm::Error judgeTarget(const Options &options) {
-  struct Only {
+static llvm::Error validateTargetOptions(const Options &options) {
+  struct TargetOption {
     bool given;
     llvm::StringLiteral option;
   };
-  const Only cpuOnly[] = {{options.seeded, "--seed"},
-                          {options.fuzzSchedules != 0, "--fuzz-schedules"},
-                          {options.fast, "--fast"},
-                          {options.workers != 0, "--workers"},
-                          {options.maxSteps != 0, "--max-steps"},
-                          {!options.trace.empty(), "--trace"},
-                          {options.instrument, "--instrument"},
-                          {options.dumpIr, "--dump-ir"}};
-  const Only cudaOnly[] = {{options.threads != 0, "--threads"},
-                           {options.cluster != 0, "--cluster"},
-                           {!options.impl.empty(), "--impl"},
-                           {!options.devices.empty(), "--devices"},
-                           {options.windows != "auto", "--windows"},
-                           {options.oneProcess, "--one-process"},
-                           {!options.rendezvous.empty(), "--rendezvous"},
-                           {options.graph, "--graph"},
-                           {options.timeout.has_value(), "--timeout"}};
+  const TargetOption cpuOnly[] = {
+      {options.seeded, "--seed"},
+      {options.fuzzSchedules != 0, "--fuzz-schedules"},
+      {options.fast, "--fast"},
+      {options.workers != 0, "--workers"},
+      {options.maxSteps != 0, "--max-steps"},
+      {!options.trace.empty(), "--trace"},
+      {options.instrument, "--instrument"},
+      {options.dumpIr, "--dump-ir"}};
+  const TargetOption cudaOnly[] = {
+      {options.threads != 0, "--threads"},
+      {options.cluster != 0, "--cluster"},
+      {!options.impl.empty(), "--impl"},
+      {!options.devices.empty(), "--devices"},
+      {options.windows != "auto", "--windows"},
+      {options.oneProcess, "--one-process"},
+      {!options.rendezvous.empty(), "--rendezvous"},
+      {options.graph, "--graph"},
+      {options.timeout.has_value(), "--timeout"}};
   bool cpu = options.target == "cpu";
-  for (const Only &only :
-       cpu ? llvm::ArrayRef<Only>(cudaOnly) : llvm::ArrayRef<Only>(cpuOnly))
+  for (const TargetOption &only : cpu ? llvm::ArrayRef<TargetOption>(cudaOnly)
+                                      : llvm::ArrayRef<TargetOption>(cpuOnly))
     if (only.given)
       return usageError(only.option + " belongs to --target " +
                         (cpu ? "cuda" : "cpu") + ", the run is for " +
@@ -46,21 +48,21 @@ static llvm::Error judgeTarget(const Options &options) {
 }
 
 /// Options that would be read and forgotten.
-static llvm::Error judgeIdle(const Options &options) {
+static llvm::Error validateUnusedOptions(const Options &options) {
   bool isTolerant = options.rtol || options.atol;
   if (options.expects.empty() && (isTolerant || options.bitwise))
     return usageError(llvm::Twine(options.bitwise ? "--bitwise"
                                   : options.rtol  ? "--rtol"
                                                   : "--atol") +
-                      " is of a comparison, and there is none: give --expect "
+                      " requires a comparison: give --expect "
                       "NAME=FILE");
   if (options.workers && !options.fast && !options.fuzzSchedules)
-    return usageError("--workers is of --fast and --fuzz-schedules: give one "
+    return usageError("--workers requires --fast or --fuzz-schedules: give one "
                       "of them, or leave it out");
   if (options.checkEvents && !options.check)
     return usageError(
-        "--check-events is of the checker, which --no-check leaves "
-        "out: choose one");
+        "--check-events requires the checker, which --no-check disables: "
+        "choose one");
   if (options.requireProof && !options.check)
     return usageError("--require-proof asks for the proof that --no-check "
                       "leaves out: choose one");
@@ -68,7 +70,7 @@ static llvm::Error judgeIdle(const Options &options) {
 }
 
 /// Options that cannot stand together.
-static llvm::Error judgePairs(const Options &options) {
+static llvm::Error validateOptionPairs(const Options &options) {
   if (options.impl == "nccl" && options.windows == "plain")
     return usageError("--impl nccl calls NCCL's device library, which works on "
                       "NCCL's windows alone: leave out --windows plain");
@@ -95,8 +97,8 @@ static llvm::Error judgePairs(const Options &options) {
 }
 
 /// What a batch is given beside it; its lines say all else.
-static llvm::Error judgeBatch(const Options &options,
-                              llvm::ArrayRef<llvm::StringRef> given) {
+static llvm::Error validateBatchOptions(const Options &options,
+                                        llvm::ArrayRef<llvm::StringRef> given) {
   if (!options.file.empty())
     return usageError(
         "--batch takes its kernel files from its lines: leave out '" +
@@ -109,17 +111,17 @@ static llvm::Error judgeBatch(const Options &options,
 }
 
 llvm::Error
-commsir::driver::judgeOptions(const Options &options,
-                              llvm::ArrayRef<llvm::StringRef> given) {
+commsir::driver::validateOptions(const Options &options,
+                                 llvm::ArrayRef<llvm::StringRef> given) {
   if (!options.batch.empty())
-    return judgeBatch(options, given);
+    return validateBatchOptions(options, given);
   if (options.file.empty())
     return usageError(
         "no kernel file given; usage: comms-run FILE.mlir --ranks N "
         "(--help shows examples)");
-  if (llvm::Error error = judgeTarget(options))
+  if (llvm::Error error = validateTargetOptions(options))
     return error;
-  if (llvm::Error error = judgeIdle(options))
+  if (llvm::Error error = validateUnusedOptions(options))
     return error;
-  return judgePairs(options);
+  return validateOptionPairs(options);
 }

@@ -12,10 +12,10 @@
 
 namespace commsir::driver {
 
-/// Why the options, each of which is right by itself, cannot be carried out.
-/// `given` has the names of those on the command line.
-llvm::Error judgeOptions(const Options &options,
-                         llvm::ArrayRef<llvm::StringRef> given);
+/// Checks the combination of options, each of which is valid by itself. `given`
+/// lists the options on the command line.
+llvm::Error validateOptions(const Options &options,
+                            llvm::ArrayRef<llvm::StringRef> given);
 
 } // namespace commsir::driver
 

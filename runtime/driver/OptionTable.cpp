@@ -111,7 +111,7 @@ static llvm::Error readWindows(Options &o, llvm::StringRef option,
                                llvm::StringRef text) {
   if (text != "auto" && text != "nccl" && text != "plain")
     return usageError(option + ": '" + text +
-                      "' is none of auto, nccl and plain");
+                      "' is not one of auto, nccl and plain");
   o.windows = text.str();
   return llvm::Error::success();
 }

@@ -14,7 +14,7 @@ namespace commsir::driver {
 
 struct Option {
   llvm::StringLiteral name;
-  /// Name of the value in --help; empty: a flag.
+  /// Placeholder of the value in --help; empty: a flag.
   llvm::StringLiteral value;
   llvm::StringLiteral help;
   llvm::Error (*read)(Options &, llvm::StringRef option, llvm::StringRef text);

@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each error names the option, what it was given, and what it takes.
+// Parsers of option values. Each error names the option, its value, and the
+// accepted values.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +19,7 @@ namespace commsir::driver {
 
 llvm::Error usageError(const llvm::Twine &text);
 
-/// A whole number in [low, high].
+/// An integer in [low, high].
 llvm::Error readInt(llvm::StringRef option, llvm::StringRef text, int64_t low,
                     int64_t high, int64_t &out);
 
@@ -26,19 +27,19 @@ llvm::Error readInt(llvm::StringRef option, llvm::StringRef text, int64_t low,
 llvm::Error readPower(llvm::StringRef option, llvm::StringRef text, int64_t low,
                       int64_t high, int64_t &out);
 
-/// A number of 0 or more.
+/// A number that is at least 0.
 llvm::Error readDouble(llvm::StringRef option, llvm::StringRef text,
                        double &out);
 
-/// A time that is more than none.
+/// A time greater than 0.
 llvm::Error readSeconds(llvm::StringRef option, llvm::StringRef text,
                         double &out);
 
-/// A size: bytes, or with a suffix K, M, G, T (powers of 1024).
+/// A size: bytes, or with suffix K, M, G or T (powers of 1024).
 llvm::Error readBytes(llvm::StringRef option, llvm::StringRef text,
                       uint64_t &out);
 
-/// NAME=VALUE, whose name none of `out` has.
+/// NAME=VALUE, where NAME is not in `out` yet.
 llvm::Error readBinding(llvm::StringRef option, llvm::StringRef text,
                         std::vector<Binding> &out);
 

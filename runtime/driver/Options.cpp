@@ -92,7 +92,7 @@ llvm::Expected<Options> Parser::parse() {
       return error;
   }
   if (!options.help && !options.version)
-    if (llvm::Error error = judgeOptions(options, given))
+    if (llvm::Error error = validateOptions(options, given))
       return error;
   return std::move(options);
 }

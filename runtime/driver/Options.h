@@ -31,8 +31,8 @@ struct Binding {
   std::string value;
 };
 
-/// The most launches of a run. Times the programs that fit memory, still below
-/// 2^63.
+/// Maximum launches per run. Multiplied by the number of ranks and blocks that
+/// fit memory, it stays below 2^63.
 inline constexpr int64_t maxLaunches = int64_t(1) << 40;
 
 struct Options {
@@ -49,7 +49,7 @@ struct Options {
   std::string algorithm, protocol;
   bool check = true;
   int64_t checkEvents = 0;
-  /// Refuse what is not proven.
+  /// Refuse kernels that are not proven.
   bool requireProof = false;
   bool instrument = false;
   std::string dumpObject;
@@ -85,9 +85,8 @@ struct Options {
   bool version = false;
 };
 
-/// Reads the command line (without the program's name). Unknown options, bad
-/// numbers and options that exclude each other are errors that say what to
-/// write instead.
+/// Parses the command line (without the program's name). Errors for unknown
+/// options, invalid numbers and conflicting options suggest a correction.
 llvm::Expected<Options> parseOptions(llvm::ArrayRef<const char *> arguments);
 
 /// The text of --help.

@@ -232,7 +232,7 @@ static void printFuzz(const Report &report, llvm::raw_ostream &out) {
         << " every time\n";
   else
     out << "results differ\n  " << fuzz.difference << "\n  --seed " << fuzz.seed
-        << " runs that schedule alone\n";
+        << " runs only that schedule\n";
 }
 
 /// What is not decided, and why; what is proven, where a proof was asked for.

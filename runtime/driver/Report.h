@@ -22,7 +22,7 @@ namespace commsir::driver {
 struct FuzzReport {
   int64_t schedules = 0;
   uint64_t firstSeed = 0;
-  /// Names of the arguments whose bits were compared.
+  /// Names of the arguments that were compared bit by bit.
   std::vector<std::string> arguments;
   /// The first difference found, or "".
   std::string difference;
@@ -30,44 +30,43 @@ struct FuzzReport {
   uint64_t seed = 0;
 };
 
-/// All that is known at the end, however it came.
+/// Everything known at the end of a run, successful or not.
 struct Report {
   ExitCode exitCode = ExitOk;
   std::string kernel;
   int64_t ranks = 0, blocks = 0, launches = 0;
-  /// What the checker says of the kernel, where that is known.
+  /// The checker's verdict, if known.
   std::optional<jit::ProofInfo> proof;
   bool requiresProof = false;
   std::vector<jit::Choice> choices;
   std::optional<cpu::RunStats> stats;
-  /// How the target ran the kernel, or "".
+  /// A line on how the target ran the kernel, or "".
   std::string note;
   std::vector<Comparison> comparisons;
   std::optional<FuzzReport> fuzz;
   std::vector<std::string> written;
-  /// One line that says what went wrong, or "".
+  /// A one-line error message, or "".
   std::string error;
-  /// Errors of the compiler; and warnings, such as that nothing was proven.
+  /// Errors of the compiler; and warnings, for example that nothing was proven.
   std::vector<Diagnosis> diagnostics, warnings;
   std::optional<cpu::RunError> runError;
   double compileMilliseconds = 0;
 };
 
-/// The table of ranks and the lines around it. Of many ranks the middle ones
-/// are left out.
+/// Prints the table of ranks and the lines around it. If there are many ranks,
+/// those in the middle are omitted.
 void printTable(const Report &report, llvm::raw_ostream &out);
 
-/// One JSON object and a newline: status, exit_code, kernel, ranks, blocks,
-/// launches, proof and its checked_launches (where they are known), choices,
-/// written;
-/// warnings; after a run compile_milliseconds, microseconds, steps,
-/// bytes_moved, per_rank (rank, microseconds and, where something was expected,
-/// max_error and expects); fuzz; of a failure error, diagnostics and run_error
-/// (message, and who waits for what). Numbers that JSON lacks are the strings
+/// Prints one JSON object and a newline: status, exit_code, kernel, ranks,
+/// blocks, launches, proof and its checked_launches (if known), choices,
+/// written; warnings; after a run compile_milliseconds, microseconds, steps,
+/// bytes_moved, per_rank (rank, microseconds and, if something was expected,
+/// max_error and expects); fuzz; for a failure error, diagnostics and run_error
+/// (message, and waiting blocks). Numbers that JSON lacks are the strings
 /// "inf", "-inf" and "nan".
 void printJson(const Report &report, llvm::raw_ostream &out);
 
-/// {"message", "waiting": who waits for what}.
+/// {"message", "waiting": the waiting blocks and their conditions}.
 llvm::json::Object renderRunError(const cpu::RunError &error);
 
 /// "ok", "wrong-result", "usage", …: the exit code's name in JSON.

@@ -28,7 +28,7 @@ using namespace commsir;
 using namespace commsir::driver;
 
 /// Says `report` on both streams, and returns the exit status.
-static int tell(const Report &report, const Options &options) {
+static int printReport(const Report &report, const Options &options) {
   if (options.json)
     printJson(report, llvm::outs());
   else if (!options.quiet)
@@ -62,14 +62,14 @@ static int runSession(const Options &options) {
   if (options.verbose)
     enableRemarks(context);
   Session session(options, context);
-  return tell(session.execute(), options);
+  return printReport(session.execute(), options);
 }
 
 /// Something that runs may not return: its thread must not meet the end of the
 /// program.
 static int leave(int code) {
   llvm::outs().flush();
-  if (mustLeaveAtOnce())
+  if (mustExitWithoutCleanup())
     std::_Exit(code);
   return code;
 }
@@ -109,7 +109,7 @@ static int runLine(llvm::StringRef line) {
   if (!options) {
     report.exitCode = ExitUsage;
     report.error = llvm::toString(options.takeError());
-    return tell(report, json);
+    return printReport(report, json);
   }
   options->json = true;
   return runSession(*options);
@@ -149,7 +149,7 @@ static int runBatch(llvm::StringRef path) {
   llvm::Error error = forEachLine(path, [&](llvm::StringRef line) {
     int status = runLine(line);
     code = code ? code : status;
-    return !mustLeaveAtOnce();
+    return !mustExitWithoutCleanup();
   });
   if (!error)
     return code;

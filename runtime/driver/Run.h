@@ -10,8 +10,8 @@
 
 namespace commsir::driver {
 
-/// The whole of comms-run: reads the command line, compiles the kernel, runs
-/// it, compares and reports. Returns the exit status (see ExitCode).
+/// Main function of comms-run: reads the command line, compiles the kernel,
+/// runs it, compares and reports. Returns the exit status (see ExitCode).
 int runMain(int argc, char **argv);
 
 } // namespace commsir::driver

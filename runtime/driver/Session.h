@@ -32,16 +32,16 @@
 
 namespace commsir::driver {
 
-/// Carries one command line through, or one call of a program that `host` has
-/// the source and arrays of. Each step returns whether to go on; where it does
-/// not, the report has the exit code and the error.
+/// Carries out one command line, or one call of a program that passes source
+/// and arrays in `host`. Each step returns whether to continue; if not, the
+/// report has the exit code and the error.
 class Session {
 public:
   Session(const Options &options, mlir::MLIRContext &context,
           const HostData *host = nullptr);
   ~Session();
 
-  /// Everything. The report is complete afterwards, and output files are in
+  /// Runs all steps. Afterwards the report is complete, and output files are in
   /// place or removed.
   const Report &execute();
 
@@ -92,15 +92,16 @@ private:
 
   Listener::Output listenerOutput();
 
-  /// A world with its inputs bound.
+  /// Makes a world with its inputs bound.
   llvm::Expected<std::unique_ptr<World>>
   makeWorld(const cpu::RunOptions &runOptions);
   cpu::RunOptions runOptions() const;
   double secondsLeft() const;
   unsigned compiledIndex(llvm::StringRef name) const;
-  /// Arguments whose bits --fuzz-schedules compares.
+  /// Arguments that --fuzz-schedules compares bit by bit.
   std::vector<const Argument *> fuzzedArguments() const;
-  /// What differs between two worlds after the same kernel, or "".
+  /// Describes the first difference between two worlds after the same kernel,
+  /// or "".
   std::string firstDifference(World &left, World &right,
                               llvm::ArrayRef<const Argument *> compared) const;
 
@@ -115,7 +116,7 @@ private:
   uint64_t bytesPerWorld = 0;
   std::unique_ptr<World> reference;
   std::stop_source stopped;
-  /// When the first run began to be set up.
+  /// Time at which setting up the first run began.
   const std::chrono::steady_clock::time_point begun =
       std::chrono::steady_clock::now();
   OutputFiles files;

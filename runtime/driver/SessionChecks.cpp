@@ -25,8 +25,9 @@ using namespace commsir::driver;
 //===----------------------------------------------------------------------===//
 
 /// Why `binding` of `option` makes no sense.
-static llvm::Error judge(llvm::StringRef option, const Binding &binding,
-                         const Argument &argument, int64_t ranks) {
+static llvm::Error validateBinding(llvm::StringRef option,
+                                   const Binding &binding,
+                                   const Argument &argument, int64_t ranks) {
   auto refuse = [&](const llvm::Twine &why) {
     return llvm::createStringError(option + " " + binding.name + why);
   };
@@ -54,7 +55,8 @@ bool Session::checkBindings() {
       auto argument = findArgument(arguments, option, binding);
       if (!argument)
         return fail(ExitUsage, argument.takeError());
-      if (auto error = judge(option, binding, **argument, report.ranks))
+      if (auto error =
+              validateBinding(option, binding, **argument, report.ranks))
         return fail(ExitUsage, std::move(error));
     }
   return checkScalars();

@@ -21,14 +21,15 @@ mlir::comms::KernelOp commsir::driver::findKernel(mlir::ModuleOp module,
   return {};
 }
 
-tune::KernelAnswer commsir::driver::chooseWays(mlir::comms::KernelOp kernel,
-                                               const tune::Question &wish,
-                                               const Options &options) {
-  tune::KernelAnswer answer = tune::chooseForKernel(kernel, wish);
+tune::KernelConfigs
+commsir::driver::chooseConfigs(mlir::comms::KernelOp kernel,
+                               const tune::ConfigQuery &wish,
+                               const Options &options) {
+  tune::KernelConfigs answer = tune::chooseForKernel(kernel, wish);
   if (!options.explain)
     return answer;
-  for (const auto &[question, one] : answer.collectives)
-    llvm::errs() << tune::explain(question, one);
+  for (const auto &[query, one] : answer.collectives)
+    llvm::errs() << tune::explain(query, one);
   if (answer.collectives.empty())
     llvm::errs() << "@" << kernel.getSymName()
                  << " has no collective: there is nothing to choose\n";
@@ -80,14 +81,14 @@ static bool anyTarget(bool (*TargetKind::*ask)()) {
 }
 
 /// Tells all kinds of targets.
-static void tellTargets(void (*TargetKind::*tell)()) {
+static void forEachTarget(void (*TargetKind::*tell)()) {
   for (const TargetKind *kind : getTargetKinds())
     if (kind->*tell)
       (kind->*tell)();
 }
 
-bool commsir::driver::mustLeaveAtOnce() {
-  return anyTarget(&TargetKind::mustLeaveAtOnce);
+bool commsir::driver::mustExitWithoutCleanup() {
+  return anyTarget(&TargetKind::mustExitWithoutCleanup);
 }
 
 bool commsir::driver::mayShareMachine() {
@@ -95,11 +96,11 @@ bool commsir::driver::mayShareMachine() {
 }
 
 void commsir::driver::keepMachineOpen() {
-  tellTargets(&TargetKind::keepMachineOpen);
+  forEachTarget(&TargetKind::keepMachineOpen);
 }
 
 void commsir::driver::allowProcesses() {
-  tellTargets(&TargetKind::allowProcesses);
+  forEachTarget(&TargetKind::allowProcesses);
 }
 
 std::optional<int>

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The seam between comms-run and the targets: a session parses, fills, compares
-// and writes the same way whatever runs the kernel.
+// The interface between comms-run and its targets. A session parses, fills,
+// compares and writes in the same way for every target.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,26 +23,27 @@
 
 namespace commsir::driver {
 
-/// All ranks of a run: their memory, and what runs on it.
+/// All ranks of a run: their memory and its execution.
 class World {
 public:
   virtual ~World() = default;
-  /// Window part, memory or cells of `rank` for argument number `arg`.
+  /// Window part, memory or cells of `rank` for argument `arg`.
   virtual llvm::MutableArrayRef<char> memory(unsigned arg, int64_t rank) = 0;
-  /// `bytes` has the size of the argument's element.
+  /// `bytes` must have the size of the argument's element.
   virtual void setScalar(unsigned arg, int64_t rank,
                          llvm::ArrayRef<char> bytes) = 0;
   virtual std::variant<cpu::RunStats, cpu::RunError> run() = 0;
-  /// Whether `rank` is this process's affair: inputs, results and comparisons
-  /// of the others are theirs.
+  /// Whether this process handles the inputs, results and comparisons of
+  /// `rank`. Other processes handle the rest.
   virtual bool isLocal(int64_t /*rank*/) const { return true; }
 };
 
-/// A world of the runtime (cpu::World, cuda::World), all of it in this process.
+/// A world of the runtime (cpu::World or cuda::World) within this process.
 template <typename Inner>
-class OwnWorld final : public World {
+class InProcessWorld final : public World {
 public:
-  explicit OwnWorld(std::unique_ptr<Inner> world) : world(std::move(world)) {}
+  explicit InProcessWorld(std::unique_ptr<Inner> world)
+      : world(std::move(world)) {}
   llvm::MutableArrayRef<char> memory(unsigned arg, int64_t rank) override {
     return world->memory(arg, rank);
   }
@@ -58,103 +59,102 @@ private:
   std::unique_ptr<Inner> world;
 };
 
-/// A target, and after `compile` the kernel made for it.
+/// A target, and after `compile` its kernel.
 class Target {
 public:
   virtual ~Target() = default;
 
-  /// The one that `options` names, or an error when this program was built
-  /// without it.
+  /// Makes the target that `options` names, or an error if this build lacks it.
   static llvm::Expected<std::unique_ptr<Target>> create(const Options &options);
 
-  /// Ranks of the job that this process is one of; none: it is not in any.
-  /// Called before all that needs the number of ranks.
+  /// Number of ranks of the job that this process belongs to; none: no job.
+  /// Called before anything that needs the number of ranks.
   virtual llvm::Expected<std::optional<int64_t>> findJobRanks() {
     return std::nullopt;
   }
-  /// Whether this machine can run that many ranks. Called before compiling.
+  /// Checks that this machine can run that many ranks. Called before compiling.
   virtual llvm::Error checkMachine(int64_t ranks) = 0;
-  /// Blocks of each rank when neither kernel nor command line says, and blocks
-  /// differ.
+  /// Blocks per rank if neither kernel nor command line sets them and the
+  /// kernel depends on the block.
   virtual int64_t defaultBlocks() const = 0;
   /// Adds the passes that `compile` runs.
   virtual void addPasses(mlir::OpPassManager &manager, int64_t ranks,
                          int64_t blocks) const = 0;
-  /// Compiles kernel `name` of `module`; `object`, if any, takes the machine
-  /// code.
+  /// Compiles kernel `name` of `module`; stores the machine code in `object` if
+  /// it is not null.
   virtual llvm::Error compile(mlir::OwningOpRef<mlir::ModuleOp> module,
                               llvm::StringRef name, int64_t ranks,
                               int64_t blocks, std::string *object) = 0;
 
-  // Of the compiled kernel.
+  // Arguments of the compiled kernel.
   virtual llvm::ArrayRef<jit::ArgInfo> args() const = 0;
   virtual llvm::ArrayRef<jit::Choice> choices() const = 0;
-  /// Blocks of each rank; 0: as many as are asked for.
+  /// Blocks per rank; 0: as many as requested.
   virtual int64_t blocks() const = 0;
-  /// What the checker says of it; null: it is not known.
+  /// The checker's verdict; null: unknown.
   virtual const jit::ProofInfo *proof() const { return nullptr; }
-  /// Bytes of the host's memory that each rank takes beside its arguments.
+  /// Bytes of host memory per rank, without its arguments.
   virtual uint64_t hostBytes(int64_t blocks) const = 0;
-  /// Number of the argument of that name.
+  /// Index of the argument of that name.
   unsigned findArg(llvm::StringRef name) const;
 
-  /// A world with zeroed or poisoned memory. Of `run`, a target takes what it
-  /// knows.
+  /// Makes a world with zeroed or poisoned memory. A target uses the fields of
+  /// `run` that it supports.
   virtual llvm::Expected<std::unique_ptr<World>>
   createWorld(const cpu::RunOptions &run) = 0;
-  /// `world` has run.
+  /// Called after `world` has run.
   virtual void ran(const World &) {}
-  /// A line about how it ran, for the report; "" for none.
+  /// A line on how the kernel ran, for the report; "": none.
   virtual std::string note() const { return ""; }
 };
 
-/// Kernel `name` of `module`; null: none.
+/// Finds kernel `name` of `module`; null: there is none.
 mlir::comms::KernelOp findKernel(mlir::ModuleOp module, llvm::StringRef name);
 
-/// Chooses what neither `wish` nor the kernel says, writes it on the kernel's
-/// collectives, and tells of it where `options` asks for that.
-tune::KernelAnswer chooseWays(mlir::comms::KernelOp kernel,
-                              const tune::Question &wish,
-                              const Options &options);
+/// Chooses what neither `wish` nor the kernel fixes, sets it on the kernel's
+/// collectives, and explains the choice if `options` asks for that.
+tune::KernelConfigs chooseConfigs(mlir::comms::KernelOp kernel,
+                                  const tune::ConfigQuery &wish,
+                                  const Options &options);
 
-/// Whether something that runs does not return, so that the process must leave
-/// without cleaning up.
-bool mustLeaveAtOnce();
+/// Whether something does not return, so that the process must exit without
+/// cleaning up.
+bool mustExitWithoutCleanup();
 
-/// From now on this process is comms-run, which can start itself once for each
-/// rank. A library cannot: its ranks are threads.
+/// Declares that this process is comms-run and can start itself once per rank.
+/// In a library, ranks are threads.
 void allowProcesses();
 
 /// Whether ranks may share GPUs, as processes.
 bool mayShareMachine();
 
-/// Keeps GPUs open from run to run, where opening them takes long.
+/// Keeps GPUs open between runs, because opening them is slow.
 void keepMachineOpen();
 
-/// If `arguments`, which stay where they are, are those of a process that a
-/// target has started to be a rank, runs that rank and returns its exit status.
+/// If `arguments` are those of a process that a target started as a rank, runs
+/// that rank and returns its exit status. `arguments` must stay valid.
 std::optional<int> runAsRank(llvm::ArrayRef<const char *> arguments);
 
-/// A kind of target. Each is one file *Target.cpp, which defines the function
-/// `get<File>`; CMake lists the files in Targets.inc. What is null is nothing
-/// to do, or no.
+/// A kind of target. Each kind is one file *Target.cpp that defines
+/// `get<File>`; CMake lists the files in Targets.inc. Null functions do
+/// nothing, or return false.
 struct TargetKind {
-  /// As `--target` has it.
+  /// Value of `--target`.
   llvm::StringLiteral name;
   std::unique_ptr<Target> (*create)(const Options &options);
-  // The functions above of the same names.
-  bool (*mustLeaveAtOnce)() = nullptr;
+  // Implementations of the functions of the same names above.
+  bool (*mustExitWithoutCleanup)() = nullptr;
   bool (*mayShareMachine)() = nullptr;
   void (*keepMachineOpen)() = nullptr;
   void (*allowProcesses)() = nullptr;
   std::optional<int> (*runAsRank)(llvm::ArrayRef<const char *>) = nullptr;
-  /// Adds to the report of commsir.doctor what this machine has for the target.
+  /// Adds the machine's support for the target to the report of commsir.doctor.
   void (*examine)(llvm::json::Object &report) = nullptr;
 };
 
-/// All kinds of targets of this build.
+/// All kinds of targets in this build.
 llvm::ArrayRef<const TargetKind *> getTargetKinds();
-/// The kind of that name; null: this build does not have it.
+/// The kind of that name; null: this build lacks it.
 const TargetKind *findTargetKind(llvm::StringRef name);
 
 } // namespace commsir::driver

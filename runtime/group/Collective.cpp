@@ -66,20 +66,20 @@ namespace {
 /// The kernels of one set of ranks, the last used first. All its ranks make the
 /// same calls, and so keep and drop the same kernels.
 struct KernelCache {
-  struct Kept {
+  struct CachedKernel {
     GroupKernel *kernel;
     std::list<std::string>::iterator use;
     /// The number of the call that used it last.
     uint64_t call;
   };
-  llvm::StringMap<Kept> kernels;
+  llvm::StringMap<CachedKernel> kernels;
   std::list<std::string> uses;
   /// Calls of each size, and sizes of each operation and type that have got
   /// kernels at once.
   llvm::StringMap<unsigned> sizes, owned;
   uint64_t calls = 0;
 
-  void touch(Kept &kept) {
+  void touch(CachedKernel &kept) {
     kept.call = ++calls;
     if (kept.use != uses.begin())
       uses.splice(uses.begin(), uses, kept.use);
@@ -96,8 +96,8 @@ struct KernelCache {
 /// they lie, in one launch, for as long as `age` is that of the kernels: no
 /// other call may be led to another kernel by a plan than without it.
 struct Plan {
-  KernelCache *shelf = nullptr;
-  KernelCache::Kept *kept = nullptr;
+  KernelCache *cache = nullptr;
+  KernelCache::CachedKernel *kept = nullptr;
   uint64_t age = 0;
   uint64_t digest = 0;
   /// Elements of a part that a launch is given, where its kernel takes any
@@ -140,7 +140,7 @@ private:
 };
 
 /// A call as its caller gave it, and its plan: what is found without a copy.
-class Recent {
+class RecentCall {
 public:
   bool is(const CollectiveTexts &call) const {
     return plan && inputElements == call.input.elements &&
@@ -179,7 +179,7 @@ struct Scratch {
 } // namespace
 
 /// One with longer texts is not kept.
-void Recent::set(const CollectiveTexts &call, PlainPlan &made) {
+void RecentCall::set(const CollectiveTexts &call, PlainPlan &made) {
   const char *given[kTexts] = {call.op,       call.reduction, call.elementType,
                                call.typeName, call.algorithm, call.protocol};
   plan = nullptr;
@@ -224,24 +224,25 @@ struct Collectives::Impl {
   Impl(Group &group, CollectiveLimits limits) : group(group), limits(limits) {}
   ~Impl();
 
-  llvm::Expected<KernelCache::Kept *>
-  find(KernelCache &shelf, llvm::StringRef key, llvm::ArrayRef<int64_t> members,
+  llvm::Expected<KernelCache::CachedKernel *>
+  find(KernelCache &cache, llvm::StringRef key, llvm::ArrayRef<int64_t> members,
        llvm::StringRef text, void *stream,
        llvm::function_ref<llvm::Expected<KernelRequest>()> write,
        bool makesRoom = true);
-  llvm::Error discardOldest(KernelCache &shelf);
+  llvm::Error discardOldest(KernelCache &cache);
   llvm::Error followTables();
   llvm::Error note(llvm::Error error);
-  llvm::Error mend();
+  llvm::Error recover();
   /// By a call of others on this group, too.
-  bool mayBeHurt() const {
-    return hurt || group.needsRecovery() || recoveries != group.timesMended();
+  bool mayNeedRecovery() const {
+    return recoveryPending || group.needsRecovery() ||
+           recoveries != group.timesRecovered();
   }
   /// That of some members; of all ranks, whether they are named or not.
-  KernelCache &shelfOf(llvm::ArrayRef<int64_t> members) {
+  KernelCache &cacheOf(llvm::ArrayRef<int64_t> members) {
     int64_t ranks = group.options().ranks;
     bool isAll = llvm::equal(members, llvm::seq<int64_t>(ranks));
-    return shelves[isAll ? std::vector<int64_t>() : members.vec()];
+    return caches[isAll ? std::vector<int64_t>() : members.vec()];
   }
   llvm::Expected<char *> take(Scratch::Use use, size_t bytes, uint64_t capture);
   bool shouldSpecialize(const Shape &shape, int64_t elements, uint64_t capture);
@@ -252,11 +253,11 @@ struct Collectives::Impl {
   llvm::Expected<bool> runDirectly(const Shape &shape);
   llvm::Error runPiece(PlainPlan &plan, int64_t first, int64_t count,
                        uint64_t capture, void *stream);
-  llvm::Expected<KernelCache::Kept *>
+  llvm::Expected<KernelCache::CachedKernel *>
   findSized(const Shape &shape, int64_t first, int64_t count, void *stream);
   int64_t sizedCapacityOf(const Shape &shape, int64_t most);
-  tune::Config sizedWayOf(const Shape &shape, int64_t elements,
-                          int64_t &multiprocessors) const;
+  tune::Config configOfSize(const Shape &shape, int64_t elements,
+                            int64_t &multiprocessors) const;
   bool takesPieces(const Shape &shape, uint64_t capture);
   int64_t roundUp(const Shape &shape, int64_t count, uint64_t capture);
   llvm::Error runParts(const Shape &shape, int64_t first, int64_t elements);
@@ -298,8 +299,9 @@ struct Collectives::Impl {
   bool isCurrent(const Plan &plan) const {
     return plan.kept && plan.age == age;
   }
-  void keep(Plan &plan, KernelCache &shelf, KernelCache::Kept &kept) const {
-    plan.shelf = &shelf;
+  void keep(Plan &plan, KernelCache &cache,
+            KernelCache::CachedKernel &kept) const {
+    plan.cache = &cache;
     plan.kept = &kept;
     plan.age = age;
   }
@@ -307,12 +309,12 @@ struct Collectives::Impl {
   Group &group;
   const CollectiveLimits limits;
   const size_t alignment = group.alignment();
-  std::map<std::vector<int64_t>, KernelCache> shelves;
+  std::map<std::vector<int64_t>, KernelCache> caches;
   llvm::StringMap<PlainPlan> plain;
   /// Counts how often `plain` was emptied.
   uint64_t generation = 1;
   /// GPU: of the plans, those of calls that were repeated last.
-  Recent &recentOf(const CollectiveTexts &call) {
+  RecentCall &recentOf(const CollectiveTexts &call) {
     uint64_t mixed = uint64_t(call.input.elements) * 31 +
                      uint64_t(call.output.elements) * 7 + call.root;
     for (const char *text : {call.op, call.reduction, call.elementType})
@@ -320,7 +322,7 @@ struct Collectives::Impl {
     return recent[(mixed * 0x9E3779B97F4A7C15u) >> (64 - kRecentBits)];
   }
   static constexpr unsigned kRecentBits = 5;
-  std::array<Recent, 1 << kRecentBits> recent;
+  std::array<RecentCall, 1 << kRecentBits> recent;
   llvm::StringMap<FusedPlan> fused;
   /// Counts how often `fused` was emptied.
   uint64_t fusedGeneration = 1;
@@ -332,8 +334,8 @@ struct Collectives::Impl {
   /// Counts what changes which kernel a call gets.
   uint64_t age = 0;
   /// A call has failed: ranks may have to meet again first.
-  bool hurt = false;
-  uint64_t recoveries = group.timesMended();
+  bool recoveryPending = false;
+  uint64_t recoveries = group.timesRecovered();
   /// That the kernels on the shelves were chosen from; none on the CPU.
   uint64_t tables = group.onGpu() ? tune::getTablesDigest() : 0;
   /// Of calls at once, and of the last capture.
@@ -360,13 +362,13 @@ Collectives::Impl::~Impl() {
     group.releaseOwn(met);
 }
 
-llvm::Error Collectives::Impl::discardOldest(KernelCache &shelf) {
+llvm::Error Collectives::Impl::discardOldest(KernelCache &cache) {
   ++age;
-  auto oldest = shelf.kernels.find(shelf.uses.back());
+  auto oldest = cache.kernels.find(cache.uses.back());
   if (llvm::Error error = group.discard(*oldest->second.kernel))
     return error;
-  shelf.kernels.erase(oldest);
-  shelf.uses.pop_back();
+  cache.kernels.erase(oldest);
+  cache.uses.pop_back();
   return llvm::Error::success();
 }
 
@@ -379,9 +381,9 @@ llvm::Error Collectives::Impl::followTables() {
   tables = current;
   capacities.clear();
   ++age;
-  for (auto &[members, shelf] : shelves)
-    while (!shelf.kernels.empty())
-      if (llvm::Error error = discardOldest(shelf))
+  for (auto &[members, cache] : caches)
+    while (!cache.kernels.empty())
+      if (llvm::Error error = discardOldest(cache))
         return error;
   return llvm::Error::success();
 }
@@ -391,7 +393,7 @@ llvm::Error Collectives::Impl::followTables() {
 llvm::Error Collectives::Impl::note(llvm::Error error) {
   if (!error)
     return error;
-  hurt = true;
+  recoveryPending = true;
   bool differs = false;
   llvm::visitErrors(error, [&](const llvm::ErrorInfoBase &one) {
     differs |= one.isA<GroupError>() &&
@@ -400,34 +402,34 @@ llvm::Error Collectives::Impl::note(llvm::Error error) {
   if (!differs)
     return error;
   ++age;
-  KernelCache &all = shelfOf({});
+  KernelCache &all = cacheOf({});
   all.sizes.clear();
   all.owned.clear();
   return error;
 }
 
 /// After a call that has failed, or kernels that are gone.
-llvm::Error Collectives::Impl::mend() {
-  if (llvm::Error error = group.mend())
+llvm::Error Collectives::Impl::recover() {
+  if (llvm::Error error = group.recover())
     return error;
-  hurt = false;
-  if (recoveries == group.timesMended())
+  recoveryPending = false;
+  if (recoveries == group.timesRecovered())
     return llvm::Error::success();
-  recoveries = group.timesMended();
+  recoveries = group.timesRecovered();
   ++age;
-  shelfOf({}) = KernelCache();
+  cacheOf({}) = KernelCache();
   fusedPieces.clear();
   return llvm::Error::success();
 }
 
 /// The kernel of that key; where there is none, of the text that `write` makes.
-llvm::Expected<KernelCache::Kept *> Collectives::Impl::find(
-    KernelCache &shelf, llvm::StringRef key, llvm::ArrayRef<int64_t> members,
+llvm::Expected<KernelCache::CachedKernel *> Collectives::Impl::find(
+    KernelCache &cache, llvm::StringRef key, llvm::ArrayRef<int64_t> members,
     llvm::StringRef text, void *stream,
     llvm::function_ref<llvm::Expected<KernelRequest>()> write, bool makesRoom) {
-  auto it = shelf.kernels.find(key);
-  if (it != shelf.kernels.end()) {
-    shelf.touch(it->second);
+  auto it = cache.kernels.find(key);
+  if (it != cache.kernels.end()) {
+    cache.touch(it->second);
     return &it->second;
   }
   if (group.captureOf(stream))
@@ -435,8 +437,8 @@ llvm::Expected<KernelCache::Kept *> Collectives::Impl::find(
                      text + ": there is no kernel for this call yet, and none "
                             "is compiled while a stream is captured: make the "
                             "call once, on all ranks, before capturing");
-  if (shelf.kernels.size() >= limits.kernels)
-    if (llvm::Error error = discardOldest(shelf))
+  if (cache.kernels.size() >= limits.kernels)
+    if (llvm::Error error = discardOldest(cache))
       return std::move(error);
   auto request = write();
   if (!request)
@@ -447,20 +449,20 @@ llvm::Expected<KernelCache::Kept *> Collectives::Impl::find(
   // limit, and have used the same. Kernels that share channel memory have no
   // room to give.
   makesRoom &= !request->shared;
-  while (!kernel && makesRoom && !shelf.kernels.empty()) {
+  while (!kernel && makesRoom && !cache.kernels.empty()) {
     llvm::Error error = kernel.takeError();
     if (!isLimit(error))
       return std::move(error);
     llvm::consumeError(std::move(error));
-    if (llvm::Error error = discardOldest(shelf))
+    if (llvm::Error error = discardOldest(cache))
       return std::move(error);
     kernel = group.prepare(*request);
   }
   if (!kernel)
     return kernel.takeError();
-  shelf.uses.push_front(key.str());
-  KernelCache::Kept &kept = shelf.kernels[key];
-  kept = {*kernel, shelf.uses.begin(), ++shelf.calls};
+  cache.uses.push_front(key.str());
+  KernelCache::CachedKernel &kept = cache.kernels[key];
+  kept = {*kernel, cache.uses.begin(), ++cache.calls};
   return &kept;
 }
 
@@ -521,25 +523,26 @@ static constexpr int64_t kLeastSized = 1024;
 static constexpr int64_t kMostSpare = 8;
 
 /// How a kernel of any size, of which a part has so many elements, goes.
-tune::Config Collectives::Impl::sizedWayOf(const Shape &shape, int64_t elements,
-                                           int64_t &multiprocessors) const {
-  tune::Question question;
-  question.op = shape.op;
-  question.reduction = shape.reduction;
-  question.elementType = shape.elementType;
+tune::Config Collectives::Impl::configOfSize(const Shape &shape,
+                                             int64_t elements,
+                                             int64_t &multiprocessors) const {
+  tune::ConfigQuery query;
+  query.op = shape.op;
+  query.reduction = shape.reduction;
+  query.elementType = shape.elementType;
   int64_t parts = std::min(shape.inputParts, shape.outputParts);
-  question.bytes = elements * parts * int64_t(shape.elementBytes);
-  tune::Question open = question;
-  tune::Config way = group.wayOf(open);
+  query.bytes = elements * parts * int64_t(shape.elementBytes);
+  tune::ConfigQuery open = query;
+  tune::Config config = group.configOf(open);
   multiprocessors = open.multiprocessors;
   auto algorithms = tune::getExtentAlgorithms();
-  if (llvm::is_contained(algorithms, way.algorithm))
-    return way;
+  if (llvm::is_contained(algorithms, config.algorithm))
+    return config;
   // What gives every rank the whole can be done in two steps.
-  question.algorithm = shape.inputParts == 1 && shape.outputParts == 1
-                           ? algorithms.front().str()
-                           : algorithms.back().str();
-  return group.wayOf(question);
+  query.algorithm = shape.inputParts == 1 && shape.outputParts == 1
+                        ? algorithms.front().str()
+                        : algorithms.back().str();
+  return group.configOf(query);
 }
 
 /// Elements of the kernel of any size that takes up to `most`, a power of two.
@@ -554,17 +557,18 @@ int64_t Collectives::Impl::sizedCapacityOf(const Shape &shape, int64_t most) {
     auto top = int64_t(llvm::PowerOf2Ceil(shape.mostSized()));
     tune::Config kept;
     for (int64_t next = top; next >= kLeastSized || all.empty(); next /= 2) {
-      tune::Config way = sizedWayOf(shape, next, multiprocessors);
-      bool isOneWay =
-          way.algorithm == kept.algorithm && way.protocol == kept.protocol &&
-          way.threads == kept.threads && way.cluster == kept.cluster;
-      bool isSpare = kept.blocks == way.blocks ||
+      tune::Config config = configOfSize(shape, next, multiprocessors);
+      bool isOneWay = config.algorithm == kept.algorithm &&
+                      config.protocol == kept.protocol &&
+                      config.threads == kept.threads &&
+                      config.cluster == kept.cluster;
+      bool isSpare = kept.blocks == config.blocks ||
                      kept.blocks * kept.cluster <= multiprocessors;
       if (!all.empty() && isOneWay && isSpare &&
           2 * all.front() <= kMostSpare * next)
         continue;
       all.insert(all.begin(), next);
-      kept = way;
+      kept = config;
     }
   }
   auto fits = llvm::lower_bound(all, most);
@@ -573,7 +577,7 @@ int64_t Collectives::Impl::sizedCapacityOf(const Shape &shape, int64_t most) {
 
 /// GPU: the kernel of any size for `count` elements from `first` on, so that a
 /// size that was never seen costs no compilation.
-llvm::Expected<KernelCache::Kept *>
+llvm::Expected<KernelCache::CachedKernel *>
 Collectives::Impl::findSized(const Shape &shape, int64_t first, int64_t count,
                              void *stream) {
   // The end of a call in pieces may have any length: few kernels take them all.
@@ -581,16 +585,16 @@ Collectives::Impl::findSized(const Shape &shape, int64_t first, int64_t count,
       first ? std::min(shape.mostSized() / 4, shape.chunk) : kLeastSized;
   int64_t most = sizedCapacityOf(
       shape, int64_t(llvm::PowerOf2Ceil(std::max(count, least))));
-  KernelCache &shelf = shelfOf({});
+  KernelCache &cache = cacheOf({});
   std::string head = llvm::formatv("sized {0} {1} ", shape.key(), most).str();
   auto keyOf = [&](int64_t step) { return head + std::to_string(step); };
   // The best of those that are there; where none is, the best for the count.
   auto fits = llvm::make_filter_range(
       kSteps, [&](int64_t step) { return count % step == 0; });
   auto known = llvm::find_if(
-      fits, [&](int64_t step) { return shelf.kernels.contains(keyOf(step)); });
+      fits, [&](int64_t step) { return cache.kernels.contains(keyOf(step)); });
   int64_t step = known == fits.end() ? *fits.begin() : *known;
-  return find(shelf, keyOf(step), {}, shape.text, stream,
+  return find(cache, keyOf(step), {}, shape.text, stream,
               [&] { return shape.writeSized(most, step); });
 }
 
@@ -602,17 +606,17 @@ bool Collectives::Impl::takesPieces(const Shape &shape, uint64_t capture) {
     return false;
   if (shape.op == "all_reduce")
     return true;
-  KernelCache &shelf = shelfOf({});
+  KernelCache &cache = cacheOf({});
   std::string key = shape.key() + " " + std::to_string(shape.elements);
   // Copy engines had carried out the first calls.
-  if (shelf.kernels.contains(key) || CopiedCollective::fits(shape))
+  if (cache.kernels.contains(key) || CopiedCollective::fits(shape))
     return false;
   // A captured call takes what there is.
   if (capture)
     return true;
   unsigned &uses = usesOf(shape, key);
   if (uses >= kUsesOfLarge)
-    return !shelf.hasRoom(limits.kernels);
+    return !cache.hasRoom(limits.kernels);
   ++uses;
   return true;
 }
@@ -650,10 +654,10 @@ llvm::Error Collectives::Impl::runPiece(PlainPlan &plan, int64_t first,
   bool unpack = !shape.outputList.empty() ||
                 (to && (elements != count || (cuts && shape.outputParts > 1) ||
                         !isAligned(to)));
-  KernelCache &shelf = shelfOf(shape.members);
+  KernelCache &cache = cacheOf(shape.members);
   std::string key = shape.key() + " " + std::to_string(elements);
   auto kept = isSized ? findSized(shape, first, count, stream)
-                      : find(shelf, key, shape.members, shape.text, stream,
+                      : find(cache, key, shape.members, shape.text, stream,
                              [&] { return shape.write(elements); });
   if (!kept) {
     llvm::Error error = kept.takeError();
@@ -685,7 +689,7 @@ llvm::Error Collectives::Impl::runPiece(PlainPlan &plan, int64_t first,
   if (elements == count && !cuts && (isSized || !capture) && !shape.isInParts &&
       !drops) {
     plan.extent = isSized ? count : 0;
-    keep(plan, shelf, **kept);
+    keep(plan, cache, **kept);
   }
   if (llvm::Error error = launch(shape, elements, *(*kept)->kernel, from,
                                  result, stream, isSized ? count : 0))
@@ -743,7 +747,7 @@ llvm::Error Collectives::Impl::runParts(const Shape &shape, int64_t first,
                                         int64_t elements) {
   size_t bytes = elements * shape.elementBytes;
   std::string key = "parts " + shape.key() + " " + std::to_string(elements);
-  auto kept = find(shelfOf({}), key, {}, shape.text, nullptr,
+  auto kept = find(cacheOf({}), key, {}, shape.text, nullptr,
                    [&] { return shape.writeParts(elements); });
   if (!kept)
     return kept.takeError();
@@ -816,11 +820,11 @@ bool Collectives::Impl::shouldSpecialize(const Shape &shape, int64_t elements,
                                          uint64_t capture) {
   if (sizeClass(elements) == elements)
     return true;
-  KernelCache &shelf = shelfOf(shape.members);
+  KernelCache &cache = cacheOf(shape.members);
   std::string family = shape.key();
   std::string key = family + " " + std::to_string(elements);
   if (capture)
-    return shelf.kernels.contains(key);
+    return cache.kernels.contains(key);
   int64_t bytes = elements * int64_t(shape.elementBytes) *
                   std::max(shape.inputParts, shape.outputParts);
   if (group.onGpu() && bytes >= kLargestCopy)
@@ -829,25 +833,25 @@ bool Collectives::Impl::shouldSpecialize(const Shape &shape, int64_t elements,
   if (!group.onGpu())
     enough = std::max(enough, kBytesOfOwn / std::max<int64_t>(bytes, 1));
   unsigned &uses = usesOf(shape, key);
-  if (uses == 0 && group.onGpu() && shelf.owned[family] < limits.ownSizes) {
-    ++shelf.owned[family];
+  if (uses == 0 && group.onGpu() && cache.owned[family] < limits.ownSizes) {
+    ++cache.owned[family];
     uses = kUsesOfOwn;
   }
   if (uses >= enough)
-    return shelf.kernels.contains(key) || shelf.hasRoom(limits.kernels);
+    return cache.kernels.contains(key) || cache.hasRoom(limits.kernels);
   ++uses;
   return false;
 }
 
 unsigned &Collectives::Impl::usesOf(const Shape &shape,
                                     const std::string &key) {
-  KernelCache &shelf = shelfOf(shape.members);
-  if (shelf.sizes.size() >= kSizes) {
+  KernelCache &cache = cacheOf(shape.members);
+  if (cache.sizes.size() >= kSizes) {
     ++age;
-    shelf.sizes.clear();
-    shelf.owned.clear();
+    cache.sizes.clear();
+    cache.owned.clear();
   }
-  return shelf.sizes[key];
+  return cache.sizes[key];
 }
 
 static std::string directKey(const Shape &shape) {
@@ -903,7 +907,7 @@ llvm::Expected<bool> Collectives::Impl::agreeOnWindow(Collectives &collectives,
 /// False: there is no memory for such a kernel, on any rank.
 llvm::Expected<bool> Collectives::Impl::runDirectly(const Shape &shape) {
   auto kept = find(
-      shelfOf({}), directKey(shape), {}, shape.text, nullptr,
+      cacheOf({}), directKey(shape), {}, shape.text, nullptr,
       [&] { return shape.write(shape.elements, /*direct=*/true); },
       /*makesRoom=*/false);
   if (kept) {
@@ -930,7 +934,7 @@ bool Collectives::Impl::isPlain(const PlainPlan &plan) const {
 
 llvm::Error Collectives::Impl::launchPlain(PlainPlan &plan, void *stream) {
   const Shape &shape = plan.shape;
-  plan.shelf->touch(*plan.kept);
+  plan.cache->touch(*plan.kept);
   return launch(shape, shape.elements, *plan.kept->kernel, shape.input,
                 shape.output, stream, plan.extent);
 }
@@ -944,7 +948,7 @@ bool Collectives::Impl::takesCopies(const Shape &shape, uint64_t capture) {
   if (CopiedCollective::isAsQuick(shape, group.options().rank))
     return true;
   std::string key = shape.key() + " " + std::to_string(shape.elements);
-  if (shelfOf({}).kernels.contains(key))
+  if (cacheOf({}).kernels.contains(key))
     return false;
   unsigned &uses = usesOf(shape, "copied " + key);
   return capture || uses++ < kUsesOfOwn;
@@ -975,7 +979,7 @@ llvm::Error Collectives::Impl::meet(uint64_t digest, unsigned place,
   if (!plan)
     return plan.takeError();
   Shape &shape = (*plan)->shape;
-  auto kept = find(shelfOf({}), "meet", {}, shape.text, stream,
+  auto kept = find(cacheOf({}), "meet", {}, shape.text, stream,
                    [&] { return shape.writeSized(kMeetElements, kMeetStep); });
   if (!kept)
     return kept.takeError();
@@ -1187,8 +1191,8 @@ llvm::Expected<int64_t> Collectives::Impl::exchangeSizes(
 llvm::Error Collectives::run(const CollectiveCall &call, void *stream) {
   if (call.op == "all_to_all_v" && !unsupportedReason(call))
     return impl->runVarying(*this, call, stream);
-  if (impl->mayBeHurt())
-    if (llvm::Error error = impl->mend())
+  if (impl->mayNeedRecovery())
+    if (llvm::Error error = impl->recover())
       return error;
   if (impl->group.onGpu())
     if (llvm::Error error = impl->followTables())
@@ -1225,8 +1229,9 @@ std::optional<llvm::Error> Collectives::Impl::launchAgain(PlainPlan &plan,
                                                           const Array &output,
                                                           void *stream) {
   // On the CPU ranks compare calls, and agree where outputs are windows.
-  if (!group.onGpu() || mayBeHurt() || tune::getTablesDigest() != tables ||
-      !point(plan.shape, input, output) || !isPlain(plan))
+  if (!group.onGpu() || mayNeedRecovery() ||
+      tune::getTablesDigest() != tables || !point(plan.shape, input, output) ||
+      !isPlain(plan))
     return std::nullopt;
   llvm::Error error = launchPlain(plan, stream);
   ++counted.inPlace;
@@ -1237,7 +1242,7 @@ std::optional<llvm::Error> Collectives::repeat(const CollectiveTexts &call,
                                                void *stream) {
   if (!impl->group.onGpu())
     return std::nullopt;
-  const Recent &recent = impl->recentOf(call);
+  const RecentCall &recent = impl->recentOf(call);
   if (!recent.is(call))
     return std::nullopt;
   return impl->launchAgain(*recent.plan, call.input, call.output, stream);
@@ -1282,7 +1287,7 @@ void Collectives::remember(const CollectiveTexts &call,
 
 std::optional<std::string>
 Collectives::unsupportedReason(const CollectiveCall &call) const {
-  return whyNoKernel(call, impl->group);
+  return noKernelReason(call, impl->group);
 }
 
 StagingCounts Collectives::counts() const { return impl->counted; }
@@ -1319,7 +1324,7 @@ llvm::Expected<FusedPlan *> Collectives::Impl::planOf(const FusedCall &call,
   Key key = keyOf(call);
   auto known = fused.find(key.str());
   if (known != fused.end() && isCurrent(known->second)) {
-    known->second.shelf->touch(*known->second.kept);
+    known->second.cache->touch(*known->second.kept);
     return &known->second;
   }
   bool isSized = takesExtent(call);
@@ -1333,14 +1338,14 @@ llvm::Expected<FusedPlan *> Collectives::Impl::planOf(const FusedCall &call,
   plan.text =
       llvm::formatv("{0} {1} of {2}x{3} {4} with arithmetic", call.op,
                     call.reduction, call.rows, call.columns, call.elementType);
-  KernelCache &shelf = shelfOf({});
+  KernelCache &cache = cacheOf({});
   group.announce(plan.digest, plan.text);
-  auto kept = find(shelf, request->source, {}, plan.text, stream,
+  auto kept = find(cache, request->source, {}, plan.text, stream,
                    [&] { return *request; });
   group.announce(0, "");
   if (!kept)
     return note(kept.takeError());
-  keep(plan, shelf, **kept);
+  keep(plan, cache, **kept);
   plan.widths.push_back(*elementBytesOf(call.elementType));
   for (const auto *operands : {&call.sources, &call.arguments, &call.outputs})
     for (const FusedCall::Operand &one : *operands)
@@ -1434,8 +1439,8 @@ llvm::Error Collectives::Impl::launchFused(FusedPlan &plan,
 }
 
 llvm::Error Collectives::run(const FusedCall &call, void *stream) {
-  if (impl->mayBeHurt())
-    if (llvm::Error error = impl->mend())
+  if (impl->mayNeedRecovery())
+    if (llvm::Error error = impl->recover())
       return error;
   if (impl->group.onGpu())
     if (llvm::Error error = impl->followTables())

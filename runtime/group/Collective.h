@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// From a description of a collective to a launch: writes the kernel's source,
-// has it compiled once for each distinct description, copies what is not of a
-// size that has a kernel, launches.
+// Turns a description of a collective into a launch: writes the kernel's
+// source, compiles it once per distinct description, copies arrays to sizes
+// that have a kernel, and launches.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@
 
 namespace commsir::group {
 
-/// Array of a call: contiguous, in memory of the group's kind of device.
+/// An array of a call: contiguous, in memory of the group's device type.
 struct Array {
   void *data = nullptr;
   int64_t elements = 0;
@@ -33,32 +33,32 @@ struct CollectiveCall {
   std::string op;
   /// "sum", "max", …; empty for copies.
   std::string reduction;
-  /// As MLIR writes it.
+  /// Element type in MLIR syntax.
   std::string elementType;
-  /// What the caller takes the elements for ("ui8", "complex<f32>"), where
-  /// `elementType` says only how they are moved or calculated with. Ranks whose
-  /// names differ disagree. Empty: `elementType`.
+  /// The caller's name for the element type ("ui8", "complex<f32>") if
+  /// `elementType` only describes how elements are moved or computed. Ranks
+  /// whose names differ disagree. Empty: `elementType`.
   std::string typeName;
   int64_t root = 0;
   /// send and recv: the other rank.
   int64_t peer = 0;
   Array input, output;
-  /// Empty: chosen.
+  /// Empty: chosen automatically.
   std::string algorithm, protocol;
-  /// all_to_all_v: elements to and from each rank; they lie one after the other
-  /// in input and output, those of rank 0 first.
+  /// all_to_all_v: number of elements to and from each rank. Input and output
+  /// hold the parts one after the other, rank 0's first.
   std::vector<int64_t> sendCounts, recvCounts;
-  /// Where each part of the input, or of the output, lies when it is by itself,
-  /// in place of `input` or `output`: one a rank, or one where the array is one
-  /// part. A part may have less than `partElements`, which is the most of any
-  /// and the same on all ranks, also on those whose arrays are whole; 0: all
-  /// arrays are whole.
+  /// Addresses of the separate parts of the input or output, used in place of
+  /// `input` or `output`: one per rank, or one if the array has a single part.
+  /// A part may hold fewer than `partElements` elements. `partElements` is the
+  /// maximum over all parts and equal on all ranks, also on those with whole
+  /// arrays; 0: all arrays are whole.
   std::vector<Array> inputParts, outputParts;
   int64_t partElements = 0;
 };
 
-/// The same, but for all_to_all_v and arrays in parts, with texts that are the
-/// caller's during the call, as C has them; null is empty.
+/// A CollectiveCall for C, without all_to_all_v and separate parts. The caller
+/// owns the texts, which must stay valid during the call; null means empty.
 struct CollectiveTexts {
   const char *op = nullptr, *reduction = nullptr, *elementType = nullptr;
   const char *typeName = nullptr, *algorithm = nullptr, *protocol = nullptr;
@@ -66,12 +66,13 @@ struct CollectiveTexts {
   Array input, output;
 };
 
-/// A collective with arithmetic: `input` is the collective's array of `rows`
-/// rows, `arguments` the operands of the region beside it, `outputs` what it
-/// yields. `consume` is MLIR text: the region's arguments and body, as between
-/// `consume` and the closing brace, over tiles of `columns` elements.
-/// `produce`, likewise, makes what travels, of a row of `input` and one of each
-/// of `sources`; empty: `input` travels.
+/// A collective fused with arithmetic. `input` is the array of the collective,
+/// with `rows` rows. `arguments` are the further operands of the region,
+/// `outputs` its results. `consume` is MLIR text: the region's arguments and
+/// body, as between `consume` and the closing brace, over tiles of `columns`
+/// elements. `produce`, in the same form, computes the data to send from one
+/// row of `input` and one row of each of `sources`; empty: `input` is sent
+/// unchanged.
 struct FusedCall {
   std::string op, reduction, elementType;
   int64_t rows = 0, columns = 0;
@@ -79,31 +80,31 @@ struct FusedCall {
   struct Operand {
     Array array;
     std::string elementType;
-    /// One row for all (a weight) or a row each (a residual).
+    /// False: one row is shared by all rows (a weight). True: one row each (a
+    /// residual).
     bool perRow = true;
     int64_t columns = 0;
   };
   llvm::SmallVector<Operand, 4> sources, arguments, outputs;
-  /// The caller's, during the call.
+  /// Owned by the caller; valid during the call.
   llvm::StringRef produce, consume;
 };
 
 struct PlainPlan;
 struct FusedPlan;
 
-/// A plain collective that is launched many times, on other arrays of the same
-/// sizes. Lives at most as long as its Collectives, and keeps what the last
-/// launch has found out.
+/// A collective that is launched many times on other arrays of the same sizes.
+/// Must not outlive its Collectives. Keeps what the last launch looked up.
 class PreparedCollective {
 public:
-  /// The arrays of `call` give the sizes; their addresses are not used.
+  /// Takes the sizes of the arrays of `call`; ignores their addresses.
   explicit PreparedCollective(CollectiveCall call) : call(std::move(call)) {}
   const CollectiveCall &getCall() const { return call; }
 
 private:
   friend class Collectives;
   CollectiveCall call;
-  /// Valid while the plans are those of that generation.
+  /// Valid while the generation of the plans is unchanged.
   PlainPlan *plan = nullptr;
   uint64_t generation = 0;
 };
@@ -135,32 +136,33 @@ struct StagingCounts {
   Count inPlace, staged;
 };
 
-/// How many kernels are kept for one set of ranks; the rest are discarded, the
-/// one used longest ago first.
+/// Maximum number of kernels kept per set of ranks. The least recently used one
+/// is discarded first.
 struct CollectiveLimits {
   size_t kernels = 256;
-  /// GPU: sizes of one operation and type that get kernels of their own at
-  /// once. Further ones share kernels of rounded sizes, as on the CPU, until
-  /// they are used a few times.
+  /// GPU: number of sizes per operation and type that get their own kernel at
+  /// once. Further sizes share kernels of rounded sizes, as on the CPU, until
+  /// they have been used a few times.
   unsigned ownSizes = 64;
 };
 
-/// The collectives of one group. Remembers calls by description, so that a
-/// repeated call is a lookup and a launch. In a stream that is being captured
-/// nothing is compiled: a call has to be made before, eagerly.
-/// `unsupportedReason`, `check` and `counts` are for any thread, the rest for
-/// one at a time (Group.h).
+/// The collectives of one group. Caches calls by description, so that a
+/// repeated call is a lookup and a launch. Nothing is compiled while a stream
+/// is captured: the call must have been made eagerly before.
+/// `unsupportedReason`, `check` and `counts` are thread-safe; all other
+/// functions are called by one thread at a time (Group.h).
 class Collectives {
 public:
   explicit Collectives(Group &group, CollectiveLimits limits = {});
   ~Collectives();
   llvm::Error run(const CollectiveCall &call, void *stream);
   llvm::Error run(const FusedCall &call, void *stream);
-  /// Launches a call that was made so before, at little more cost than looking
-  /// it up. None: nothing was done, and it has to be `run`.
+  /// Launches a call that was made before in the same form, at little more than
+  /// the cost of the lookup. Returns none if nothing was done; the caller must
+  /// then `run` it.
   std::optional<llvm::Error> repeat(const CollectiveTexts &call, void *stream);
-  /// Runs a prepared call on the arrays at `input` and `output`, which have the
-  /// sizes it was prepared with.
+  /// Runs a prepared call on the arrays at `input` and `output`, which must
+  /// have the sizes it was prepared with.
   llvm::Error launch(PreparedCollective &prepared, void *input, void *output,
                      void *stream);
   /// The same with arithmetic: `arrays` are the input, the sources, the
@@ -174,8 +176,8 @@ public:
   llvm::Error check(const FusedCall &call) const;
   /// `made` is `call`, and was `run`: `repeat` finds it from now on.
   void remember(const CollectiveTexts &call, const CollectiveCall &made);
-  /// Whether `call` is one that CommsIR compiles; else the reason, for the
-  /// delegation's counter.
+  /// Returns none if CommsIR compiles `call`, else the reason, for the
+  /// delegation counter.
   std::optional<std::string>
   unsupportedReason(const CollectiveCall &call) const;
   StagingCounts counts() const;

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// all_gather and all_to_all of GPUs without a kernel that moves data: each rank
-// copies its input to symmetric memory, ranks meet, and each copies what it is
-// to get from there. The GPU's processors stay free, and a size that was never
-// seen needs no compilation.
+// all_gather and all_to_all on GPUs without a kernel that moves data. Each rank
+// copies its input to symmetric memory; after a barrier each rank copies its
+// output from there. The GPU's multiprocessors stay free, and a new size needs
+// no compilation.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,24 +19,27 @@
 
 namespace commsir::group {
 
-/// Those of one group. For one thread at a time (Group.h).
+/// The copied collectives of one group. One thread at a time (Group.h).
 class CopiedCollective {
 public:
   explicit CopiedCollective(Group &group) : group(group) {}
 
-  /// Whether it is a call that can be carried out so: an all_gather or
-  /// all_to_all of all ranks, of whole arrays, whose way is not the caller's.
+  /// Whether the call can be carried out by copies: an all_gather or all_to_all
+  /// of all ranks on whole arrays, without an algorithm chosen by the caller.
   static bool fits(const Shape &shape);
-  /// Whether it is about as quick as by a kernel made for it (docs/Gpu.md).
+  /// Whether copies are about as fast as a kernel compiled for the call
+  /// (docs/Gpu.md).
   static bool isAsQuick(const Shape &shape, int64_t rank);
-  /// Makes the symmetric memory that such a call needs. Collective where there
-  /// is not enough of it; false: a stream is captured, and there is not.
+  /// Allocates the symmetric memory that such a call needs. Collective if there
+  /// is too little. Returns false if a stream is captured and there is too
+  /// little.
   llvm::Expected<bool> reserve(const Shape &shape, bool isCapturing);
 
-  /// What is put into the stream behind it runs once all ranks have come to it
-  /// in theirs. `place`: 0 before peers' inputs are read, 1 after.
+  /// Inserts a barrier into the stream: later work runs once all ranks have
+  /// reached it in their streams. `place` 0 precedes the reads of peers'
+  /// inputs, 1 follows them.
   using Meet = llvm::function_ref<llvm::Error(unsigned place)>;
-  /// Puts the call into `stream`, after `reserve`.
+  /// Enqueues the call in `stream`. `reserve` must have succeeded.
   llvm::Error run(const Shape &shape, void *stream, Meet meet);
 
 private:

@@ -48,7 +48,7 @@ static std::string number(int64_t value) { return std::to_string(value); }
 // Party
 //===----------------------------------------------------------------------===//
 
-int64_t Party::take(uint64_t bytes) {
+int64_t Subgroup::take(uint64_t bytes) {
   bytes = llvm::alignTo(bytes, 64);
   for (auto it = free.begin(); it != free.end(); ++it) {
     auto [offset, size] = *it;
@@ -62,7 +62,7 @@ int64_t Party::take(uint64_t bytes) {
   return -1;
 }
 
-void Party::give(uint64_t offset, uint64_t bytes) {
+void Subgroup::give(uint64_t offset, uint64_t bytes) {
   bytes = llvm::alignTo(bytes, 64);
   touched = std::max(touched, offset + bytes);
   auto next = free.lower_bound(offset);
@@ -111,27 +111,29 @@ struct Layout {
         channelBytes(llvm::alignTo(options.channelBytes ? options.channelBytes
                                                         : kChannelBytes,
                                    4096)) {
-    seats = sizeof(Board);
-    worldPlaces = seats + ranks * sizeof(Seat);
-    worldArena = llvm::alignTo(worldPlaces + ranks * sizeof(Place), 4096);
+    rankRecords = sizeof(Board);
+    worldRecords = rankRecords + ranks * sizeof(RankRecord);
+    worldArena =
+        llvm::alignTo(worldRecords + ranks * sizeof(MemberRecord), 4096);
     pairs = worldArena + ranks * channelBytes;
-    pairStride = llvm::alignTo(2 * sizeof(Place), 4096) + 2 * kPairBytes;
+    pairStride = llvm::alignTo(2 * sizeof(MemberRecord), 4096) + 2 * kPairBytes;
     total = pairs + uint64_t(ranks) * ranks * pairStride;
   }
-  uint64_t pairPlaces(int64_t source, int64_t dest) const {
+  uint64_t pairRecords(int64_t source, int64_t dest) const {
     return pairs + (source * ranks + dest) * pairStride;
   }
   uint64_t pairArena(int64_t source, int64_t dest) const {
-    return pairPlaces(source, dest) + llvm::alignTo(2 * sizeof(Place), 4096);
+    return pairRecords(source, dest) +
+           llvm::alignTo(2 * sizeof(MemberRecord), 4096);
   }
   int64_t ranks;
-  uint64_t channelBytes, seats, worldPlaces, worldArena, pairs, pairStride,
-      total;
+  uint64_t channelBytes, rankRecords, worldRecords, worldArena, pairs,
+      pairStride, total;
 };
 } // namespace
 
-Seat &CpuGroup::seat(int64_t rank) const {
-  return reinterpret_cast<Seat *>(segment.data() + sizeof(Board))[rank];
+RankRecord &CpuGroup::rankRecord(int64_t rank) const {
+  return reinterpret_cast<RankRecord *>(segment.data() + sizeof(Board))[rank];
 }
 
 void CpuGroup::layOut() {
@@ -139,7 +141,8 @@ void CpuGroup::layOut() {
   for (int64_t rank = 0; rank < settings.ranks; ++rank)
     world.members.push_back(rank);
   world.own = settings.rank;
-  world.places = reinterpret_cast<Place *>(segment.data() + layout.worldPlaces);
+  world.memberRecords =
+      reinterpret_cast<MemberRecord *>(segment.data() + layout.worldRecords);
   world.arena = segment.data() + layout.worldArena;
   world.arenaBytes = settings.ranks * layout.channelBytes;
   world.free[0] = world.arenaBytes;
@@ -259,7 +262,7 @@ llvm::Error CpuGroup::attach(Store &store) {
       parts[2].getAsInteger(10, name.bytes))
     return makeError(Kind::Usage, "key '" + key + "' of the store holds '" +
                                       makeReadable(cutText(*text, kTextBytes)) +
-                                      "', which is none of ours");
+                                      "', which is not from CommsIR");
   if (host != describeHost())
     return makeError(Kind::Usage,
                      "rank " + number(settings.rank) +
@@ -278,14 +281,14 @@ llvm::Error CpuGroup::attach(Store &store) {
                          "one container and as one user");
   segment = std::move(*opened);
   if (board().magic != kMagic || board().ranks != settings.ranks)
-    return makeError(Kind::Usage, "the memory that rank 0 has announced is "
-                                  "none of this group");
+    return makeError(Kind::Usage, "the memory that rank 0 has announced does "
+                                  "not belong to this group");
   return llvm::Error::success();
 }
 
 llvm::Error CpuGroup::watchPeers() {
   for (int64_t rank = 0; rank < settings.ranks; ++rank) {
-    int process = seat(rank).process.load();
+    int process = rankRecord(rank).process.load();
     numbers.push_back(process);
     if (process <= 0)
       return makeError(Kind::Peer, "rank " + number(rank) + kDamaged);
@@ -302,8 +305,8 @@ llvm::Error CpuGroup::join(Store &store) {
   if (llvm::Error error = attach(store))
     return error;
   layOut();
-  ownSeat().process = ::getpid();
-  ownSeat().life = Life::Member;
+  ownRecord().process = ::getpid();
+  ownRecord().status = RankStatus::Member;
   if (llvm::Error error =
           begin(world, 1, "making a group of " + number(settings.ranks)))
     return error;
@@ -331,9 +334,10 @@ CpuGroup::~CpuGroup() {
       ::close(process);
   if (!segment.data() || isForked())
     return;
-  Life life = ownSeat().life.load(std::memory_order_relaxed);
-  if (life == Life::Member || (life == Life::Failed && hurt))
-    ownSeat().life.compare_exchange_strong(life, Life::Left);
+  RankStatus status = ownRecord().status.load(std::memory_order_relaxed);
+  if (status == RankStatus::Member ||
+      (status == RankStatus::Failed && failedStep))
+    ownRecord().status.compare_exchange_strong(status, RankStatus::Left);
   wakeAll();
 }
 
@@ -381,44 +385,44 @@ llvm::Error CpuGroup::poll() {
 }
 
 /// Ends the group on this rank; the others hear of it when they wait.
-void CpuGroup::breakUp(Kind kind, std::string message, Life life,
-                       uint64_t hurtIn) {
+void CpuGroup::endGroup(Kind kind, std::string message, RankStatus status,
+                        uint64_t failedIn) {
   {
     std::lock_guard<std::mutex> guard(lock);
     // Who gives up does not want to go on, either.
-    if (broken && !(hurt && life == Life::Aborted))
+    if (broken && !(failedStep && status == RankStatus::Aborted))
       return;
     failureKind = kind;
     failureText = message;
-    hurt = hurtIn;
-    mustRecover = hurtIn != 0;
+    failedStep = failedIn;
+    mustRecover = failedIn != 0;
     broken = true;
     if (running)
       running->store(1, std::memory_order_relaxed);
-    ownSeat().hurt.store(hurtIn, std::memory_order_relaxed);
-    ownSeat().reason.put(message);
-    ownSeat().life.store(life, std::memory_order_release);
+    ownRecord().failedStep.store(failedIn, std::memory_order_relaxed);
+    ownRecord().reason.put(message);
+    ownRecord().status.store(status, std::memory_order_release);
   }
   wakeAll();
 }
 
 /// Of a step of collectives it can be mended, if this rank has not ended it.
-void CpuGroup::disagree(const Party &party, std::string message) {
-  bool isIn =
-      &party == &world && party.isCollective &&
-      party.ownPlace().ended.load(std::memory_order_relaxed) < party.step;
-  breakUp(Kind::Disagree, std::move(message), Life::Failed,
-          isIn ? party.step : 0);
+void CpuGroup::disagree(const Subgroup &subgroup, std::string message) {
+  bool isIn = &subgroup == &world && subgroup.isCollective &&
+              subgroup.ownMemberRecord().ended.load(std::memory_order_relaxed) <
+                  subgroup.step;
+  endGroup(Kind::Disagree, std::move(message), RankStatus::Failed,
+           isIn ? subgroup.step : 0);
 }
 
 void CpuGroup::abort(llvm::StringRef reason) {
   if (isForked())
     return;
-  breakUp(Kind::Aborted,
-          "group '" + settings.name + "' was aborted on rank " +
-              number(settings.rank) +
-              (reason.empty() ? std::string() : ": " + reason.str()),
-          Life::Aborted);
+  endGroup(Kind::Aborted,
+           "group '" + settings.name + "' was aborted on rank " +
+               number(settings.rank) +
+               (reason.empty() ? std::string() : ": " + reason.str()),
+           RankStatus::Aborted);
 }
 
 void CpuGroup::endWaits() {
@@ -435,8 +439,9 @@ bool CpuGroup::isGone(int64_t rank) const {
 
 /// The process of `rank`; 0 or less: it has not said.
 int CpuGroup::processOf(int64_t rank) const {
-  return static_cast<size_t>(rank) < numbers.size() ? numbers[rank]
-                                                    : seat(rank).process.load();
+  return static_cast<size_t>(rank) < numbers.size()
+             ? numbers[rank]
+             : rankRecord(rank).process.load();
 }
 
 /// By which the process of `rank` is watched, or -1.
@@ -445,21 +450,22 @@ int CpuGroup::processFile(int64_t rank) const {
 }
 
 /// Of a rank whose process has ended.
-std::string CpuGroup::whyDead(int64_t rank) const {
+std::string CpuGroup::deathReason(int64_t rank) const {
   return "rank " + number(rank) + " " +
          describeDeath(processOf(rank), processFile(rank));
 }
 
 /// The step of `place` of that number, if it is still remembered.
-static const Step *findStep(const Place &place, uint64_t number) {
+static const Step *findStep(const MemberRecord &place, uint64_t number) {
   const Step &step = place.steps[number % kSteps];
   return step.number.load(std::memory_order_acquire) == number ? &step
                                                                : nullptr;
 }
 
-std::string CpuGroup::describeRank(const Party &party, int64_t member) const {
-  const Place &place = party.places[member];
-  std::string text = "rank " + number(party.members[member]);
+std::string CpuGroup::describeRank(const Subgroup &subgroup,
+                                   int64_t member) const {
+  const MemberRecord &place = subgroup.memberRecords[member];
+  std::string text = "rank " + number(subgroup.members[member]);
   uint64_t last = 0;
   for (const Step &step : place.steps)
     last = std::max(last, step.number.load(std::memory_order_acquire));
@@ -480,73 +486,76 @@ static bool isWhole(const Step &step, uint64_t number, uint64_t digest,
 
 /// Ends the group when members take another step than this rank, with both
 /// sides' texts, or when somebody has written over the step of one.
-bool CpuGroup::isAtOdds(const Party &party) {
+bool CpuGroup::hasDisagreement(const Subgroup &subgroup) {
   std::string text;
-  for (int64_t member = 0; member < party.size(); ++member) {
-    const Step *step = findStep(party.places[member], party.step);
-    if (member == party.own || !step)
+  for (int64_t member = 0; member < subgroup.size(); ++member) {
+    const Step *step = findStep(subgroup.memberRecords[member], subgroup.step);
+    if (member == subgroup.own || !step)
       continue;
     uint64_t digest = step->digest.load(std::memory_order_relaxed);
-    if (digest == party.digest)
+    if (digest == subgroup.digest)
       continue;
     std::string said = step->text.raw();
-    bool whole = isWhole(*step, party.step, digest, said);
+    bool whole = isWhole(*step, subgroup.step, digest, said);
     // A member that owes nobody anything may be far ahead, and have written its
     // next step over this one meanwhile.
     std::atomic_thread_fence(std::memory_order_acquire);
-    if (step->number.load(std::memory_order_relaxed) != party.step)
+    if (step->number.load(std::memory_order_relaxed) != subgroup.step)
       continue;
     if (!whole) {
-      breakUp(Kind::Peer, "rank " + number(party.members[member]) + kDamaged);
+      endGroup(Kind::Peer,
+               "rank " + number(subgroup.members[member]) + kDamaged);
       return true;
     }
-    text += "\n  rank " + number(party.members[member]) + ": " +
-            makeReadable(said) +
-            (said == party.text ? ", with other arithmetic, source or options"
-                                : "");
+    text +=
+        "\n  rank " + number(subgroup.members[member]) + ": " +
+        makeReadable(said) +
+        (said == subgroup.text ? ", with other arithmetic, source or options"
+                               : "");
   }
   if (text.empty())
     return false;
-  disagree(party,
+  disagree(subgroup,
            "ranks disagree in step " +
-               number(static_cast<int64_t>(party.step)) + " of group '" +
+               number(static_cast<int64_t>(subgroup.step)) + " of group '" +
                settings.name + "'\n  rank " + number(settings.rank) + ": " +
-               party.text + text +
+               subgroup.text + text +
                "\n  all ranks have to make the same calls in the same order");
   return true;
 }
 
 /// Looks for a reason why this rank waits in vain. Those who have ended this
 /// step owe it nothing more.
-bool CpuGroup::findTrouble(const Party &party) {
+bool CpuGroup::findTrouble(const Subgroup &subgroup) {
   if (broken.load(std::memory_order_relaxed))
     return true;
-  if (isAtOdds(party))
+  if (hasDisagreement(subgroup))
     return true;
-  for (int64_t member = 0; member < party.size(); ++member) {
-    int64_t rank = party.members[member];
-    if (rank == settings.rank || party.places[member].ended.load(
-                                     std::memory_order_acquire) >= party.step)
+  for (int64_t member = 0; member < subgroup.size(); ++member) {
+    int64_t rank = subgroup.members[member];
+    if (rank == settings.rank ||
+        subgroup.memberRecords[member].ended.load(std::memory_order_acquire) >=
+            subgroup.step)
       continue;
-    Life life = lifeOf(rank);
-    std::string why = whyGivenUp(rank, life);
+    RankStatus status = rankStatusOf(rank);
+    std::string why = giveUpReason(rank, status);
     if (!why.empty()) {
       // It may be what that rank has seen, since.
-      if (isAtOdds(party))
+      if (hasDisagreement(subgroup))
         return true;
-      breakUp(life == Life::Aborted ? Kind::Aborted : Kind::Peer, why);
+      endGroup(status == RankStatus::Aborted ? Kind::Aborted : Kind::Peer, why);
       return true;
     }
     // A rank that goes in an orderly way may have ended the step since.
-    bool left = life == Life::Left;
-    if (!left && !(life == Life::Member && isGone(rank)))
+    bool left = status == RankStatus::Left;
+    if (!left && !(status == RankStatus::Member && isGone(rank)))
       continue;
-    if (party.places[member].ended.load(std::memory_order_acquire) >=
-        party.step)
+    if (subgroup.memberRecords[member].ended.load(std::memory_order_acquire) >=
+        subgroup.step)
       continue;
-    breakUp(Kind::Peer, (left ? "rank " + number(rank) + " has left the group"
-                              : whyDead(rank)) +
-                            "; " + describeRank(party, member));
+    endGroup(Kind::Peer, (left ? "rank " + number(rank) + " has left the group"
+                               : deathReason(rank)) +
+                             "; " + describeRank(subgroup, member));
     return true;
   }
   return false;
@@ -559,7 +568,7 @@ bool CpuGroup::findTrouble(const Party &party) {
 static uint32_t bitOf(int64_t rank) { return uint32_t(1) << (rank % 32); }
 
 /// Storing and then looking for sleepers, here, and announcing sleep and then
-/// looking at memory, in `doze`, are both ordered by fences: one of
+/// looking at memory, in `sleepUntilWoken`, are both ordered by fences: one of
 /// the two sees the other.
 void CpuGroup::wakeAll() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -568,7 +577,7 @@ void CpuGroup::wakeAll() {
   uint32_t bits = 0;
   for (int64_t rank = 0; rank < settings.ranks; ++rank)
     if (rank != settings.rank &&
-        seat(rank).asleep.load(std::memory_order_relaxed))
+        rankRecord(rank).asleep.load(std::memory_order_relaxed))
       bits |= bitOf(rank);
   // `abort` wakes its own rank, too.
   if (broken.load(std::memory_order_relaxed))
@@ -582,7 +591,7 @@ void CpuGroup::wakeAll() {
 void CpuGroup::wakeRank(int64_t rank) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (board().sleepers.load(std::memory_order_relaxed) == 0 ||
-      !seat(rank).asleep.load(std::memory_order_relaxed))
+      !rankRecord(rank).asleep.load(std::memory_order_relaxed))
     return;
   board().bell.fetch_add(1, std::memory_order_release);
   wakeAt(board().bell, bitOf(rank));
@@ -598,7 +607,7 @@ static constexpr unsigned kLooks = 64, kYields = 3;
 /// peer dies.
 static constexpr int64_t kSleep = 20000;
 
-bool Waiter::rest(Party &party, llvm::function_ref<bool()> ready) {
+bool Waiter::rest(Subgroup &subgroup, llvm::function_ref<bool()> ready) {
   for (unsigned i = 0; i < kLooks; ++i) {
     if (ready())
       return true;
@@ -611,65 +620,67 @@ bool Waiter::rest(Party &party, llvm::function_ref<bool()> ready) {
   }
   Clock::time_point begun = Clock::now();
   while (!ready()) {
-    if (group.findTrouble(party))
+    if (group.findTrouble(subgroup))
       return ready();
-    if (!sleep(party, ready, begun))
+    if (!sleep(subgroup, ready, begun))
       return false;
   }
   return true;
 }
 
-void CpuGroup::doze(llvm::function_ref<bool()> ready, int64_t microseconds) {
-  Seat &seat = ownSeat();
-  seat.asleep.fetch_add(1, std::memory_order_relaxed);
+void CpuGroup::sleepUntilWoken(llvm::function_ref<bool()> ready,
+                               int64_t microseconds) {
+  RankRecord &record = ownRecord();
+  record.asleep.fetch_add(1, std::memory_order_relaxed);
   board().sleepers.fetch_add(1, std::memory_order_seq_cst);
   uint32_t seen = board().bell.load(std::memory_order_acquire);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (!broken.load(std::memory_order_relaxed) && !ready())
     sleepAt(board().bell, seen, bitOf(settings.rank), microseconds);
   board().sleepers.fetch_sub(1, std::memory_order_relaxed);
-  seat.asleep.fetch_sub(1, std::memory_order_relaxed);
+  record.asleep.fetch_sub(1, std::memory_order_relaxed);
 }
 
-bool Waiter::sleep(Party &party, llvm::function_ref<bool()> ready,
+bool Waiter::sleep(Subgroup &subgroup, llvm::function_ref<bool()> ready,
                    Clock::time_point begun) {
-  group.doze(ready, kSleep);
+  group.sleepUntilWoken(ready, kSleep);
   Clock::time_point now = Clock::now();
-  if (!ready() && heardInterrupt(now))
+  if (!ready() && isInterruptRequested(now))
     return false;
-  return ready() || !isTooLong(party, now - begun);
+  return ready() || !isTooLong(subgroup, now - begun);
 }
 
-bool Waiter::isTooLong(Party &party, Clock::duration time) {
+bool Waiter::isTooLong(Subgroup &subgroup, Clock::duration time) {
   if (std::chrono::duration<double>(time).count() < group.timeout())
     return false;
   std::string text = "rank " + number(group.settings.rank) + " has waited " +
                      llvm::formatv("{0:f1}", group.timeout()).str() +
                      " s for its peers in step " +
-                     number(static_cast<int64_t>(party.step)) + " of group '" +
-                     group.settings.name + "' (" + party.text + ")";
+                     number(static_cast<int64_t>(subgroup.step)) +
+                     " of group '" + group.settings.name + "' (" +
+                     subgroup.text + ")";
   std::string late;
-  for (int64_t member = 0; member < party.size(); ++member) {
-    const Place &place = party.places[member];
-    if (member == party.own ||
-        place.ended.load(std::memory_order_acquire) >= party.step)
+  for (int64_t member = 0; member < subgroup.size(); ++member) {
+    const MemberRecord &place = subgroup.memberRecords[member];
+    if (member == subgroup.own ||
+        place.ended.load(std::memory_order_acquire) >= subgroup.step)
       continue;
-    late += "\n  " + group.describeRank(party, member);
-    if (!findStep(place, party.step))
+    late += "\n  " + group.describeRank(subgroup, member);
+    if (!findStep(place, subgroup.step))
       late += ", and has not come since; its process " +
-              number(group.processOf(party.members[member])) + " is alive";
+              number(group.processOf(subgroup.members[member])) + " is alive";
   }
   // Who has ended the step has nothing left to do in it.
-  for (int64_t rank : party.members)
+  for (int64_t rank : subgroup.members)
     if (late.empty() && rank != group.settings.rank)
       text += "\n  rank " + number(rank) + kDamaged;
   text += late + "\n  a rank that is only slow needs a longer timeout";
-  group.breakUp(Kind::Peer, text);
+  group.endGroup(Kind::Peer, text);
   return true;
 }
 
 /// Asks the caller's hook, no more often than a sleeper looks around.
-bool Waiter::heardInterrupt(Clock::time_point now) {
+bool Waiter::isInterruptRequested(Clock::time_point now) {
   if (now - lastAsked < std::chrono::microseconds(kSleep))
     return false;
   lastAsked = now;
@@ -679,7 +690,7 @@ bool Waiter::heardInterrupt(Clock::time_point now) {
   return true;
 }
 
-bool Waiter::poll(Party &party, bool moves) {
+bool Waiter::poll(Subgroup &subgroup, bool moves) {
   if (moves)
     still.reset();
   // Looks at peers and at the clock cost: not each time.
@@ -691,24 +702,24 @@ bool Waiter::poll(Party &party, bool moves) {
   Clock::time_point now = Clock::now();
   if (!still)
     still = now;
-  return !heardInterrupt(now) && !group.findTrouble(party) &&
-         !isTooLong(party, now - *still);
+  return !isInterruptRequested(now) && !group.findTrouble(subgroup) &&
+         !isTooLong(subgroup, now - *still);
 }
 
 //===----------------------------------------------------------------------===//
 // Steps
 //===----------------------------------------------------------------------===//
 
-llvm::Error CpuGroup::begin(Party &party, uint64_t digest,
+llvm::Error CpuGroup::begin(Subgroup &subgroup, uint64_t digest,
                             llvm::StringRef text) {
   if (llvm::Error error = ready())
     return error;
-  party.digest = digest;
+  subgroup.digest = digest;
   llvm::StringRef told = cutText(text, kTextBytes);
-  party.text.assign(told.begin(), told.end());
-  party.isCollective = announced != 0;
-  uint64_t number = ++party.step;
-  Step &step = party.ownPlace().steps[number % kSteps];
+  subgroup.text.assign(told.begin(), told.end());
+  subgroup.isCollective = announced != 0;
+  uint64_t number = ++subgroup.step;
+  Step &step = subgroup.ownMemberRecord().steps[number % kSteps];
   step.number.store(0, std::memory_order_release);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   step.digest.store(digest, std::memory_order_relaxed);
@@ -718,20 +729,21 @@ llvm::Error CpuGroup::begin(Party &party, uint64_t digest,
   return llvm::Error::success();
 }
 
-llvm::Error CpuGroup::end(Party &party) {
+llvm::Error CpuGroup::end(Subgroup &subgroup) {
   if (broken.load(std::memory_order_relaxed))
     return failure();
-  if (isAtOdds(party))
+  if (hasDisagreement(subgroup))
     return failure();
-  party.ownPlace().ended.store(party.step, std::memory_order_release);
+  subgroup.ownMemberRecord().ended.store(subgroup.step,
+                                         std::memory_order_release);
   return llvm::Error::success();
 }
 
 /// Waits until all members are here. With `failure`, they all learn that this
 /// rank's part of the step has gone wrong.
-llvm::Error CpuGroup::meet(Party &party, llvm::StringRef failed) {
-  Place &own = party.ownPlace();
-  uint64_t point = ++party.meetings;
+llvm::Error CpuGroup::meet(Subgroup &subgroup, llvm::StringRef failed) {
+  MemberRecord &own = subgroup.ownMemberRecord();
+  uint64_t point = ++subgroup.meetings;
   if (!failed.empty()) {
     auto &told = own.failed[point % 2];
     told.reason.put(failed);
@@ -739,68 +751,72 @@ llvm::Error CpuGroup::meet(Party &party, llvm::StringRef failed) {
   }
   own.met.store(point, std::memory_order_release);
   wakeAll();
-  bool all = waiter.rest(party, [&] {
-    for (int64_t member = 0; member < party.size(); ++member)
-      if (party.places[member].met.load(std::memory_order_acquire) < point)
+  bool all = waiter.rest(subgroup, [&] {
+    for (int64_t member = 0; member < subgroup.size(); ++member)
+      if (subgroup.memberRecords[member].met.load(std::memory_order_acquire) <
+          point)
         return false;
     return true;
   });
   if (!all)
     return failure();
-  if (isAtOdds(party))
+  if (hasDisagreement(subgroup))
     return failure();
-  for (int64_t member = 0; member < party.size(); ++member) {
-    auto &told = party.places[member].failed[point % 2];
-    bool isOwn = member == party.own;
+  for (int64_t member = 0; member < subgroup.size(); ++member) {
+    auto &told = subgroup.memberRecords[member].failed[point % 2];
+    bool isOwn = member == subgroup.own;
     if (isOwn ? !failed.empty()
               : told.point.load(std::memory_order_acquire) == point)
       return makeError(Kind::Peer,
-                       "rank " + number(party.members[member]) + ": " +
+                       "rank " + number(subgroup.members[member]) + ": " +
                            (isOwn ? failed.str() : told.reason.str()));
   }
   return llvm::Error::success();
 }
 
 /// All members are told when they have begun this step with different texts.
-llvm::Error CpuGroup::agreeOnText(Party &party) {
-  if (llvm::Error error = meet(party))
+llvm::Error CpuGroup::agreeOnText(Subgroup &subgroup) {
+  if (llvm::Error error = meet(subgroup))
     return error;
   std::string said;
   bool differ = false;
-  for (int64_t member = 0; member < party.size(); ++member) {
+  for (int64_t member = 0; member < subgroup.size(); ++member) {
     // It is still there: a member waits for the others twice before its next
     // step, or goes on from here to where all meet.
-    const Step *step = findStep(party.places[member], party.step);
-    if (!step && member != party.own) {
-      breakUp(Kind::Peer, "rank " + number(party.members[member]) + kDamaged);
+    const Step *step = findStep(subgroup.memberRecords[member], subgroup.step);
+    if (!step && member != subgroup.own) {
+      endGroup(Kind::Peer,
+               "rank " + number(subgroup.members[member]) + kDamaged);
       return failure();
     }
-    std::string theirs = member == party.own ? party.text : step->text.raw();
-    if (member != party.own &&
-        !isWhole(*step, party.step,
+    std::string theirs =
+        member == subgroup.own ? subgroup.text : step->text.raw();
+    if (member != subgroup.own &&
+        !isWhole(*step, subgroup.step,
                  step->digest.load(std::memory_order_relaxed), theirs)) {
-      breakUp(Kind::Peer, "rank " + number(party.members[member]) + kDamaged);
+      endGroup(Kind::Peer,
+               "rank " + number(subgroup.members[member]) + kDamaged);
       return failure();
     }
-    differ |= theirs != party.text;
-    said += "\n  rank " + number(party.members[member]) + ": " +
+    differ |= theirs != subgroup.text;
+    said += "\n  rank " + number(subgroup.members[member]) + ": " +
             makeReadable(theirs);
   }
   if (!differ)
     return llvm::Error::success();
-  if (llvm::Error error = meet(party))
+  if (llvm::Error error = meet(subgroup))
     return error;
   return makeError(Kind::Disagree,
                    "ranks disagree in step " +
-                       number(static_cast<int64_t>(party.step)) +
+                       number(static_cast<int64_t>(subgroup.step)) +
                        " of group '" + settings.name + "'" + said +
                        "\n  nothing was done, and the group can still be "
                        "used: make the call again, the same on all ranks");
 }
 
-llvm::Error CpuGroup::shareSegment(Party &party, uint64_t bytes,
+llvm::Error CpuGroup::shareSegment(Subgroup &subgroup, uint64_t bytes,
                                    Segment &made) {
-  Place &first = party.places[0];
+  MemberRecord &first = subgroup.memberRecords[0];
   std::string failed;
   auto note = [&](llvm::Expected<Segment> segment) {
     if (segment)
@@ -808,25 +824,25 @@ llvm::Error CpuGroup::shareSegment(Party &party, uint64_t bytes,
     else
       failed = llvm::toString(segment.takeError());
   };
-  if (party.own == 0) {
+  if (subgroup.own == 0) {
     note(Segment::create(bytes, token));
     SegmentName name = made.name();
     first.segmentProcess.store(name.process, std::memory_order_relaxed);
     first.segmentFile.store(name.file, std::memory_order_relaxed);
   }
-  if (llvm::Error error = meet(party, failed))
+  if (llvm::Error error = meet(subgroup, failed))
     return error;
-  if (party.own != 0) {
+  if (subgroup.own != 0) {
     note(Segment::open({first.segmentProcess.load(std::memory_order_relaxed),
                         first.segmentFile.load(std::memory_order_relaxed),
                         bytes, token}));
     if (!failed.empty())
-      failed = "the memory that rank " + number(party.members[0]) +
+      failed = "the memory that rank " + number(subgroup.members[0]) +
                " has made cannot be opened; unless files or memory are short, "
                "rank " +
-               number(party.members[0]) + kDamaged + ": " + failed;
+               number(subgroup.members[0]) + kDamaged + ": " + failed;
   }
-  if (llvm::Error error = meet(party, failed))
+  if (llvm::Error error = meet(subgroup, failed))
     return error;
   made.seal();
   return llvm::Error::success();
@@ -983,23 +999,24 @@ void *CpuGroup::peerAddress(const void *data, int64_t peer) const {
 // Kernels
 //===----------------------------------------------------------------------===//
 
-Party &CpuGroup::pair(int64_t source, int64_t dest) {
+Subgroup &CpuGroup::pair(int64_t source, int64_t dest) {
   auto [it, isNew] = pairs.try_emplace({source, dest});
-  Party &party = it->second;
+  Subgroup &subgroup = it->second;
   if (!isNew)
-    return party;
+    return subgroup;
   Layout layout(settings);
-  party.members = {std::min(source, dest), std::max(source, dest)};
-  party.own = settings.rank == party.members[0] ? 0 : 1;
-  party.places = reinterpret_cast<Place *>(segment.data() +
-                                           layout.pairPlaces(source, dest));
-  party.arena = segment.data() + layout.pairArena(source, dest);
-  party.arenaBytes = 2 * kPairBytes;
-  party.free[0] = party.arenaBytes;
-  return party;
+  subgroup.members = {std::min(source, dest), std::max(source, dest)};
+  subgroup.own = settings.rank == subgroup.members[0] ? 0 : 1;
+  subgroup.memberRecords = reinterpret_cast<MemberRecord *>(
+      segment.data() + layout.pairRecords(source, dest));
+  subgroup.arena = segment.data() + layout.pairArena(source, dest);
+  subgroup.arenaBytes = 2 * kPairBytes;
+  subgroup.free[0] = subgroup.arenaBytes;
+  return subgroup;
 }
 
-llvm::Expected<Party *> CpuGroup::findParty(llvm::ArrayRef<int64_t> members) {
+llvm::Expected<Subgroup *>
+CpuGroup::findSubgroup(llvm::ArrayRef<int64_t> members) {
   if (members.empty() || members == llvm::ArrayRef(world.members))
     return &world;
   bool fits = members.size() == 2 && members[0] != members[1] &&
@@ -1033,29 +1050,29 @@ llvm::Expected<GroupKernel *> CpuGroup::prepare(const KernelRequest &request) {
       it->second->keep();
     return it->second.get();
   }
-  auto party = findParty(request.members);
-  if (!party)
-    return party.takeError();
+  auto subgroup = findSubgroup(request.members);
+  if (!subgroup)
+    return subgroup.takeError();
   std::string text =
       "prepare a kernel" +
       (request.name.empty() ? std::string() : " @" + request.name);
   if (announced)
     text = announcedText;
-  if (llvm::Error error = begin(**party, llvm::xxh3_64bits(key), text))
+  if (llvm::Error error = begin(**subgroup, llvm::xxh3_64bits(key), text))
     return std::move(error);
-  auto kernel = CpuKernel::create(*this, **party, request);
+  auto kernel = CpuKernel::create(*this, **subgroup, request);
   // A rank that cannot go on says so before it returns: the others wait.
   llvm::Error error = kernel ? (*kernel)->reserve() : kernel.takeError();
   std::string failed = error ? llvm::toStringWithoutConsuming(error) : "";
-  llvm::Error met = meet(**party, failed);
-  llvm::Error late = end(**party);
+  llvm::Error met = meet(**subgroup, failed);
+  llvm::Error late = end(**subgroup);
   if (met)
     llvm::consumeError(std::move(late));
   else
     met = std::move(late);
   // All ranks give the memory back, so that all go on with the same.
   if ((error || met) && kernel)
-    (*kernel)->giveBack();
+    (*kernel)->releaseMemory();
   if (error) {
     llvm::consumeError(std::move(met));
     return std::move(error);
@@ -1073,20 +1090,21 @@ llvm::Error CpuGroup::discard(GroupKernel &kernel) {
   auto it = llvm::find_if(
       kernels, [&](auto &entry) { return entry.second.get() == &kernel; });
   if (it == kernels.end())
-    return makeError(Kind::Usage, "discard of a kernel that is none of this "
-                                  "group's");
+    return makeError(Kind::Usage,
+                     "discard of a kernel that does not belong to this "
+                     "group's");
   if (--it->second->users)
     return llvm::Error::success();
-  Party &party = it->second->getParty();
+  Subgroup &subgroup = it->second->getSubgroup();
   std::string text = "discard kernel @" + kernel.name().str();
-  if (llvm::Error error = begin(party, llvm::xxh3_64bits(it->first), text))
+  if (llvm::Error error = begin(subgroup, llvm::xxh3_64bits(it->first), text))
     return error;
   // A peer may still read this rank's part.
-  if (llvm::Error error = meet(party))
+  if (llvm::Error error = meet(subgroup))
     return error;
-  it->second->giveBack();
+  it->second->releaseMemory();
   kernels.erase(it);
-  return end(party);
+  return end(subgroup);
 }
 
 void CpuGroup::announce(uint64_t digest, llvm::StringRef text) {

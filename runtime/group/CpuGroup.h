@@ -24,62 +24,63 @@ namespace commsir::group {
 class CpuGroup;
 class CpuKernel;
 
-/// Ranks that run kernels together: the world, or a pair. Every member takes
-/// the same steps on it in the same order.
-struct Party {
+/// A set of ranks that run kernels together: the world, or a pair. All members
+/// take the same steps in the same order.
+struct Subgroup {
   /// World ranks, ascending.
   std::vector<int64_t> members;
-  /// This rank's number in it.
+  /// Index of this rank in `members`.
   int64_t own = 0;
-  Place *places = nullptr;
-  /// Memory of channels, signals and barriers: the same on all members.
+  MemberRecord *memberRecords = nullptr;
+  /// Memory of channels, signals and barriers, shared by all members.
   char *arena = nullptr;
   uint64_t arenaBytes = 0;
-  /// Bytes from the arena's start that have been in use at some time.
+  /// Bytes from the start of the arena that have ever been used.
   uint64_t touched = 0;
   /// Free ranges of the arena: offset and bytes.
   std::map<uint64_t, uint64_t> free;
-  /// Number of the last step that this rank has begun, and of the points in it
-  /// at which it has met the others.
+  /// Number of the last step that this rank began, and of the barriers within
+  /// it that this rank has passed.
   uint64_t step = 0, meetings = 0;
-  /// What peers are told of the step. Kept here, too: anything may have
-  /// happened to what all can write.
+  /// Description of the step for peers. Kept here as well, because any rank may
+  /// overwrite shared memory.
   uint64_t digest = 0;
   std::string text;
-  /// The step is one of a collective: it has touched nothing that outlasts it
-  /// but the collective's own kernels.
+  /// The step belongs to a collective: besides the collective's own kernels it
+  /// changed nothing that outlives it.
   bool isCollective = false;
 
   int64_t size() const { return static_cast<int64_t>(members.size()); }
-  Place &ownPlace() const { return places[own]; }
-  /// A range of the arena; -1: none is free.
+  MemberRecord &ownMemberRecord() const { return memberRecords[own]; }
+  /// Returns the offset of a free range of the arena, or -1 if there is none.
   int64_t take(uint64_t bytes);
   void give(uint64_t offset, uint64_t bytes);
 };
 
-/// Sleeps and wakes for one rank; finds out why a wait cannot end.
+/// Sleeps and wakes up for one rank, and finds out why a wait cannot end.
 class Waiter {
 public:
   explicit Waiter(CpuGroup &group) : group(group) {}
-  /// Waits until `ready`; false: it will not be, and the group knows why.
-  bool rest(Party &party, llvm::function_ref<bool()> ready);
-  /// For blocks that poll: yields, and looks for trouble now and then. A rank
-  /// that does not move at all waits, too.
-  bool poll(Party &party, bool moves);
-  /// The group begins anew.
+  /// Waits until `ready`. Returns false if that cannot happen; the group then
+  /// knows the reason.
+  bool rest(Subgroup &subgroup, llvm::function_ref<bool()> ready);
+  /// For blocks that poll: yields, and checks for failures now and then. Waits
+  /// if no block of this rank makes progress.
+  bool poll(Subgroup &subgroup, bool moves);
+  /// Called when the group restarts.
   void reset() { still.reset(); }
   using Clock = std::chrono::steady_clock;
-  /// Breaks the group up where a wait has lasted for the timeout.
-  bool isTooLong(Party &party, Clock::duration time);
+  /// Ends the group if a wait has exceeded the timeout.
+  bool isTooLong(Subgroup &subgroup, Clock::duration time);
 
 private:
-  bool sleep(Party &party, llvm::function_ref<bool()> ready,
+  bool sleep(Subgroup &subgroup, llvm::function_ref<bool()> ready,
              Clock::time_point begun);
-  bool heardInterrupt(Clock::time_point now);
+  bool isInterruptRequested(Clock::time_point now);
   CpuGroup &group;
   unsigned polls = 0;
   Clock::time_point lastAsked;
-  /// When blocks that poll were first seen not to move; none: they do.
+  /// Time since which no polling block has made progress; none: they do.
   std::optional<Clock::time_point> still;
 };
 
@@ -110,7 +111,7 @@ public:
   llvm::Error poll() override;
   llvm::Error pollBeside() override { return check(); }
   std::optional<std::string> ended() const override;
-  llvm::Error mend() override;
+  llvm::Error recover() override;
   void abort(llvm::StringRef reason) override;
   void endWaits() override;
   llvm::Expected<std::unique_ptr<Group>>
@@ -133,11 +134,12 @@ private:
     void *reach(const void *data, int64_t peer) const override {
       return base + peer * stride + offsetOf(data);
     }
-    /// Part of rank 0, and the distance between parts.
+    /// Base of rank 0's part; parts are `stride` bytes apart.
     char *const base;
     const int64_t stride;
     Segment segment;
-    /// Counted by allocations, which all ranks make; 0: adopted.
+    /// Sequence number of the allocation, equal on all ranks; 0: adopted
+    /// memory.
     uint64_t number = 0;
     bool isAdopted() const { return number == 0; }
   };
@@ -148,66 +150,70 @@ private:
   void layOut();
   llvm::Error watchPeers();
   Board &board() const { return *reinterpret_cast<Board *>(segment.data()); }
-  Seat &seat(int64_t rank) const;
-  Seat &ownSeat() const { return seat(settings.rank); }
-  Life lifeOf(int64_t rank) const { return readLife(seat(rank).life); }
-  std::string whyGivenUp(int64_t rank, Life life) const;
+  RankRecord &rankRecord(int64_t rank) const;
+  RankRecord &ownRecord() const { return rankRecord(settings.rank); }
+  RankStatus rankStatusOf(int64_t rank) const {
+    return readRankStatus(rankRecord(rank).status);
+  }
+  std::string giveUpReason(int64_t rank, RankStatus status) const;
   int processOf(int64_t rank) const;
-  Party &pair(int64_t source, int64_t dest);
-  llvm::Expected<Party *> findParty(llvm::ArrayRef<int64_t> members);
+  Subgroup &pair(int64_t source, int64_t dest);
+  llvm::Expected<Subgroup *> findSubgroup(llvm::ArrayRef<int64_t> members);
 
-  // Steps: what all members of a party do together.
-  llvm::Error begin(Party &party, uint64_t digest, llvm::StringRef text);
-  llvm::Error meet(Party &party, llvm::StringRef failed = "");
-  llvm::Error end(Party &party);
-  bool isAtOdds(const Party &party);
-  llvm::Error agreeOnText(Party &party);
-  llvm::Error shareSegment(Party &party, uint64_t bytes, Segment &made);
+  // Steps: taken by all members of a subgroup together.
+  llvm::Error begin(Subgroup &subgroup, uint64_t digest, llvm::StringRef text);
+  llvm::Error meet(Subgroup &subgroup, llvm::StringRef failed = "");
+  llvm::Error end(Subgroup &subgroup);
+  bool hasDisagreement(const Subgroup &subgroup);
+  llvm::Error agreeOnText(Subgroup &subgroup);
+  llvm::Error shareSegment(Subgroup &subgroup, uint64_t bytes, Segment &made);
 
-  // Trouble.
+  // Failures.
   llvm::Error check() const;
   bool isForked() const;
-  bool findTrouble(const Party &party);
+  bool findTrouble(const Subgroup &subgroup);
   bool isGone(int64_t rank) const;
   int processFile(int64_t rank) const;
-  void breakUp(GroupError::Kind kind, std::string message,
-               Life life = Life::Failed, uint64_t hurtIn = 0);
-  void disagree(const Party &party, std::string message);
-  std::string describeRank(const Party &party, int64_t member) const;
-  std::string whyGone(int64_t rank) const;
-  std::string whyDead(int64_t rank) const;
-  std::string whyNoSignal(int64_t source) const;
+  void endGroup(GroupError::Kind kind, std::string message,
+                RankStatus status = RankStatus::Failed, uint64_t failedIn = 0);
+  void disagree(const Subgroup &subgroup, std::string message);
+  std::string describeRank(const Subgroup &subgroup, int64_t member) const;
+  std::string departureReason(int64_t rank) const;
+  std::string deathReason(int64_t rank) const;
+  std::string missingSignalReason(int64_t source) const;
   llvm::Error noSignal(const CellWait &wait, llvm::StringRef why) const;
   llvm::Error failure() const;
   llvm::Error over() const;
 
-  // Mending.
-  using SeatWord = std::atomic<uint64_t> Seat::*;
+  // Recovery.
+  using RecordWord = std::atomic<uint64_t> RankRecord::*;
   llvm::Error ready();
-  std::string meetAgain(uint64_t step);
-  std::string awaitSeats(SeatWord word, uint64_t step);
-  std::string whyNotBack(int64_t rank, uint64_t step, SeatWord word) const;
+  std::string rendezvousAgain(uint64_t step);
+  std::string awaitRecords(RecordWord word, uint64_t step);
+  std::string recoveryFailureReason(int64_t rank, uint64_t step,
+                                    RecordWord word) const;
   void startAnew(uint64_t step);
 
   // Waking.
   void wakeAll();
   void wakeRank(int64_t rank);
-  /// Sleeps unless `ready`, until somebody wakes this rank.
-  void doze(llvm::function_ref<bool()> ready, int64_t microseconds);
+  /// Sleeps until another thread or rank wakes this rank, unless `ready`.
+  void sleepUntilWoken(llvm::function_ref<bool()> ready, int64_t microseconds);
 
   llvm::Expected<std::unique_ptr<CpuKernel>> build(const KernelRequest &request,
-                                                   Party &party);
+                                                   Subgroup &subgroup);
 
   Segment segment;
-  /// Of the group's segments.
+  /// Access token of the group's segments.
   std::string token;
-  Party world;
-  std::map<std::pair<int64_t, int64_t>, Party> pairs;
-  /// Of peers, as they said when the group was made; and to see them end.
+  Subgroup world;
+  std::map<std::pair<int64_t, int64_t>, Subgroup> pairs;
+  /// Numbers and process ids that the peers announced, and files that show when
+  /// a process has ended.
   std::vector<int> numbers, processes;
   WindowTable<Window> windows;
-  /// Those that somebody may look at after they are released, by where they
-  /// begin.
+  /// Windows by base address. Kept after their release while a thread may
+  /// access them.
   struct View {
     int64_t keepers = 0;
     std::shared_ptr<Window> window;
@@ -221,17 +227,17 @@ private:
   uint64_t announced = 0;
   std::string announcedText;
   unsigned forks = 0;
-  /// When `checkPeer` last looked whether each peer's process lives.
+  /// Time at which `checkPeer` last checked whether each peer's process lives.
   std::vector<std::atomic<std::chrono::steady_clock::time_point>> looked;
 
-  /// The first failure; under the lock, as `abort` comes from any thread.
+  /// The first failure. Guarded by `lock`, because any thread may call `abort`.
   mutable std::mutex lock;
   GroupError::Kind failureKind = GroupError::Kind::Usage;
   std::string failureText;
   std::atomic<bool> broken{false};
-  /// As in the seat.
-  uint64_t hurt = 0;
-  /// Read by loops of kernels.
+  /// As in this rank's RankRecord.
+  uint64_t failedStep = 0;
+  /// Read by the loops of kernels.
   std::atomic<uint32_t> *running = nullptr;
 };
 

@@ -39,8 +39,8 @@ struct alignas(64) BarrierEntry {
 };
 } // namespace
 
-static uint64_t entryBytes(const Party &party) {
-  return sizeof(BarrierEntry) + llvm::alignTo(4 * party.size(), 64);
+static uint64_t entryBytes(const Subgroup &subgroup) {
+  return sizeof(BarrierEntry) + llvm::alignTo(4 * subgroup.size(), 64);
 }
 
 static uint64_t barrierCount(int64_t blocks) {
@@ -49,16 +49,16 @@ static uint64_t barrierCount(int64_t blocks) {
 }
 
 uint64_t CpuKernel::barrierBytes() const {
-  return barrierCount(options.blocks) * entryBytes(party);
+  return barrierCount(options.blocks) * entryBytes(subgroup);
 }
 
 //===----------------------------------------------------------------------===//
 // Making one
 //===----------------------------------------------------------------------===//
 
-CpuKernel::CpuKernel(CpuGroup &group, Party &party,
+CpuKernel::CpuKernel(CpuGroup &group, Subgroup &subgroup,
                      std::unique_ptr<jit::Kernel> compiled, int64_t blocks)
-    : group(group), party(party), code(std::move(compiled)),
+    : group(group), subgroup(subgroup), code(std::move(compiled)),
       scheduler(*code, options) {
   options.blocks = blocks;
   scheduler.blocks = blocks;
@@ -69,9 +69,10 @@ CpuKernel::CpuKernel(CpuGroup &group, Party &party,
 }
 
 llvm::Expected<std::unique_ptr<CpuKernel>>
-CpuKernel::create(CpuGroup &group, Party &party, const KernelRequest &request) {
+CpuKernel::create(CpuGroup &group, Subgroup &subgroup,
+                  const KernelRequest &request) {
   jit::CompileOptions compile;
-  compile.ranks = party.size();
+  compile.ranks = subgroup.size();
   compile.blocks = request.blocks;
   compile.algorithm = request.algorithm;
   compile.protocol = request.protocol;
@@ -87,7 +88,7 @@ CpuKernel::create(CpuGroup &group, Party &party, const KernelRequest &request) {
                                       number(blocks));
   ++(code->cached ? group.counted.fromCache : group.counted.compiled);
   std::unique_ptr<CpuKernel> kernel(
-      new CpuKernel(group, party, std::move(code->kernel), blocks));
+      new CpuKernel(group, subgroup, std::move(code->kernel), blocks));
   kernel->epoch = int64_t(request.firstLaunch) - 1;
   // The runtime's own functions, the dynamic linker's and a signal's handler
   // run on the stack of a block, too.
@@ -106,9 +107,9 @@ CpuKernel::create(CpuGroup &group, Party &party, const KernelRequest &request) {
   int64_t lsaSize = kernel->code->lsaSize();
   for (auto [block, fiber] : llvm::enumerate(scheduler.fibers)) {
     cpu::Context &context = fiber.context;
-    context.rank = party.own;
-    context.ranks = party.size();
-    context.lsaSize = lsaSize ? lsaSize : party.size();
+    context.rank = subgroup.own;
+    context.ranks = subgroup.size();
+    context.lsaSize = lsaSize ? lsaSize : subgroup.size();
     context.block = static_cast<int64_t>(block);
     context.blocks = blocks;
     context.args = scheduler.args.data();
@@ -134,44 +135,44 @@ llvm::Error CpuKernel::reserve() {
   bytes = barrierBytes();
   for (const jit::ArgInfo &info : code->args())
     if (isOurs(info))
-      bytes += partStride(info) * party.size();
-  offset = party.take(bytes);
+      bytes += partStride(info) * subgroup.size();
+  offset = subgroup.take(bytes);
   if (offset < 0)
     return makeError(
         Kind::Limit,
         "kernel @" + name() + " needs " + llvm::Twine(bytes) +
             " bytes of channel memory, and so much is not free of the " +
-            llvm::Twine(party.arenaBytes) +
+            llvm::Twine(subgroup.arenaBytes) +
             " of the group: make it with more (channelBytes), or use fewer or "
             "smaller kernels");
-  bool used = static_cast<uint64_t>(offset) < party.touched;
-  char *at = party.arena + offset;
-  if (used && party.own == 0)
+  bool used = static_cast<uint64_t>(offset) < subgroup.touched;
+  char *at = subgroup.arena + offset;
+  if (used && subgroup.own == 0)
     std::memset(at, 0, barrierBytes());
   at += barrierBytes();
   for (auto [i, info] : llvm::enumerate(code->args())) {
     if (!isOurs(info))
       continue;
     auto stride = static_cast<int64_t>(partStride(info));
-    char *own = at + party.own * stride;
+    char *own = at + subgroup.own * stride;
     if (info.poisoned)
       for (size_t k = 0; k + 2 <= info.bytes(); k += 2)
         std::memcpy(own + k, &mlir::comms::cpu::kPoison16, 2);
     else if (used)
       std::memset(own, 0, info.bytes());
     scheduler.args[i] = {at, stride};
-    at += stride * party.size();
+    at += stride * subgroup.size();
   }
-  party.touched = std::max(party.touched, offset + bytes);
-  group.counted.channelBytes += bytes / party.size();
+  subgroup.touched = std::max(subgroup.touched, offset + bytes);
+  group.counted.channelBytes += bytes / subgroup.size();
   return llvm::Error::success();
 }
 
-void CpuKernel::giveBack() {
+void CpuKernel::releaseMemory() {
   if (offset < 0)
     return;
-  party.give(offset, bytes);
-  group.counted.channelBytes -= bytes / party.size();
+  subgroup.give(offset, bytes);
+  group.counted.channelBytes -= bytes / subgroup.size();
 }
 
 //===----------------------------------------------------------------------===//
@@ -207,10 +208,11 @@ llvm::Error CpuKernel::bindOne(size_t index, const Argument &argument) {
     return refuse("is a window: it has to lie in symmetric memory of the "
                   "group, whole");
   // Of a pair, members are numbered 0 and 1.
-  char *first = window->base + party.members[0] * window->stride;
-  int64_t stride = party.size() < 2
-                       ? 0
-                       : (party.members[1] - party.members[0]) * window->stride;
+  char *first = window->base + subgroup.members[0] * window->stride;
+  int64_t stride =
+      subgroup.size() < 2
+          ? 0
+          : (subgroup.members[1] - subgroup.members[0]) * window->stride;
   scheduler.args[index] = {first + (data - window->own), stride};
   return llvm::Error::success();
 }
@@ -270,19 +272,19 @@ llvm::Error CpuKernel::launch(llvm::ArrayRef<Argument> arguments) {
     return error;
   if (!group.announced)
     group.announcedText = describe(arguments);
-  if (llvm::Error error = group.begin(party,
+  if (llvm::Error error = group.begin(subgroup,
                                       group.announced * 0x9e3779b97f4a7c15 +
                                           uint64_t(offset) * 3 + places,
                                       group.announcedText))
     return error;
-  party.isCollective &= isOfCollectives();
+  subgroup.isCollective &= isOfCollectives();
   {
     std::lock_guard<std::mutex> guard(group.lock);
     group.running = &scheduler.stop;
     scheduler.stop = group.broken ? 1 : 0;
   }
   std::unique_ptr<cpu::RunError> report =
-      scheduler.runShared(party.own, ++epoch);
+      scheduler.runShared(subgroup.own, ++epoch);
   {
     std::lock_guard<std::mutex> guard(group.lock);
     group.running = nullptr;
@@ -290,7 +292,7 @@ llvm::Error CpuKernel::launch(llvm::ArrayRef<Argument> arguments) {
   if (report)
     return fail(*report);
   ++group.counted.launches;
-  return group.end(party);
+  return group.end(subgroup);
 }
 
 llvm::Error CpuKernel::fail(const cpu::RunError &report) {
@@ -300,7 +302,7 @@ llvm::Error CpuKernel::fail(const cpu::RunError &report) {
               : scheduler.isPeersFault()           ? Kind::Peer
                                                    : Kind::Usage;
   if (own)
-    group.breakUp(kind, report.message);
+    group.endGroup(kind, report.message);
   std::lock_guard<std::mutex> guard(group.lock);
   std::vector<cpu::Waiting> waiting = report.waiting;
   // Of a pair, the report speaks of members.
@@ -328,8 +330,8 @@ bool CpuKernel::goesOn(unsigned tries, Waiter::Clock::time_point &begun) {
     Waiter::Clock::time_point now = Waiter::Clock::now();
     if (begun == Waiter::Clock::time_point())
       begun = now;
-    if (!group.findTrouble(party))
-      group.waiter.isTooLong(party, now - begun);
+    if (!group.findTrouble(subgroup))
+      group.waiter.isTooLong(subgroup, now - begun);
   }
   return !group.broken.load(std::memory_order_relaxed);
 }
@@ -340,16 +342,17 @@ bool CpuKernel::mayBe(const cpu::BarrierKey &key) const {
   return key.first >= 0 && key.stride >= 1 && key.size >= 1 &&
          key.block >= -1 && key.block < options.blocks &&
          !__builtin_mul_overflow(key.size - 1, key.stride, &last) &&
-         !__builtin_add_overflow(last, key.first, &last) && last < party.size();
+         !__builtin_add_overflow(last, key.first, &last) &&
+         last < subgroup.size();
 }
 
 cpu::SharedBarrier CpuKernel::findBarrier(const cpu::BarrierKey &key) {
-  uint64_t count = barrierCount(options.blocks), size = entryBytes(party);
+  uint64_t count = barrierCount(options.blocks), size = entryBytes(subgroup);
   uint64_t hash = llvm::xxh3_64bits(
       llvm::ArrayRef(reinterpret_cast<const uint8_t *>(&key), sizeof(key)));
   for (uint64_t probe = 0; probe < count; ++probe) {
     auto *entry = reinterpret_cast<BarrierEntry *>(
-        party.arena + offset + (hash + probe) % count * size);
+        subgroup.arena + offset + (hash + probe) % count * size);
     uint32_t state = 0;
     if (entry->state.compare_exchange_strong(state, 1)) {
       entry->key = key;
@@ -375,11 +378,11 @@ void CpuKernel::wrote(const char *address, int64_t) {
   for (const auto &table : scheduler.args) {
     int64_t distance = address - table.base;
     if (!table.base || table.stride <= 0 || distance < 0 ||
-        distance >= table.stride * party.size())
+        distance >= table.stride * subgroup.size())
       continue;
     int64_t member = distance / table.stride;
-    if (member != party.own)
-      group.wakeRank(party.members[member]);
+    if (member != subgroup.own)
+      group.wakeRank(subgroup.members[member]);
     return;
   }
   group.wakeAll();
@@ -398,9 +401,9 @@ void CpuKernel::lock() {
     // It may hold it for another kernel, which says nothing to this one.
     if (seen && seen <= group.settings.ranks && tries % kLook == 0 &&
         group.isGone(seen - 1))
-      group.breakUp(Kind::Peer, "rank " + number(seen - 1) +
-                                    " has died while it updated memory that "
-                                    "several ranks update");
+      group.endGroup(Kind::Peer, "rank " + number(seen - 1) +
+                                     " has died while it updated memory that "
+                                     "several ranks update");
   }
 }
 
@@ -413,7 +416,7 @@ void CpuKernel::unlock() {
 
 std::string CpuKernel::others() {
   llvm::SmallVector<std::string> names;
-  for (int64_t member : party.members)
+  for (int64_t member : subgroup.members)
     if (member != group.settings.rank)
       names.push_back(number(member));
   return (names.size() > 1 ? "one of ranks " : "rank ") +
@@ -421,10 +424,10 @@ std::string CpuKernel::others() {
 }
 
 std::string CpuKernel::describe(int64_t rank) {
-  if (rank < 0 || rank >= party.size())
+  if (rank < 0 || rank >= subgroup.size())
     return "";
   const Step *last = nullptr;
-  const Place &place = party.places[rank];
+  const MemberRecord &place = subgroup.memberRecords[rank];
   for (const Step &step : place.steps)
     if (!last || step.number.load() > last->number.load())
       last = &step;

@@ -13,11 +13,11 @@
 
 namespace commsir::group {
 
-/// The blocks of this rank run as fibers of this process.
+/// A kernel whose blocks run as fibers of this process.
 class CpuKernel final : public GroupKernel, private cpu::Peers {
 public:
   static llvm::Expected<std::unique_ptr<CpuKernel>>
-  create(CpuGroup &group, Party &party, const KernelRequest &request);
+  create(CpuGroup &group, Subgroup &subgroup, const KernelRequest &request);
 
   llvm::StringRef name() const override { return code->name(); }
   llvm::ArrayRef<jit::ArgInfo> args() const override { return visible; }
@@ -25,20 +25,21 @@ public:
     return code->choices();
   }
 
-  /// Takes channel memory from the party, and readies this rank's part of it.
+  /// Takes channel memory from the subgroup and initializes this rank's part.
   llvm::Error reserve();
-  /// A caller has it, too: it is no affair of collectives alone.
+  /// Called when the program also holds the kernel: it is then no longer
+  /// internal to collectives.
   void keep() { isKept = true; }
   bool isOfCollectives() const { return !isKept; }
-  void giveBack();
+  void releaseMemory();
   llvm::Error launch(llvm::ArrayRef<Argument> arguments);
-  Party &getParty() const { return party; }
+  Subgroup &getSubgroup() const { return subgroup; }
 
-  /// How often it was prepared and not discarded.
+  /// Number of times the kernel was prepared and not discarded.
   unsigned users = 1;
 
 private:
-  CpuKernel(CpuGroup &group, Party &party,
+  CpuKernel(CpuGroup &group, Subgroup &subgroup,
             std::unique_ptr<jit::Kernel> compiled, int64_t blocks);
   llvm::Error bind(llvm::ArrayRef<Argument> arguments);
   std::pair<uint64_t, uint64_t> placeOf(const Argument &argument) const;
@@ -50,33 +51,33 @@ private:
   bool mayBe(const cpu::BarrierKey &key) const;
   bool goesOn(unsigned tries, Waiter::Clock::time_point &begun);
 
-  // cpu::Peers.
+  // Implementation of cpu::Peers.
   cpu::SharedBarrier findBarrier(const cpu::BarrierKey &key) override;
   void wrote(const char *address, int64_t bytes) override;
   void opened() override { group.wakeAll(); }
   bool rest(llvm::function_ref<bool()> ready) override {
-    return group.waiter.rest(party, ready);
+    return group.waiter.rest(subgroup, ready);
   }
-  bool poll(bool moves) override { return group.waiter.poll(party, moves); }
+  bool poll(bool moves) override { return group.waiter.poll(subgroup, moves); }
   void lock() override;
   void unlock() override;
   std::string describe(int64_t rank) override;
   std::string others() override;
 
   CpuGroup &group;
-  Party &party;
+  Subgroup &subgroup;
   std::unique_ptr<jit::Kernel> code;
   std::vector<jit::ArgInfo> visible;
   cpu::RunOptions options;
   cpu::Scheduler scheduler;
-  /// Of this kernel in the party's arena.
+  /// Offset of this kernel's memory in the subgroup's arena.
   int64_t offset = -1;
   uint64_t bytes = 0;
   std::vector<std::array<char, 16>> scalars;
   int64_t epoch = 0;
   bool isKept = false;
   uint64_t places = 0, describedPlaces = 0;
-  /// Of launches that the caller has announced as nothing else.
+  /// Text of launches that the caller announced under no other name.
   std::string launchText;
 };
 

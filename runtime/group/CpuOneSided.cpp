@@ -36,22 +36,22 @@ static std::atomic<int64_t> &cellAt(const int64_t *cell) {
 }
 
 /// What a rank says that has given up; empty: it has not.
-std::string CpuGroup::whyGivenUp(int64_t rank, Life life) const {
+std::string CpuGroup::giveUpReason(int64_t rank, RankStatus status) const {
   std::string who = "rank " + std::to_string(rank);
-  if (life == Life::Damaged)
+  if (status == RankStatus::Damaged)
     return who + kDamaged;
-  if (life != Life::Aborted && life != Life::Failed)
+  if (status != RankStatus::Aborted && status != RankStatus::Failed)
     return "";
-  return who + " has given up: " + seat(rank).reason.str();
+  return who + " has given up: " + rankRecord(rank).reason.str();
 }
 
 /// Why nothing more comes from a rank, and nobody there reads; empty: it may.
-std::string CpuGroup::whyGone(int64_t rank) const {
-  Life life = lifeOf(rank);
-  if (life == Life::Left)
+std::string CpuGroup::departureReason(int64_t rank) const {
+  RankStatus status = rankStatusOf(rank);
+  if (status == RankStatus::Left)
     return "rank " + std::to_string(rank) + " has left the group";
-  std::string why = whyGivenUp(rank, life);
-  return why.empty() && isGone(rank) ? whyDead(rank) : why;
+  std::string why = giveUpReason(rank, status);
+  return why.empty() && isGone(rank) ? deathReason(rank) : why;
 }
 
 llvm::Error CpuGroup::checkPeer(int64_t peer) {
@@ -61,11 +61,11 @@ llvm::Error CpuGroup::checkPeer(int64_t peer) {
     return llvm::Error::success();
   // A look at the process costs a system call; one at its seat does not.
   Clock::time_point now = Clock::now();
-  if (lifeOf(peer) == Life::Member &&
+  if (rankStatusOf(peer) == RankStatus::Member &&
       now - looked[peer].load(std::memory_order_relaxed) < kPeriod)
     return llvm::Error::success();
   looked[peer].store(now, std::memory_order_relaxed);
-  std::string why = whyGone(peer);
+  std::string why = departureReason(peer);
   if (why.empty())
     return llvm::Error::success();
   // It stays so: the next call says it, too.
@@ -95,11 +95,11 @@ llvm::Expected<int64_t> CpuGroup::readCell(const int64_t *own) {
 }
 
 /// Why the signal that a wait needs will not come; empty: it may.
-std::string CpuGroup::whyNoSignal(int64_t source) const {
+std::string CpuGroup::missingSignalReason(int64_t source) const {
   if (source == settings.rank)
     return "";
   if (source >= 0)
-    return whyGone(source);
+    return departureReason(source);
   // Of any rank: who leaves in an orderly way has signaled what it had to,
   // but another may still come.
   int64_t left = 0;
@@ -107,10 +107,10 @@ std::string CpuGroup::whyNoSignal(int64_t source) const {
   for (int64_t rank = 0; rank < settings.ranks; ++rank) {
     if (rank == settings.rank)
       continue;
-    std::string why = whyGone(rank);
+    std::string why = departureReason(rank);
     if (why.empty())
       continue;
-    if (lifeOf(rank) != Life::Left)
+    if (rankStatusOf(rank) != RankStatus::Left)
       return why;
     ++left;
     last = why;
@@ -166,7 +166,7 @@ llvm::Error CpuGroup::waitCell(const CellWait &wait, void *) {
     Clock::time_point now = Clock::now();
     if (now - lookedAt >= kPeriod) {
       lookedAt = now;
-      std::string why = whyNoSignal(wait.source);
+      std::string why = missingSignalReason(wait.source);
       // It may have signaled before it went.
       if (!why.empty())
         return ready() ? llvm::Error::success() : noSignal(wait, why);
@@ -180,8 +180,9 @@ llvm::Error CpuGroup::waitCell(const CellWait &wait, void *) {
     if (left <= 0)
       return noSignal(wait, llvm::formatv("{0:f1} s are over", patience).str());
     double most = std::chrono::duration<double>(kPeriod).count();
-    doze([&] { return ready() || wait.window->isReleased || isEnding; },
-         static_cast<int64_t>(std::min(left, most) * 1e6) + 1);
+    sleepUntilWoken(
+        [&] { return ready() || wait.window->isReleased || isEnding; },
+        static_cast<int64_t>(std::min(left, most) * 1e6) + 1);
   }
   return llvm::Error::success();
 }

@@ -40,7 +40,7 @@ static constexpr int64_t kSleep = 20000;
 
 std::optional<std::string> CpuGroup::ended() const {
   std::lock_guard<std::mutex> guard(lock);
-  if (!broken || hurt)
+  if (!broken || failedStep)
     return std::nullopt;
   return failureText;
 }
@@ -49,10 +49,10 @@ std::optional<std::string> CpuGroup::ended() const {
 llvm::Error CpuGroup::ready() {
   if (isForked() || !broken.load(std::memory_order_relaxed))
     return check();
-  return mend();
+  return recover();
 }
 
-llvm::Error CpuGroup::mend() {
+llvm::Error CpuGroup::recover() {
   if (isForked())
     return check();
   uint64_t step = 0;
@@ -60,18 +60,18 @@ llvm::Error CpuGroup::mend() {
     std::lock_guard<std::mutex> guard(lock);
     if (!broken)
       return llvm::Error::success();
-    step = hurt;
+    step = failedStep;
     // From here on `abort` is heard, and sleepers sleep.
     if (step)
       broken = false;
   }
   if (!step)
     return over();
-  std::string why = meetAgain(step);
+  std::string why = rendezvousAgain(step);
   std::lock_guard<std::mutex> guard(lock);
   if (broken) // By `abort`.
     return llvm::make_error<GroupError>(failureKind, failureText);
-  hurt = 0;
+  failedStep = 0;
   mustRecover = false;
   if (why.empty()) {
     ++recoveries;
@@ -80,29 +80,29 @@ llvm::Error CpuGroup::mend() {
   broken = true;
   failureKind = Kind::Peer;
   failureText += "\n  from there ranks could not go on: " + why;
-  ownSeat().hurt.store(0, std::memory_order_release);
+  ownRecord().failedStep.store(0, std::memory_order_release);
   // Those who have met again already wait for this rank in their next step.
-  ownSeat().reason.put(failureText);
-  ownSeat().life.store(Life::Failed, std::memory_order_release);
+  ownRecord().reason.put(failureText);
+  ownRecord().status.store(RankStatus::Failed, std::memory_order_release);
   wakeAll();
   return llvm::make_error<GroupError>(failureKind, failureText);
 }
 
 /// Returns why ranks cannot go on; "": they do.
-std::string CpuGroup::meetAgain(uint64_t step) {
-  ownSeat().returned.store(step, std::memory_order_release);
-  std::string why = awaitSeats(&Seat::returned, step);
+std::string CpuGroup::rendezvousAgain(uint64_t step) {
+  ownRecord().readyStep.store(step, std::memory_order_release);
+  std::string why = awaitRecords(&RankRecord::readyStep, step);
   if (!why.empty() || broken)
     return why;
   startAnew(step);
-  return awaitSeats(&Seat::mended, step);
+  return awaitRecords(&RankRecord::recoveredStep, step);
 }
 
 /// Waits until all ranks have come so far; returns why they will not.
-std::string CpuGroup::awaitSeats(SeatWord word, uint64_t step) {
+std::string CpuGroup::awaitRecords(RecordWord word, uint64_t step) {
   wakeAll();
   auto isLate = [&](int64_t rank) {
-    return (seat(rank).*word).load(std::memory_order_acquire) < step;
+    return (rankRecord(rank).*word).load(std::memory_order_acquire) < step;
   };
   auto ready = [&] {
     for (int64_t rank = 0; rank < settings.ranks; ++rank)
@@ -120,7 +120,8 @@ std::string CpuGroup::awaitSeats(SeatWord word, uint64_t step) {
   while (!ready() && !broken.load(std::memory_order_relaxed)) {
     std::chrono::duration<double> waited = Clock::now() - begun;
     for (int64_t rank = 0; rank < settings.ranks; ++rank) {
-      std::string why = isLate(rank) ? whyNotBack(rank, step, word) : "";
+      std::string why =
+          isLate(rank) ? recoveryFailureReason(rank, step, word) : "";
       if (why.empty() && waited.count() > timeout() && isLate(rank))
         why = llvm::formatv("rank {0} has not made its next call for {1:f1} s",
                             rank, timeout());
@@ -130,24 +131,26 @@ std::string CpuGroup::awaitSeats(SeatWord word, uint64_t step) {
     }
     if (isInterrupted())
       abort("interrupted while it waited");
-    doze(ready, kSleep);
+    sleepUntilWoken(ready, kSleep);
   }
   return "";
 }
 
 /// Why a rank does not come so far; "": it may.
-std::string CpuGroup::whyNotBack(int64_t rank, uint64_t step,
-                                 SeatWord word) const {
-  const Seat &peer = seat(rank);
-  Life life = readLife(peer.life);
-  bool isHurtToo =
-      life == Life::Failed && peer.hurt.load(std::memory_order_relaxed) == step;
-  if (life != Life::Member && !isHurtToo)
-    return whyGone(rank);
+std::string CpuGroup::recoveryFailureReason(int64_t rank, uint64_t step,
+                                            RecordWord word) const {
+  const RankRecord &peer = rankRecord(rank);
+  RankStatus status = readRankStatus(peer.status);
+  bool hasFailedToo = status == RankStatus::Failed &&
+                      peer.failedStep.load(std::memory_order_relaxed) == step;
+  if (status != RankStatus::Member && !hasFailedToo)
+    return departureReason(rank);
   if (isGone(rank))
-    return whyDead(rank);
-  uint64_t ended = world.places[rank].ended.load(std::memory_order_acquire);
-  if (life == Life::Member && word == &Seat::returned && ended >= step)
+    return deathReason(rank);
+  uint64_t ended =
+      world.memberRecords[rank].ended.load(std::memory_order_acquire);
+  if (status == RankStatus::Member && word == &RankRecord::readyStep &&
+      ended >= step)
     return "rank " + std::to_string(rank) +
            " had ended that step before the others began it, and is a call "
            "ahead of them";
@@ -156,7 +159,7 @@ std::string CpuGroup::whyNotBack(int64_t rank, uint64_t step,
 
 /// What this rank has of the world, as after a step that all have ended.
 void CpuGroup::startAnew(uint64_t step) {
-  Place &own = world.ownPlace();
+  MemberRecord &own = world.ownMemberRecord();
   world.meetings = 0;
   own.met.store(0, std::memory_order_relaxed);
   for (auto &told : own.failed)
@@ -164,11 +167,11 @@ void CpuGroup::startAnew(uint64_t step) {
   own.ended.store(step, std::memory_order_relaxed);
   for (auto it = kernels.begin(); it != kernels.end();) {
     CpuKernel &kernel = *it->second;
-    if (&kernel.getParty() != &world || !kernel.isOfCollectives()) {
+    if (&kernel.getSubgroup() != &world || !kernel.isOfCollectives()) {
       ++it;
       continue;
     }
-    kernel.giveBack();
+    kernel.releaseMemory();
     it = kernels.erase(it);
   }
   // Other ranks' kernels may have been anywhere.
@@ -177,7 +180,7 @@ void CpuGroup::startAnew(uint64_t step) {
   // Who held it has left its kernel without giving it back.
   if (settings.rank == 0)
     board().lock.store(0, std::memory_order_relaxed);
-  Life failed = Life::Failed;
-  ownSeat().life.compare_exchange_strong(failed, Life::Member);
-  ownSeat().mended.store(step, std::memory_order_release);
+  RankStatus failed = RankStatus::Failed;
+  ownRecord().status.compare_exchange_strong(failed, RankStatus::Member);
+  ownRecord().recoveredStep.store(step, std::memory_order_release);
 }

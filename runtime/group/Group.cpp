@@ -34,7 +34,7 @@ llvm::Expected<void *> Group::allocateOwn(size_t bytes) {
   return memory;
 }
 
-tune::Config Group::wayOf(tune::Question &) const { return {}; }
+tune::Config Group::configOf(tune::ConfigQuery &) const { return {}; }
 
 void Group::releaseOwn(void *memory) { ::operator delete(memory, kAlignment); }
 

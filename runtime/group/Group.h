@@ -5,17 +5,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a program that is one of N ranks works with, whatever the ranks run on:
-// symmetric memory, kernels compiled for the group, launches. A rank is a
-// process on the CPU (windows are POSIX shared memory) or on a GPU (windows are
-// NCCL's, or peer memory).
+// One of N ranks as a program sees it, whatever the ranks run on: symmetric
+// memory, kernels compiled for the group, and launches. A rank is a process on
+// the CPU (windows are POSIX shared memory) or on a GPU (windows are NCCL's, or
+// peer memory).
 //
-// Functions marked collective are called by all ranks, in the same order.
+// Functions marked collective must be called by all ranks, in the same order.
 //
-// Functions marked "any thread" may be called while another thread is in any
-// other function of the group. All others are called by one thread at a time:
-// the C API has a Turn (runtime/group/Turn.h) for that, which its callers
-// queue for. Nothing may be called once the destructor has begun.
+// Functions marked "thread-safe" may be called while another thread is in any
+// other function of the group. All others need one thread at a time; the C API
+// ensures that with a CallQueue (runtime/group/CallQueue.h). Nothing may be
+// called once the destructor has begun.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,103 +39,105 @@
 
 namespace commsir::tune {
 struct Config;
-struct Question;
+struct ConfigQuery;
 } // namespace commsir::tune
 
 namespace commsir::group {
 
-/// A store in a folder that all ranks see. Made when it is not there.
+/// A store in a folder that all ranks share. The folder is created if it is
+/// missing.
 llvm::Expected<std::unique_ptr<Store>> createFileStore(llvm::StringRef folder);
 
-/// CTAs of large collectives that kernels of others run beside: the fewest that
-/// carry what NCCL's do ("PyTorch, beside a matmul" in docs/Benchmarks.md).
+/// CTAs of a large collective that overlaps with other kernels: the smallest
+/// number that reaches NCCL's bandwidth ("PyTorch, beside a matmul" in
+/// docs/Benchmarks.md).
 inline constexpr int64_t kSharedCtas = 28;
 
 struct GroupOptions {
-  /// Unique among the groups that use the store, and the same on all ranks.
+  /// Unique among the groups that use the store; equal on all ranks.
   std::string name = "world";
   int64_t rank = 0, ranks = 1;
   /// GPU of this rank; -1: the CPU.
   int device = -1;
   /// Seconds that a rank waits for a peer before it fails with a report.
   double timeout = 300;
-  /// An ncclComm_t that the caller keeps; null: the group makes its own.
+  /// An ncclComm_t that the caller owns; null: the group makes its own.
   void *ncclComm = nullptr;
-  /// Limit on the bytes of channel memory of this rank; 0: the default.
+  /// Limit on this rank's channel memory in bytes; 0: the default.
   uint64_t channelBytes = 0;
-  /// GPU: CTAs, at most, of an all_reduce, all_gather or reduce_scatter that
-  /// takes 0.15 ms or more, for kernels of others that run beside it; 0: as
-  /// many as are fastest; negative: `kSharedCtas`. COMMSIR_MAX_CTAS counts
-  /// where it is set; the least that any rank says does.
+  /// GPU: maximum number of CTAs of an all_reduce, all_gather or reduce_scatter
+  /// that takes 0.15 ms or more, so that other kernels can run at the same
+  /// time. 0: as many as are fastest; negative: `kSharedCtas`. COMMSIR_MAX_CTAS
+  /// overrides it; the minimum over all ranks is used.
   int64_t ctas = 0;
-  /// GPU: "nccl": NCCL's symmetric windows; "plain": CUDA's memory, shared
-  /// between the processes of a host; empty: NCCL's where every rank has it.
+  /// GPU: "nccl": NCCL's symmetric windows; "plain": CUDA memory shared between
+  /// the processes of a host; empty: NCCL's if every rank has it.
   std::string windows;
 };
 
-/// A kernel as a group compiles it.
+/// A kernel to compile for a group.
 struct KernelRequest {
-  /// MLIR text, or bytecode that this program has made, and the name of the
-  /// kernel in it (empty: the only one). Dimensions are static.
+  /// MLIR text, or bytecode that this program wrote, and the kernel's name in
+  /// it (empty: the only kernel). Dimensions are static.
   std::string source, name;
-  /// Empty and 0: the measured table's choice, else the compiler's.
+  /// Empty or 0: chosen by the measured table, else by the compiler.
   std::string algorithm, protocol;
   int64_t blocks = 0, threads = 0, cluster = 0;
-  /// GPU: "nccl": windows and barriers are calls of NCCL's device library;
-  /// empty: they are generated.
+  /// GPU: "nccl": windows and barriers call NCCL's device library; empty:
+  /// CommsIR generates them.
   std::string impl;
   bool check = true;
-  /// Budget of events of the checker; 0: its default.
+  /// Event budget of the checker; 0: its default.
   int64_t checkEvents = 0;
-  /// GPU: its launches need not follow the group's other launches, because its
-  /// grid fits the GPU beside all that may run then. That launches of the
-  /// kernel itself follow each other is then the caller's affair.
+  /// GPU: launches need not follow the group's other launches, because the grid
+  /// fits the GPU next to everything that may run at that time. The caller must
+  /// then order the launches of this kernel.
   bool concurrent = false;
-  /// World ranks that run the kernel, ascending or, of two, in any order;
-  /// empty: all. Only where `takesMembers`; then "collective" speaks of these
-  /// ranks, and the kernel is one for as many ranks.
+  /// World ranks that run the kernel, ascending (a pair may be in any order);
+  /// empty: all. Requires `takesMembers`. "Collective" then refers to these
+  /// ranks, and the kernel is compiled for that number of ranks.
   std::vector<int64_t> members;
-  /// GPU: what the arrays hold, where the source does not say it. Other labels
-  /// make other kernels, of the same machine code and with channels of their
-  /// own, which are told apart as such where ranks disagree.
+  /// GPU: contents of the arrays, if the source does not tell. Kernels with
+  /// different labels share machine code but have separate channels, and are
+  /// distinguished in reports of disagreement.
   std::string label;
-  /// GPU: its channels lie in memory that the group's kernels take in turn, and
-  /// which therefore does not grow with their number. Only for kernels of one
-  /// collective over all ranks, whose launches follow the group's others.
+  /// GPU: the channels lie in memory that the group's kernels use in turn, so
+  /// that it does not grow with their number. Only for kernels of one
+  /// collective over all ranks whose launches follow the group's others.
   bool shared = false;
-  /// Of shared channels: bytes that it may have, all buffers counted, or Limit;
-  /// 0: what suits the group's own limit.
+  /// Shared channels: maximum bytes of all buffers, else an error of kind
+  /// Limit; 0: derived from the group's own limit.
   uint64_t channelBytes = 0;
-  /// Number of its first launch, as if others had ended before: for tests of
-  /// what counts launches.
+  /// Number of the first launch, as if earlier launches had ended. For tests of
+  /// launch counts.
   uint64_t firstLaunch = 1;
 };
 
-/// A kernel that is compiled and loaded, with its channels' memory.
+/// A kernel that is compiled and loaded, with its channel memory.
 class GroupKernel {
 public:
   virtual ~GroupKernel() = default;
   virtual llvm::StringRef name() const = 0;
-  /// In the order of `launch`; hidden ones are the group's affair and are left
-  /// out.
+  /// Arguments in the order that `launch` takes them, without hidden ones,
+  /// which the group supplies.
   virtual llvm::ArrayRef<jit::ArgInfo> args() const = 0;
   virtual llvm::ArrayRef<jit::Choice> choices() const = 0;
 };
 
-/// Value of one argument: memory of the group's kind of device, or, for a
-/// scalar, memory of the host. A window argument lies in a window of the group,
-/// at the same offset on all ranks. Signals and counters are the group's own
-/// and take no argument value (`data` null).
+/// Value of one argument: memory of the group's device type, or, for a scalar,
+/// host memory. A window argument must lie in a window of the group, at the
+/// same offset on all ranks. Signals and counters belong to the group and take
+/// no value (`data` null).
 struct Argument {
   void *data = nullptr;
   size_t bytes = 0;
 };
 
-/// The kinds of comms.signal and of comms.wait_signal.
+/// As in comms.signal and comms.wait_signal.
 enum class SignalKind { Set, Add };
 enum class WaitKind { Equal, AtLeast };
 
-/// A signal to a rank, whose cell this rank reaches at `cell`.
+/// A signal to a rank. This rank reaches the rank's cell at `cell`.
 struct CellSignal {
   int64_t peer = 0;
   int64_t *cell = nullptr;
@@ -146,18 +148,18 @@ struct CellSignal {
 /// A wait for a cell of this rank.
 struct CellWait {
   const int64_t *cell = nullptr;
-  /// That the cell is in. Released by another thread, it ends the wait.
+  /// The window of the cell. Its release by another thread ends the wait.
   std::shared_ptr<WindowRecord> window;
-  /// For messages.
+  /// Cell number for messages.
   int64_t number = 0;
   WaitKind kind = WaitKind::AtLeast;
   int64_t value = 0;
-  /// The rank whose signal is missing; -1: any.
+  /// The rank whose signal is awaited; -1: any.
   int64_t source = -1;
-  /// Seconds; 0: the group's.
+  /// Timeout in seconds; 0: the group's.
   double timeout = 0;
-  /// `value` is taken from the cell, which holds that or more. GPU: the stream
-  /// waits for the group's timeout at most.
+  /// Subtracts `value` from the cell once it holds that or more. GPU: the
+  /// stream waits at most for the group's timeout.
   bool takes = false;
 };
 
@@ -181,7 +183,7 @@ private:
   std::atomic<uint64_t> number{0};
 };
 
-/// What a group has done, for `commsir.stats()`.
+/// Statistics of a group, for `commsir.stats()`.
 struct GroupCounts {
   Count launches, compiled, fromCache, windowBytes, channelBytes;
 };
@@ -189,184 +191,188 @@ struct GroupCounts {
 class Group {
 public:
   virtual ~Group() = default;
-  /// Any thread. The timeout is the first one: `timeout` has what counts.
+  /// Thread-safe. Holds the initial timeout; `timeout` returns the current one.
   const GroupOptions &options() const { return settings; }
   bool onGpu() const { return settings.device >= 0; }
-  /// Seconds. Any thread.
+  /// Current timeout in seconds. Thread-safe.
   double timeout() const { return seconds.load(std::memory_order_relaxed); }
-  /// Of waits that begin later. CPU: any thread. GPU: of launches after the
-  /// call, those of graphs that were captured before included.
+  /// Sets the timeout, in seconds, of waits that begin later. CPU: thread-safe.
+  /// GPU: applies to later launches, including those of graphs captured before.
   virtual llvm::Error setTimeout(double now) {
     seconds.store(now, std::memory_order_relaxed);
     return llvm::Error::success();
   }
 
-  /// Symmetric memory: `bytes` on every rank, zeroed. Collective.
-  /// `purpose`: what all ranks want it for, as "f32 (2, 3)"; they are told
-  /// where that is not the same.
+  /// Allocates symmetric memory: `bytes` on every rank, zeroed. Collective.
+  /// `purpose` describes the use, such as "f32 (2, 3)"; ranks whose purposes
+  /// differ get an error with all of them.
   virtual llvm::Expected<void *> allocate(size_t bytes,
                                           llvm::StringRef purpose = {}) = 0;
-  /// Collective; `base` is what `allocate` returned.
+  /// Releases memory that `allocate` returned at `base`. Collective.
   virtual llvm::Error release(void *base) = 0;
-  /// Takes memory that was made symmetric by others as a window, for as long
-  /// as the group lives or until `forget`: this rank's part begins at `own`,
-  /// and `parts` has every rank's as this rank reaches it. Not collective.
+  /// Registers symmetric memory that others allocated as a window, until
+  /// `forget` or the end of the group. `own` is this rank's part; `parts` holds
+  /// every rank's part at the address where this rank reaches it. Not
+  /// collective.
   virtual llvm::Error adopt(void *own, size_t bytes,
                             llvm::ArrayRef<uint64_t> parts) = 0;
-  /// Makes memory of this rank, by whomever it was allocated, a window of the
-  /// group, as `adopt` does: peers map it. GPU: memory of cudaMalloc, of
-  /// ncclMemAlloc, or CUDA's virtual memory that can be a file. It must stay
-  /// until all ranks have called `forget`, or the group has ended. Collective:
-  /// the same number of bytes on all ranks; all succeed or fail.
+  /// Makes memory of this rank, from any allocator, a window of the group;
+  /// peers map it. GPU: memory of cudaMalloc or ncclMemAlloc, or virtual memory
+  /// that can be exported as a file. The memory must stay allocated until all
+  /// ranks have called `forget` or the group has ended. Collective: all ranks
+  /// pass the same number of bytes; all succeed or all fail.
   virtual llvm::Error share(void *own, size_t bytes) = 0;
-  /// Ends `adopt` or `share`, on this rank. Waits for threads that put to it or
-  /// get from it. GPU: waits for its kernels.
+  /// Ends `adopt` or `share` on this rank. Waits for threads that access the
+  /// window. GPU: also waits for its kernels.
   virtual void forget(void *own) = 0;
-  /// This rank's view of the window that begins at `own`, all parts of it,
-  /// stays when it is released, until `dropView` has been called as often: for
-  /// who may still look there. Any thread. GPU: it does not.
+  /// CPU: keeps this rank's mapping of the window that begins at `own` after
+  /// its release, for threads that may still read it. Each call needs one
+  /// `dropView`. Thread-safe. GPU: does nothing.
   virtual void keepView(void * /*own*/) {}
   virtual void dropView(void * /*own*/) {}
-  /// The window of this group that the whole range lies in, or null. Any
-  /// thread; hold a WindowUse while touching the memory.
+  /// Returns the window of this group that contains the whole range, or null.
+  /// Thread-safe. Hold a WindowUse while accessing the memory.
   virtual std::shared_ptr<WindowRecord> findWindow(const void *data,
                                                    size_t bytes) const = 0;
   bool isSymmetric(const void *data, size_t bytes) const {
     return findWindow(data, bytes) != nullptr;
   }
-  /// A name for the place of the range in symmetric memory, the same on all
-  /// ranks and no other's; 0: it has none, or ranks cannot write to each
-  /// other's memory there.
+  /// Returns a number that identifies the range within symmetric memory, equal
+  /// on all ranks and unique. Returns 0 if the range is not symmetric or ranks
+  /// cannot write to each other's memory there.
   virtual uint64_t symmetricPlace(const void * /*data*/,
                                   size_t /*bytes*/) const {
     return 0;
   }
-  /// Address of rank `peer`'s copy of `data` as this rank reaches it; null when
-  /// it is out of reach or `data` is not symmetric. Any thread.
+  /// Address at which this rank reaches rank `peer`'s copy of `data`. Null if
+  /// it is out of reach or `data` is not symmetric. Thread-safe.
   virtual void *peerAddress(const void *data, int64_t peer) const = 0;
 
-  /// Compiles, or finds what was compiled, and reserves channel memory.
-  /// Collective when the request is new to the group, and always where `impl`
-  /// is "nccl": that makes ready for one more capture. The kernel lives as long
-  /// as the group.
+  /// Compiles the kernel, or finds it in a cache, and reserves its channel
+  /// memory. Collective if the request is new to the group, and always if
+  /// `impl` is "nccl", where each call allows one more capture. The kernel
+  /// lives as long as the group.
   virtual llvm::Expected<GroupKernel *>
   prepare(const KernelRequest &request) = 0;
 
-  /// GPU: how a collective of flat arrays is carried out when nobody says;
-  /// fills in what `question` leaves open of the machine. The same on all
-  /// ranks.
-  virtual tune::Config wayOf(tune::Question &question) const;
+  /// GPU: chooses the configuration of a collective of flat arrays; completes
+  /// `query` with the machine's data. Equal on all ranks.
+  virtual tune::Config configOf(tune::ConfigQuery &query) const;
 
-  /// Whether kernels for a part of the ranks can be prepared: pairs.
+  /// Whether kernels for a subset of the ranks (pairs) can be prepared.
   virtual bool takesMembers() const { return false; }
 
-  /// The kernel will not be launched again: its channel memory can be used for
-  /// others. Collective.
+  /// Frees the kernel's channel memory for other kernels. The kernel must not
+  /// be launched again. Collective.
   virtual llvm::Error discard(GroupKernel &) { return llvm::Error::success(); }
 
-  /// What the next launches are part of, in the caller's terms. Ranks whose
-  /// digests differ are told so, with the texts.
+  /// Names what the next launches belong to, in the caller's terms. If digests
+  /// differ between ranks, the error holds all texts.
   virtual void announce(uint64_t /*digest*/, llvm::StringRef /*text*/) {}
 
-  /// GPU: puts the launch into `stream` (a CUstream, which may be capturing)
+  /// GPU: enqueues the launch in `stream` (a CUstream, which may be capturing)
   /// and returns. CPU: returns when this rank has finished; `stream` is null.
-  /// `extent`: of a kernel whose sizes are known at launch, the elements of a
-  /// part, the same on all ranks; the caller sees to it that the arguments hold
-  /// so many, and that they are not more than the kernel was made for.
+  /// `extent`: for a kernel whose sizes are given at launch, the number of
+  /// elements of a part, equal on all ranks. The caller must ensure that the
+  /// arguments hold that many elements and that the kernel was compiled for at
+  /// least as many.
   virtual llvm::Error launch(GroupKernel &kernel,
                              llvm::ArrayRef<Argument> arguments, void *stream,
                              uint64_t extent = 0) = 0;
 
-  /// Memory of this rank alone, of the group's kind of device, for copies of
-  /// arrays; aligned as kernels want it. Fails with Limit: there is no more.
+  /// Allocates memory of this rank only, of the group's device type, for copies
+  /// of arrays. It is aligned as kernels require. Fails with Limit if memory is
+  /// exhausted.
   virtual llvm::Expected<void *> allocateOwn(size_t bytes);
   virtual void releaseOwn(void *memory);
-  /// Copies `rows` rows of `bytes` each, `toPitch` and `fromPitch` bytes apart.
-  /// GPU: in `stream`, after the group's last launch; one side may be memory of
-  /// the host. CPU: at once.
+  /// Copies `rows` rows of `bytes` bytes each; rows are `toPitch` and
+  /// `fromPitch` bytes apart. GPU: runs in `stream` after the group's last
+  /// launch; one side may be host memory. CPU: runs at once.
   virtual llvm::Error copy(void *to, size_t toPitch, const void *from,
                            size_t fromPitch, size_t bytes, int64_t rows,
                            void *stream);
-  /// Bytes that addresses of arrays of kernels are multiples of.
+  /// Required alignment of kernel arrays in bytes.
   virtual size_t alignment() const { return 1; }
-  /// Names the capture that `stream` is in; 0: none.
+  /// Returns an identifier of the capture that `stream` is in; 0: none.
   virtual uint64_t captureOf(void * /*stream*/) const { return 0; }
-  /// Waits until all that was put into `stream` has ended; tells of failures.
-  /// Any thread.
+  /// Waits until all work in `stream` has ended and reports failures.
+  /// Thread-safe.
   virtual llvm::Error finish(void * /*stream*/) {
     return llvm::Error::success();
   }
 
-  // What OneSided.h stands on, which has checked the arguments, and holds a
-  // WindowUse but for `waitCell`. Addresses are as this rank reaches them. GPU:
-  // all but `readCell` go into `stream`. Any thread.
+  // Implementation of OneSided.h, which checks the arguments and holds a
+  // WindowUse except around `waitCell`. Addresses are those at which this rank
+  // reaches the memory. GPU: all functions except `readCell` enqueue in
+  // `stream`. Thread-safe.
 
-  /// An error when the rank is known to be gone.
+  /// Returns an error if the rank is known to be gone.
   virtual llvm::Error checkPeer(int64_t peer) = 0;
   virtual llvm::Error move(void *to, const void *from, size_t bytes,
                            void *stream) = 0;
-  /// After what this rank has moved before (GPU: in `stream`).
+  /// Ordered after all data that this rank has moved before (GPU: in `stream`).
   virtual llvm::Error signalCell(const CellSignal &signal, void *stream) = 0;
   virtual llvm::Error waitCell(const CellWait &wait, void *stream) = 0;
   virtual llvm::Expected<int64_t> readCell(const int64_t *own) = 0;
 
-  /// The first failure that a launch has reported since (timeout, absent peer,
-  /// mismatch), as an error that says who waits for whom; success: none.
-  /// Does not wait, nor `mend`.
+  /// Returns the first failure that a launch has reported since the last call
+  /// (timeout, absent peer, mismatch), with the ranks that wait for each other,
+  /// or success. Does not wait and does not `recover`.
   virtual llvm::Error poll() = 0;
-  /// The same while another thread is in a call of the group, which looks for
-  /// new failures itself. Any thread.
+  /// Same, while another thread is in a call of the group; that thread looks
+  /// for new failures itself. Thread-safe.
   virtual llvm::Error pollBeside() { return poll(); }
 
-  /// Why the group can no longer be used: the first failure. None: it can, if
-  /// need be after `mend`. Any thread.
+  /// Returns the first failure if the group can no longer be used, or none if
+  /// it can be used, possibly after `recover`. Thread-safe.
   virtual std::optional<std::string> ended() const = 0;
 
-  /// CPU: after a step of collectives in which ranks disagreed, and failed all,
-  /// they meet again: the group is as before. Nothing else is mended, and there
-  /// it says why not. Collective where there is something to mend; what makes a
-  /// new step does it first, where it need be.
-  virtual llvm::Error mend() { return llvm::Error::success(); }
-  /// There is something to mend. Kernels that were prepared for what was
-  /// announced are there until then.
+  /// CPU: restores the group after a step of collectives in which ranks
+  /// disagreed and all failed. Fails with the reason after any other failure.
+  /// Collective if `needsRecovery`; the next step calls it first.
+  virtual llvm::Error recover() { return llvm::Error::success(); }
+  /// Whether `recover` must run. Until then kernels that were prepared for the
+  /// announced calls still exist.
   bool needsRecovery() const {
     return mustRecover.load(std::memory_order_relaxed);
   }
-  /// Kernels that were prepared for what was announced are gone each time.
-  uint64_t timesMended() const { return recoveries; }
+  /// Number of recoveries. Each one discards the kernels that were prepared for
+  /// announced calls.
+  uint64_t timesRecovered() const { return recoveries; }
 
-  /// Ends all waits of this rank, in flight and to come. Any thread.
+  /// Ends all present and future waits of this rank. Thread-safe.
   virtual void abort(llvm::StringRef reason) = 0;
-  /// This rank ends its group soon: waits for cells fail. Any thread.
+  /// Announces that this rank is about to end its group: waits for cells fail.
+  /// Thread-safe.
   virtual void endWaits() { isEnding = true; }
 
-  /// A new group of `survivors` (ranks of this one, ascending, this rank among
-  /// them). Collective over the survivors; this group is aborted. Any thread.
+  /// Makes a group of `survivors` (ascending ranks of this group, including
+  /// this rank). Collective over the survivors. Aborts this group. Thread-safe.
   virtual llvm::Expected<std::unique_ptr<Group>>
   shrink(llvm::ArrayRef<int64_t> survivors, Store &store) = 0;
 
-  /// Any thread.
+  /// Thread-safe.
   virtual GroupCounts counts() const = 0;
 
-  // What `drop` stands on.
+  // Used by `drop`.
 
-  /// Whether the end may wait for peers, or for what runs on a GPU, which may
-  /// wait for peers.
+  /// Whether ending the group may wait for peers, or for GPU work that waits
+  /// for peers.
   virtual bool endsSlowly() const { return false; }
-  /// Whether somebody may still use the group who does not tell: graphs that
-  /// have captured its launches; in a child of fork the parent.
+  /// Whether an unseen user may remain: a graph that captured launches of the
+  /// group, or, in a forked child, the parent.
   virtual bool isKept() const { return false; }
-  /// In the thread that ends the group and nothing else: waits for this rank's
-  /// GPU, without disturbing what other threads do with it.
+  /// Waits for this rank's GPU without disturbing other threads. Called only by
+  /// the thread that ends the group.
   virtual void awaitIdle() {}
-  /// Then: waits until all ranks end the group, or one is gone.
+  /// Called next: waits until all ranks end the group or one is gone.
   virtual void awaitPeers() {}
 
 protected:
   explicit Group(GroupOptions options)
       : settings(std::move(options)), seconds(settings.timeout) {}
-  /// Why a wait for a cell of `window` ends, if it has to: another thread has
-  /// released the cell, or closed the group.
+  /// Returns the reason for a wait on a cell of `window` to end, if there is
+  /// one: another thread has released the cell or closed the group.
   llvm::Error checkWait(const CellWait &wait) const;
 
   const GroupOptions settings;
@@ -378,29 +384,29 @@ private:
   std::atomic<double> seconds;
 };
 
-/// Adds to what waits ask every 20 ms, on the thread that waits: whether to
-/// give up, as for Ctrl-C. Null: nobody is asked from now on. Not 0: the wait
-/// ends as by `abort`.
+/// Sets a function that waiting threads call every 20 ms to ask whether to give
+/// up, as for Ctrl-C. A nonzero result ends the wait as `abort` would. Null
+/// removes it.
 void setInterrupt(int (*check)());
 bool isInterrupted();
-/// Whether anybody would be asked.
+/// Whether such a function is set.
 bool canBeInterrupted();
 
-/// Ends a group, by `end`, where nobody may wait, as where garbage is
-/// collected. On the CPU that is at once; on a GPU a thread does it when all
-/// ranks let go of the group, unless the process ends before. What graphs may
-/// launch is kept to the process's end.
+/// Ends a group by calling `end` in a context that must not wait, such as
+/// garbage collection. CPU: at once. GPU: a thread calls `end` once all ranks
+/// have dropped the group, unless the process ends before. What graphs may
+/// launch is kept until the process ends.
 void drop(Group &group, std::function<void()> end);
 
-/// The rank of a group that `options` describe. Collective. The store is used
-/// during the call alone.
+/// Makes the rank of a group that `options` describes. Collective. The store is
+/// used during the call only.
 llvm::Expected<std::unique_ptr<Group>> createGroup(const GroupOptions &,
                                                    Store &);
 llvm::Expected<std::unique_ptr<Group>> createCpuGroup(const GroupOptions &,
                                                       Store &);
 
-/// A kind of group. Each is one file, which defines the function `get<File>`;
-/// CMake lists the files in Groups.inc.
+/// A kind of group. Each kind is one file that defines `get<File>`; CMake lists
+/// the files in Groups.inc.
 struct GroupKind {
   bool onGpu;
   llvm::Expected<std::unique_ptr<Group>> (*create)(const GroupOptions &,

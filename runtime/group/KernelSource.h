@@ -14,13 +14,13 @@ namespace commsir::group {
 
 struct CompiledSource {
   std::unique_ptr<jit::Kernel> kernel;
-  /// Nothing was compiled.
+  /// The result comes from the cache.
   bool cached = false;
 };
 
-/// Compiles kernel `name` (empty: the only one) of a text or of bytecode, once
-/// for all processes that share a cache (runtime/jit/Cache.h). The error holds
-/// what the compiler has said.
+/// Compiles kernel `name` (empty: the only kernel) from MLIR text or bytecode,
+/// once for all processes that share a cache (runtime/jit/Cache.h). An error
+/// holds the compiler's diagnostics.
 llvm::Expected<CompiledSource>
 compileSource(llvm::StringRef source, llvm::StringRef name,
               const jit::CompileOptions &options);

@@ -79,7 +79,7 @@ llvm::Error OneSided::checkPeer(int64_t peer, const char *what) const {
     return llvm::Error::success();
   return makeError(Kind::Usage,
                    llvm::Twine(what) + ": rank " + llvm::Twine(peer) +
-                       " is none of a group of " + llvm::Twine(ranks));
+                       " is not in a group of " + llvm::Twine(ranks));
 }
 
 /// Where this rank reaches the peer's copy of `own`, which has to lie in a
@@ -175,7 +175,7 @@ llvm::Error OneSided::checkWait(int64_t value, int64_t source) const {
   if (source >= -1 && source < ranks)
     return llvm::Error::success();
   return makeError(Kind::Usage, "wait: rank " + llvm::Twine(source) +
-                                    " is none of a group of " +
+                                    " is not in a group of " +
                                     llvm::Twine(ranks));
 }
 

@@ -5,12 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Access to windows by one rank alone: the other is in no call. What the ops of
-// the same names do in a kernel, between processes; docs/Groups.md says what is
-// ordered.
+// One-sided access to windows: the other rank makes no call. The functions do
+// between processes what the ops of the same names do in a kernel;
+// docs/Groups.md defines the order.
 //
-// Cells of signals are the group's, numbered from 0 in the order in which they
-// are reserved; each holds a number from 0 to 2^63 - 1.
+// Signal cells belong to the group. They are numbered from 0 in the order of
+// their reservation; each holds a number from 0 to 2^63 - 1.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,51 +21,54 @@
 
 namespace commsir::group {
 
-/// `reserve` and `release` are for one thread at a time (Group.h), the rest for
-/// any.
+/// `reserve` and `release` need one thread at a time (Group.h). All other
+/// functions are thread-safe.
 class OneSided {
 public:
   explicit OneSided(Group &group) : group(group) {}
 
-  /// `count` cells on each rank, all 0; the number of the first. Collective.
+  /// Reserves `count` cells on each rank, all 0, and returns the number of the
+  /// first. Collective.
   llvm::Expected<int64_t> reserve(int64_t count);
-  /// Gives back what `reserve` returned. Collective.
+  /// Releases the cells that `reserve` returned. Collective.
   llvm::Error release(int64_t first);
 
-  /// Copies to the peer's part of a window. `to` lies in this rank's part, at
-  /// the offset that is meant. CPU: it is there when this returns. GPU: both
-  /// copies go into `stream`.
+  /// Copies `bytes` bytes to the peer's part of a window. `to` lies in this
+  /// rank's part, at the desired offset. CPU: the data has arrived on return.
+  /// GPU: the copy is enqueued in `stream`.
   llvm::Error put(int64_t peer, void *to, const void *from, size_t bytes,
                   void *stream);
-  /// Copies from the peer's part; `from` lies in this rank's.
+  /// Copies `bytes` bytes from the peer's part; `from` lies in this rank's
+  /// part, at the desired offset.
   llvm::Error get(int64_t peer, const void *from, void *to, size_t bytes,
                   void *stream);
 
-  /// Changes a cell of the peer, after all that this rank has put (GPU: that
-  /// `stream` has done) before.
+  /// Changes a cell of the peer. Ordered after all puts of this rank (GPU:
+  /// after all earlier work in `stream`).
   llvm::Error signal(int64_t peer, int64_t cell, SignalKind kind, int64_t value,
                      void *stream);
-  /// Put, then signal: who has waited for the signal sees the data.
+  /// Put, then signal. A rank that waits for the signal is guaranteed to see
+  /// the data.
   llvm::Error putSignal(int64_t peer, void *to, const void *from, size_t bytes,
                         int64_t cell, SignalKind kind, int64_t value,
                         void *stream);
 
-  /// Waits for a cell of this rank; a signal of `source` (-1: of any rank) is
-  /// what is missing. `timeout` in seconds; 0: the group's. GPU: the stream
-  /// waits, without a timeout, which must be 0. A wait that fails leaves the
-  /// group as it was. Another thread that releases the cell, or ends the group,
+  /// Waits for a cell of this rank. Reports name `source` (-1: any rank) as the
+  /// missing signaler. `timeout` is in seconds; 0: the group's. GPU: the stream
+  /// waits; `timeout` must be 0 and none applies. A failed wait leaves the
+  /// group unchanged. Releasing the cell or ending the group in another thread
   /// ends the wait.
   llvm::Error wait(int64_t cell, WaitKind kind, int64_t value, int64_t source,
                    double timeout, void *stream);
-  /// Waits until a cell of this rank holds `value` or more, and takes so much
-  /// from it: what `wait` would, for whoever signals by `Add`. GPU: the stream
-  /// waits, for the group's timeout at most. `Group::poll` tells of a wait in
-  /// vain, which ends the group; what is behind it in the stream runs.
+  /// Waits until a cell of this rank holds at least `value`, then subtracts
+  /// `value`. Pairs with signals of kind `Add`. GPU: the stream waits at most
+  /// for the group's timeout. A timeout ends the group and is reported by
+  /// `Group::poll`; later work in the stream still runs.
   llvm::Error take(int64_t cell, int64_t value, int64_t source, void *stream);
-  /// A cell of this rank. What came before the signals that made it comes
-  /// before what follows.
+  /// Reads a cell of this rank. What precedes the signals that made the value
+  /// happens before what follows the read.
   llvm::Expected<int64_t> read(int64_t cell);
-  /// Makes a cell of this rank 0.
+  /// Sets a cell of this rank to 0.
   llvm::Error reset(int64_t cell, void *stream);
 
 private:
@@ -78,7 +81,7 @@ private:
     int64_t *own;
     std::shared_ptr<WindowRecord> window;
   };
-  /// What is at a peer, and what keeps the window meanwhile.
+  /// An address at a peer, with a reference that keeps the window alive.
   struct Place {
     void *there;
     WindowUse use;
@@ -92,7 +95,7 @@ private:
   Group &group;
   mutable std::mutex mutex;
   std::vector<Cells> cells;
-  /// Numbers are not used again.
+  /// Next cell number. Numbers are not reused.
   int64_t next = 0;
 };
 

@@ -48,7 +48,7 @@ static constexpr uint64_t kMail = 0x6C69616D736D6F63;
 /// the same time, in their caches.
 static constexpr uint64_t kRingBytes = uint64_t(1) << 20, kPiece = uint64_t(128)
                                                                    << 10;
-static constexpr uint64_t kLine = 64, kOfficeBytes = 4096;
+static constexpr uint64_t kLine = 64, kMailboxBytes = 4096;
 static constexpr size_t kWhatBytes = 44;
 /// As of waits of kernels (CpuGroup.cpp).
 static constexpr unsigned kLooks = 64, kYields = 3;
@@ -66,7 +66,7 @@ static constexpr double kAsk = 0.02;
 /// How long the end waits for who looks into the store.
 static constexpr std::chrono::seconds kLastAnswer(2);
 /// How often the thread looks whether anybody waits in its place.
-static constexpr std::chrono::milliseconds kStandBy(2);
+static constexpr std::chrono::milliseconds kStandByPeriod(2);
 
 /// Of a message, in the ring.
 struct group::Envelope {
@@ -84,10 +84,10 @@ struct group::Envelope {
 static_assert(sizeof(Envelope) == kLine);
 
 /// What a rank shows to the others.
-struct alignas(64) group::Office {
+struct alignas(64) group::RankMailbox {
   uint64_t magic;
   SharedText<kNumberBytes> number;
-  std::atomic<Life> life;
+  std::atomic<RankStatus> status;
   SharedText<kReasonBytes> reason;
   /// What sleepers of the rank wait at, and how many sleep.
   alignas(64) std::atomic<uint32_t> bell;
@@ -107,10 +107,10 @@ struct alignas(64) group::Ring {
   SharedText<kReasonBytes> why;
 };
 
-static_assert(sizeof(group::Office) <= kOfficeBytes);
+static_assert(sizeof(group::RankMailbox) <= kMailboxBytes);
 
-static Office &officeOf(const Segment &segment) {
-  return *reinterpret_cast<Office *>(segment.data());
+static RankMailbox &mailboxOf(const Segment &segment) {
+  return *reinterpret_cast<RankMailbox *>(segment.data());
 }
 
 Ring &PointToPoint::ringOf(const Segment &segment, int64_t source) const {
@@ -155,16 +155,17 @@ llvm::Error PointToPoint::announce(const std::string &name) {
   prefix = "commsir/" + name + "/sends/";
   number = Rendezvous::draw();
   peers[rank].host = describeHost();
-  auto made = Segment::create(kOfficeBytes, number);
+  auto made = Segment::create(kMailboxBytes, number);
   if (!made)
     return made.takeError();
-  office = std::move(*made);
-  officeOf(office).magic = kMail;
-  officeOf(office).number.put(number);
-  officeOf(office).life.store(Life::Member, std::memory_order_release);
+  mailbox = std::move(*made);
+  mailboxOf(mailbox).magic = kMail;
+  mailboxOf(mailbox).number.put(number);
+  mailboxOf(mailbox).status.store(RankStatus::Member,
+                                  std::memory_order_release);
   return store->set(prefix + "here/" + std::to_string(rank),
                     llvm::formatv("{0} {1} {2} {3}", number, process,
-                                  office.name().file, peers[rank].host)
+                                  mailbox.name().file, peers[rank].host)
                         .str());
 }
 
@@ -195,20 +196,20 @@ PointToPoint::~PointToPoint() {
 }
 
 /// Ends all transfers. Only the first reason counts.
-void PointToPoint::stop(Life life, const std::string &reason) {
+void PointToPoint::stop(RankStatus status, const std::string &reason) {
   if (isForked())
     return;
   std::lock_guard<std::mutex> lock(mutex);
   if (!stopped.empty())
     return;
   stopped = reason;
-  if (office.data()) {
-    officeOf(office).reason.put(reason);
-    officeOf(office).life.store(life, std::memory_order_release);
+  if (mailbox.data()) {
+    mailboxOf(mailbox).reason.put(reason);
+    mailboxOf(mailbox).status.store(status, std::memory_order_release);
   }
   for (int64_t peer = 0; peer < ranks; ++peer)
     if (peer != rank)
-      breakOff(peer, stopped, Kind::Aborted);
+      dropPeer(peer, stopped, Kind::Aborted);
   failReceives(Kind::Aborted, stopped);
   for (const Peer &peer : peers)
     wakePeer(peer);
@@ -216,13 +217,14 @@ void PointToPoint::stop(Life life, const std::string &reason) {
 }
 
 void PointToPoint::abort(llvm::StringRef reason) {
-  stop(Life::Aborted, named(rank) + " has given up: " +
-                          (reason.empty() ? "it was aborted" : reason.str()));
+  stop(RankStatus::Aborted,
+       named(rank) + " has given up: " +
+           (reason.empty() ? "it was aborted" : reason.str()));
 }
 
 llvm::Error PointToPoint::leave(double seconds) {
   flush(seconds);
-  stop(Life::Left, named(rank) + " has left the group");
+  stop(RankStatus::Left, named(rank) + " has left the group");
   if (isForked())
     return llvm::Error::success();
   // Nobody asks it any more who has not begun to.
@@ -305,7 +307,7 @@ void PointToPoint::visit(int64_t other, llvm::StringRef here) {
   auto [drawn, afterNumber] = here.split(' ');
   auto [processText, afterProcess] = afterNumber.split(' ');
   auto [fileText, host] = afterProcess.split(' ');
-  SegmentName name = {0, -1, kOfficeBytes, drawn.str()};
+  SegmentName name = {0, -1, kMailboxBytes, drawn.str()};
   if (drawn == peer.number || drawn.size() >= kNumberBytes ||
       processText.getAsInteger(10, name.process) || name.process < 1 ||
       name.process > INT_MAX || fileText.getAsInteger(10, name.file))
@@ -314,7 +316,7 @@ void PointToPoint::visit(int64_t other, llvm::StringRef here) {
     ::close(std::exchange(peer.processFile, -1));
   peer.number = drawn.str();
   peer.host = host.str();
-  peer.office = Segment();
+  peer.mailbox = Segment();
   peer.gone.reset();
   peer.process = 0;
   if (peer.host != peers[rank].host)
@@ -322,12 +324,12 @@ void PointToPoint::visit(int64_t other, llvm::StringRef here) {
   peer.process = static_cast<int>(name.process);
   peer.processFile = openProcess(peer.process);
   auto opened = Segment::open(name);
-  bool isIts = opened && officeOf(*opened).magic == kMail &&
-               officeOf(*opened).number.str() == drawn;
+  bool isIts = opened && mailboxOf(*opened).magic == kMail &&
+               mailboxOf(*opened).number.str() == drawn;
   // A file of its number may be another's by now.
   peer.isClosed = opened ? !isIts : isClosedIn(peer.process, name.file);
   if (isIts)
-    peer.office = std::move(*opened);
+    peer.mailbox = std::move(*opened);
   else
     llvm::consumeError(opened.takeError());
 }
@@ -374,8 +376,8 @@ void PointToPoint::attach(int64_t other, llvm::StringRef record) {
     peer.rings = std::move(*opened);
   // What it has sent is here, all the same.
   else if (std::string why = llvm::toString(opened.takeError());
-           whyGone(other, kind).empty())
-    breakOff(other, named(other) + " is not there: " + why, Kind::Peer);
+           departureReason(other, kind).empty())
+    dropPeer(other, named(other) + " is not there: " + why, Kind::Peer);
 }
 
 /// Waits for a rank to begin.
@@ -398,11 +400,10 @@ llvm::Error PointToPoint::awaitHere(int64_t other, double seconds) {
       return makeError(Kind::Aborted, "interrupted while it waited for " +
                                           named(other) + " to begin");
     if (took.count() < time / 2)
-      return makeError(Kind::Usage,
-                       "the store does not answer who asks it for " +
-                           named(other) +
-                           ": has the process that keeps it, "
-                           "mostly that of rank 0, ended?");
+      return makeError(Kind::Usage, "the store does not answer a query for " +
+                                        named(other) +
+                                        ": has the process that keeps it, "
+                                        "mostly that of rank 0, ended?");
     if (Clock::now() >= deadline)
       return makeError(Kind::Peer,
                        llvm::formatv("{0} has not begun in {1} s ({2})",
@@ -502,7 +503,7 @@ bool PointToPoint::push(int64_t other) {
   uint64_t taken =
       ringOf(peer.rings, rank).read.load(std::memory_order_acquire);
   if (!isRight(peer.written, taken)) {
-    breakOff(other, named(other) + kDamaged, Kind::Peer);
+    dropPeer(other, named(other) + kDamaged, Kind::Peer);
     return true;
   }
   while (!peer.untaken.empty() && peer.untaken.front()->end <= taken) {
@@ -541,13 +542,14 @@ bool PointToPoint::isWanted(int64_t source) const {
 void PointToPoint::refuse(int64_t other, std::string why, Kind kind) {
   // Nothing after a disagreement is delivered, be it here already.
   if (kind == Kind::Disagree)
-    aside.remove_if([&](const Aside &one) { return one.source == other; });
+    unexpected.remove_if(
+        [&](const UnexpectedMessage &one) { return one.source == other; });
   Ring &ring = ringOf(rings, other);
   ring.why.put(why);
   ring.kind.store(kind, std::memory_order_relaxed);
   ring.refused.store(1, std::memory_order_release);
   wakePeer(peers[other]);
-  breakOff(other, std::move(why), kind);
+  dropPeer(other, std::move(why), kind);
 }
 
 static bool fits(const Message &receive, llvm::StringRef what, uint64_t bytes) {
@@ -562,7 +564,7 @@ bool PointToPoint::beginMessage(int64_t source, const Envelope &envelope) {
     refuse(source, named(source) + kDamaged, Kind::Peer);
     return false;
   }
-  Incoming made;
+  IncomingMessage made;
   made.what =
       makeReadable({envelope.what, ::strnlen(envelope.what, kWhatBytes)});
   made.tag = envelope.tag;
@@ -587,7 +589,7 @@ bool PointToPoint::beginMessage(int64_t source, const Envelope &envelope) {
 
 /// A message is here whole.
 void PointToPoint::endMessage(int64_t source) {
-  Incoming message = std::move(*peers[source].incoming);
+  IncomingMessage message = std::move(*peers[source].incoming);
   peers[source].incoming.reset();
   if (message.receive) {
     message.receive->message.peer = source;
@@ -598,16 +600,17 @@ void PointToPoint::endMessage(int64_t source) {
   if (message.receive)
     deliver(source, message, message.receive);
   else
-    aside.push_back({source, std::move(message)});
+    unexpected.push_back({source, std::move(message)});
 }
 
 /// Copies what was put aside. Its sender has gone on: this side alone fails
 /// where it is not what was asked for, and the sender with what follows.
-void PointToPoint::deliver(int64_t source, Incoming &message,
+void PointToPoint::deliver(int64_t source, IncomingMessage &message,
                            const TransferPtr &receive) {
   if (fits(receive->message, message.what, message.bytes)) {
     if (message.bytes)
-      std::memcpy(receive->message.data, message.aside.data(), message.bytes);
+      std::memcpy(receive->message.data, message.unexpected.data(),
+                  message.bytes);
     receive->message.peer = source;
     finish(*receive);
     return;
@@ -622,20 +625,20 @@ void PointToPoint::deliver(int64_t source, Incoming &message,
 }
 
 /// Whether a message that was put aside is for this receive.
-bool PointToPoint::takeAside(const TransferPtr &receive) {
-  auto it = llvm::find_if(aside, [&](const Aside &one) {
+bool PointToPoint::takeUnexpected(const TransferPtr &receive) {
+  auto it = llvm::find_if(unexpected, [&](const UnexpectedMessage &one) {
     return one.message.tag == receive->message.tag &&
            (receive->message.peer == -1 || receive->message.peer == one.source);
   });
-  if (it == aside.end())
+  if (it == unexpected.end())
     return false;
-  Aside found = std::move(*it);
-  aside.erase(it);
+  UnexpectedMessage found = std::move(*it);
+  unexpected.erase(it);
   deliver(found.source, found.message, receive);
   return true;
 }
 
-char *AsideBytes::grow(uint64_t used, uint64_t bytes) {
+char *UnexpectedBytes::grow(uint64_t used, uint64_t bytes) {
   if (used + bytes > size) {
     uint64_t wanted = std::max(used + bytes, 2 * size);
     auto *grown = static_cast<char *>(std::realloc(memory.get(), wanted));
@@ -652,14 +655,14 @@ char *AsideBytes::grow(uint64_t used, uint64_t bytes) {
 /// piece; false: there is nothing, or no memory for it.
 bool PointToPoint::take(int64_t source, uint64_t here) {
   Peer &peer = peers[source];
-  Incoming &message = *peer.incoming;
+  IncomingMessage &message = *peer.incoming;
   uint64_t at = peer.read % kRingBytes, done = message.bytes - message.left,
            most = std::min({message.left, here, kPiece, kRingBytes - at});
   if (!most)
     return false;
   char *to = message.receive
                  ? static_cast<char *>(message.receive->message.data) + done
-                 : message.aside.grow(done, most);
+                 : message.unexpected.grow(done, most);
   if (!to) {
     std::string why = llvm::formatv(
         "{0} has no memory for a message of {1} bytes that {2} sends (tag "
@@ -723,8 +726,8 @@ bool PointToPoint::progress() {
       continue;
     if (peer.rings.data()) {
       Kind kind = Kind::Peer;
-      if (std::string why = whyRefused(other, kind); !why.empty()) {
-        breakOff(other, std::move(why), kind);
+      if (std::string why = refusalReason(other, kind); !why.empty()) {
+        dropPeer(other, std::move(why), kind);
         moved = true;
         continue;
       }
@@ -762,7 +765,7 @@ void PointToPoint::failReceives(Kind kind, llvm::StringRef why) {
 }
 
 /// Ends all that goes between the two.
-void PointToPoint::breakOff(int64_t other, std::string why, Kind kind) {
+void PointToPoint::dropPeer(int64_t other, std::string why, Kind kind) {
   Peer &peer = peers[other];
   if (peer.broken.empty()) {
     peer.broken = std::move(why);
@@ -789,7 +792,7 @@ void PointToPoint::breakOff(int64_t other, std::string why, Kind kind) {
 }
 
 /// Why a peer takes nothing from this rank any more; empty: it does.
-std::string PointToPoint::whyRefused(int64_t other, Kind &kind) const {
+std::string PointToPoint::refusalReason(int64_t other, Kind &kind) const {
   const Ring &theirs = ringOf(peers[other].rings, rank);
   if (!theirs.refused.load(std::memory_order_acquire))
     return "";
@@ -799,20 +802,20 @@ std::string PointToPoint::whyRefused(int64_t other, Kind &kind) const {
     return named(other) + kDamaged;
   return llvm::StringRef(why).contains(named(other))
              ? why
-             : named(other) + " takes nothing any more: " + why;
+             : named(other) + " no longer receives: " + why;
 }
 
 /// Why a peer is there no more; empty: it is, as far as can be seen.
-std::string PointToPoint::whyGone(int64_t other, Kind &kind) const {
+std::string PointToPoint::departureReason(int64_t other, Kind &kind) const {
   const Peer &peer = peers[other];
   kind = Kind::Peer;
-  if (peer.office.data()) {
-    const Office &office = officeOf(peer.office);
-    Life life = readLife(office.life);
-    if (life == Life::Aborted)
+  if (peer.mailbox.data()) {
+    const RankMailbox &mailbox = mailboxOf(peer.mailbox);
+    RankStatus status = readRankStatus(mailbox.status);
+    if (status == RankStatus::Aborted)
       kind = Kind::Aborted;
-    if (life != Life::Member) {
-      std::string reason = office.reason.str();
+    if (status != RankStatus::Member) {
+      std::string reason = mailbox.reason.str();
       return llvm::StringRef(reason).contains(named(other))
                  ? reason
                  : named(other) + kDamaged;
@@ -848,7 +851,7 @@ void PointToPoint::examine() {
       continue;
     }
     Kind kind = Kind::Peer;
-    std::string why = whyGone(other, kind);
+    std::string why = departureReason(other, kind);
     if (why.empty())
       continue;
     if (!peer.gone)
@@ -857,7 +860,7 @@ void PointToPoint::examine() {
     if (!isCertain(peer))
       continue;
     if (kind == Kind::Aborted || isNeeded(other))
-      breakOff(other, why, kind);
+      dropPeer(other, why, kind);
     ++gone;
     last = why;
   }
@@ -871,22 +874,22 @@ void PointToPoint::examine() {
 // Sleeping and waking
 //===----------------------------------------------------------------------===//
 
-static void ring(Office &office) {
+static void ring(RankMailbox &mailbox) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (office.sleepers.load(std::memory_order_relaxed) == 0)
+  if (mailbox.sleepers.load(std::memory_order_relaxed) == 0)
     return;
-  office.bell.fetch_add(1, std::memory_order_release);
-  wakeAt(office.bell, 1);
+  mailbox.bell.fetch_add(1, std::memory_order_release);
+  wakeAt(mailbox.bell, 1);
 }
 
 void PointToPoint::wakePeer(const Peer &peer) {
-  if (peer.office.data())
-    ring(officeOf(peer.office));
+  if (peer.mailbox.data())
+    ring(mailboxOf(peer.mailbox));
 }
 
 void PointToPoint::wakeOwn() {
-  if (office.data())
-    ring(officeOf(office));
+  if (mailbox.data())
+    ring(mailboxOf(mailbox));
 }
 
 bool PointToPoint::look(const Transfer &transfer) {
@@ -899,8 +902,9 @@ bool PointToPoint::look(const Transfer &transfer) {
 
 /// Sleeps until somebody wakes this rank, unless there is something to move or
 /// `transfer` is over.
-void PointToPoint::doze(const Transfer *transfer, microseconds most) {
-  Office &own = officeOf(office);
+void PointToPoint::sleepUntilWoken(const Transfer *transfer,
+                                   microseconds most) {
+  RankMailbox &own = mailboxOf(mailbox);
   own.sleepers.fetch_add(1, std::memory_order_seq_cst);
   uint32_t seen = own.bell.load(std::memory_order_acquire);
   std::atomic_thread_fence(std::memory_order_seq_cst);
@@ -936,11 +940,11 @@ void PointToPoint::run() {
       changed.wait(lock, [&] { return over || underWay; });
     isIdle = false;
     // Whoever has begun a transfer mostly waits for it next.
-    changed.wait_for(lock, kStandBy, [&] { return over.load(); });
+    changed.wait_for(lock, kStandByPeriod, [&] { return over.load(); });
     while (underWay && !waiting && !over) {
       lock.unlock();
       findPeers();
-      doze(nullptr, kPeriod);
+      sleepUntilWoken(nullptr, kPeriod);
       lock.lock();
       if (Clock::now() - examined < kPeriod)
         continue;
@@ -983,7 +987,7 @@ llvm::Expected<TransferPtr> PointToPoint::begin(Message message, bool sends) {
   }
   ++underWay;
   int64_t peer = made->message.peer;
-  if (!sends && takeAside(made))
+  if (!sends && takeUnexpected(made))
     return made;
   if (peer >= 0 && !peers[peer].broken.empty()) {
     fail(made, peers[peer].kind, peers[peer].broken);
@@ -1096,8 +1100,9 @@ llvm::Error PointToPoint::wait(Transfer &transfer, double seconds) {
     }
     findPeers();
     auto most = std::chrono::duration_cast<microseconds>(kPeriod);
-    doze(&transfer,
-         std::min(most, microseconds(static_cast<int64_t>(left * 1e6) + 1)));
+    sleepUntilWoken(
+        &transfer,
+        std::min(most, microseconds(static_cast<int64_t>(left * 1e6) + 1)));
   }
   return outcome(transfer);
 }
@@ -1119,6 +1124,6 @@ void PointToPoint::flush(double seconds) {
     if (isInterrupted())
       return;
     findPeers();
-    doze(nullptr, kPeriod);
+    sleepUntilWoken(nullptr, kPeriod);
   }
 }

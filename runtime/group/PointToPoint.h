@@ -5,26 +5,29 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Messages between two ranks on one host, with tags, as MPI has them. Nothing
-// here is collective: two ranks find each other in the store when the one sends
-// and the other receives, whatever the rest does.
+// Messages between two ranks on one host, with tags, as in MPI. Nothing here is
+// collective: two ranks find each other in the store when one sends and the
+// other receives, independently of all other ranks.
 //
-// Each rank has an office, by which others see whether it is still there, and
-// from its first message on a ring of bytes for each rank that sends to it. A
-// message is an envelope and its data, in pieces as they fit. Those of one
-// sender are received in the order in which they were sent, tag by tag; one
-// that nobody looks for stays in the ring, and is put aside when somebody looks
-// for another behind it. A send is done when its message has been taken.
+// Each rank has a mailbox, which shows others whether the rank is alive. From
+// its first message on it also has a ring of bytes for each rank that sends to
+// it. A message is an envelope followed by data, written in pieces as they fit.
+// Messages of one sender and tag are received in the order in which they were
+// sent. A message that no receive matches stays in the ring; it is copied to
+// the list of unexpected messages when a receive matches a later one. A send is
+// done when its message has been taken.
 //
-// A store may hold what an earlier group of the name has left: who is gone may
-// be the one of that. So a rank that was never met is given up at once where
-// this rank knows that all have begun (`confirm`), else after five seconds.
+// A store may still hold the entries of an earlier group with the same name, so
+// that a dead process may belong to that group. A rank that was never met is
+// therefore given up at once if this rank knows that all have begun
+// (`confirm`), else after five seconds.
 //
-// Both sides of a message say what it is ("4 x float32"). Where that is not the
-// same nothing is copied, and both sides fail, as does all that follows between
-// them: who got what would be a guess.
+// Both sides describe the message ("4 x float32"). If the descriptions differ,
+// nothing is copied and both sides fail, as does everything that follows
+// between them, because later messages could not be matched.
 //
-// Who waits moves all messages of its rank; a thread does while nobody waits.
+// A thread that waits moves all messages of its rank; while no thread waits, a
+// helper thread does.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,13 +50,12 @@
 namespace commsir::group {
 
 struct Envelope;
-struct Office;
+struct RankMailbox;
 struct Ring;
 
-/// One side of a message. The data stays where it is until the transfer is
-/// over.
+/// One side of a message. The data must stay valid until the transfer is over.
 struct Message {
-  /// Receive: -1 is any rank.
+  /// The other rank; -1 in a receive: any rank.
   int64_t peer = 0;
   int64_t tag = 0;
   void *data = nullptr;
@@ -62,28 +64,29 @@ struct Message {
   std::string what;
 };
 
-/// The bytes of a message that was put aside. They take memory as they come:
-/// what its envelope says may be anything.
-class AsideBytes {
+/// The bytes of an unexpected message. Memory is allocated as bytes arrive,
+/// because the size in the envelope is not trusted.
+class UnexpectedBytes {
 public:
-  /// Makes room for `bytes` behind the first `used`; null: there is none.
+  /// Makes room for `bytes` bytes after the first `used`. Returns null if
+  /// memory is short.
   char *grow(uint64_t used, uint64_t bytes);
   const char *data() const { return memory.get(); }
 
 private:
-  struct Free {
+  struct FreeDeleter {
     void operator()(char *memory) const { std::free(memory); }
   };
-  std::unique_ptr<char, Free> memory;
+  std::unique_ptr<char, FreeDeleter> memory;
   uint64_t size = 0;
 };
 
-/// A send or a receive that has begun.
+/// A send or a receive in progress.
 class Transfer {
 public:
-  /// It is done or has failed: nobody touches its data any more.
+  /// Whether it is done or has failed. Nothing accesses its data after that.
   bool isOver() const { return state.load(std::memory_order_acquire) != Open; }
-  /// Of a receive that is done: who has sent.
+  /// The sender of a completed receive.
   int64_t source() const { return message.peer; }
 
 private:
@@ -93,19 +96,19 @@ private:
       : message(std::move(message)), sends(sends) {}
   Message message;
   const bool sends;
-  /// Send: where its message ends, once it is in the ring.
+  /// Send: end of the message in the ring, once it has been written.
   uint64_t end = 0;
   std::atomic<State> state{Open};
-  /// Why it failed; written before `state`.
+  /// Reason of the failure; written before `state`.
   GroupError::Kind kind = GroupError::Kind::Usage;
   std::string why;
 };
 using TransferPtr = std::shared_ptr<Transfer>;
 
-/// All functions may be called from any thread.
+/// Thread-safe.
 class PointToPoint {
 public:
-  /// One rank of `ranks`, which use the same `name` and nobody else does. The
+  /// Makes one rank of `ranks` ranks, which share the unique name `name`. The
   /// store is used as long as the result lives.
   static llvm::Expected<std::unique_ptr<PointToPoint>>
   create(const std::string &name, int64_t rank, int64_t ranks,
@@ -115,72 +118,74 @@ public:
   PointToPoint &operator=(const PointToPoint &) = delete;
 
   /// Whether `peer` (-1: every rank) shares memory with this rank. Waits at
-  /// most `seconds` until it has called `create`; both sides are told the same.
+  /// most `seconds` until the peer has called `create`. Both sides get the same
+  /// answer.
   llvm::Expected<bool> reaches(int64_t peer, double seconds);
 
-  /// All ranks have called `create`: what the store says of them is of this
-  /// group.
+  /// Tells that all ranks have called `create`, so that entries in the store
+  /// belong to this group.
   void confirm();
 
-  /// Do not wait.
+  /// Begin a transfer without waiting.
   llvm::Expected<TransferPtr> send(Message message);
   llvm::Expected<TransferPtr> receive(Message message);
-  /// Waits at most `seconds`, then gives the transfer up.
+  /// Waits at most `seconds`, then cancels the transfer.
   llvm::Error wait(Transfer &transfer, double seconds);
-  /// Whether it is over now.
+  /// Whether the transfer is over now.
   bool test(const Transfer &transfer);
 
-  /// Ends all transfers, here and of peers with this rank.
+  /// Ends all transfers of this rank, and those of peers with it.
   void abort(llvm::StringRef reason);
-  /// The same in an orderly way, as at the end: peers still get what has been
-  /// put into their rings, for which sends have at most `seconds`. Fails where
-  /// the store is still asked, and does not answer: it has to stay then, and so
-  /// has this.
+  /// Ends in an orderly way: peers still receive what was written to their
+  /// rings; pending sends get at most `seconds`. Fails while the store is being
+  /// queried and does not answer; the store and this object must then stay
+  /// alive.
   llvm::Error leave(double seconds);
 
 private:
   using Clock = std::chrono::steady_clock;
   using Kind = GroupError::Kind;
-  /// A message on its way in.
-  struct Incoming {
+  /// A message that is arriving.
+  struct IncomingMessage {
     std::string what;
     int64_t tag = 0;
     uint64_t bytes = 0, left = 0;
-    /// Whose it is; null: it is put aside.
+    /// The receive it belongs to; null: the message is unexpected.
     TransferPtr receive;
-    AsideBytes aside;
+    UnexpectedBytes unexpected;
   };
-  struct Aside {
+  struct UnexpectedMessage {
     int64_t source = 0;
-    Incoming message;
+    IncomingMessage message;
   };
   struct Peer {
-    /// Where it is; empty: it has not begun.
+    /// Host of the peer; empty: the peer has not begun.
     std::string host;
-    /// What tells its process group from others; that which this rank has
-    /// greeted; empty: none.
+    /// Number that identifies the peer's process group, and the number that
+    /// this rank has greeted; empty: none.
     std::string number, greeted;
-    /// Of the one with that number. Null: it cannot be seen, or is closed.
-    Segment office;
+    /// Mailbox of the peer with that number; empty: not visible, or closed.
+    Segment mailbox;
     bool isClosed = false;
-    /// 0: it is not on this host.
+    /// 0: the peer is not on this host.
     int process = 0, processFile = -1;
-    /// It has greeted this rank. Null rings: it is gone since.
+    /// The peer has greeted this rank. Empty rings: it has left since.
     bool hasMet = false;
     Segment rings;
     Clock::time_point nextLook, lastLook;
     std::chrono::microseconds pause{100};
-    /// It was seen to be there no more.
+    /// When the peer was first seen to be gone.
     std::optional<Clock::time_point> gone;
-    /// To be put into its ring, in order; the first may be there in part.
+    /// Messages to write to the peer's ring, in order. The first may be written
+    /// in part.
     std::deque<TransferPtr> sends;
     bool hasBegun = false;
     uint64_t sentOfFirst = 0, written = 0;
-    /// In its ring, and not all taken.
+    /// Messages in the ring that the peer has not fully taken.
     std::deque<TransferPtr> untaken;
-    std::optional<Incoming> incoming;
+    std::optional<IncomingMessage> incoming;
     uint64_t read = 0;
-    /// Nothing goes between the two any more; empty: it does.
+    /// Reason why nothing moves between the two ranks any more; empty: it does.
     std::string broken;
     Kind kind = Kind::Usage;
   };
@@ -191,14 +196,14 @@ private:
   llvm::Error check(const Message &message, bool sends) const;
   bool isForked() const;
 
-  // Without the lock.
+  // Called without the lock.
   void findPeers();
   llvm::Error readHere(int64_t rank, double seconds);
   llvm::Error awaitHere(int64_t rank, double seconds);
   void greet(int64_t rank);
   void flush(double seconds);
 
-  // With the lock held.
+  // Called with the lock held.
   bool progress();
   bool isWanted(int64_t rank) const;
   bool isNeeded(int64_t rank) const;
@@ -212,14 +217,15 @@ private:
   bool beginMessage(int64_t rank, const Envelope &envelope);
   void endMessage(int64_t rank);
   TransferPtr match(int64_t source, int64_t tag);
-  bool takeAside(const TransferPtr &receive);
-  void deliver(int64_t source, Incoming &message, const TransferPtr &receive);
+  bool takeUnexpected(const TransferPtr &receive);
+  void deliver(int64_t source, IncomingMessage &message,
+               const TransferPtr &receive);
   void refuse(int64_t rank, std::string why, Kind kind);
   void examine();
-  std::string whyRefused(int64_t rank, Kind &kind) const;
-  std::string whyGone(int64_t rank, Kind &kind) const;
+  std::string refusalReason(int64_t rank, Kind &kind) const;
+  std::string departureReason(int64_t rank, Kind &kind) const;
   bool isCertain(const Peer &peer) const;
-  void breakOff(int64_t rank, std::string why, Kind kind);
+  void dropPeer(int64_t rank, std::string why, Kind kind);
   void end(Transfer &transfer, Transfer::State state);
   void finish(Transfer &transfer);
   void fail(const TransferPtr &transfer, Kind kind, llvm::StringRef why);
@@ -229,8 +235,9 @@ private:
 
   llvm::Error outcome(const Transfer &transfer) const;
   bool look(const Transfer &transfer);
-  void stop(Life life, const std::string &reason);
-  void doze(const Transfer *transfer, std::chrono::microseconds most);
+  void stop(RankStatus status, const std::string &reason);
+  void sleepUntilWoken(const Transfer *transfer,
+                       std::chrono::microseconds most);
   void wakePeer(const Peer &peer);
   void wakeOwn();
   void attend();
@@ -243,22 +250,22 @@ private:
   const std::unique_ptr<Store> store;
   std::string prefix, number;
   const int process;
-  Segment office, rings;
-  /// Of the store; taken before the other.
+  Segment mailbox, rings;
+  /// Guards the store; locked before the other mutex.
   std::timed_mutex storeMutex;
   mutable std::mutex mutex;
   std::vector<Peer> peers;
   /// In the order in which they began.
   std::list<TransferPtr> receives;
-  std::list<Aside> aside;
-  /// Transfers that are not over.
+  std::list<UnexpectedMessage> unexpected;
+  /// Number of transfers that are not over.
   int64_t underWay = 0;
   bool hasFinished = false;
   bool isConfirmed = false;
-  /// Why nothing begins any more; empty: it does.
+  /// Reason why no transfer may begin any more; empty: it may.
   std::string stopped;
 
-  // Who moves messages while nobody waits.
+  // Thread that moves messages while no other thread waits.
   std::atomic<int> waiting{0};
   std::thread attendant;
   std::condition_variable changed;

@@ -16,23 +16,24 @@
 
 namespace commsir::group {
 
-/// What tells one host from another, and one container: processes for which it
-/// is the same can share memory.
+/// Identifies the host and container: processes with equal texts can share
+/// memory.
 std::string describeHost();
 
-/// How often this process, or one that it is a child of, was forked since the
-/// first call: what was made before is the parent's.
+/// Number of forks since the first call, in this process or its ancestors.
+/// Objects made at a lower count belong to the parent.
 unsigned countForks();
 
-/// A file that can be read from once the process has ended, whether or not its
-/// parent knows; -1: there is none, for the reason in errno.
+/// Opens a file that becomes readable when the process ends, also if the caller
+/// is not its parent. Returns -1 and sets errno on failure.
 int openProcess(int process);
 
-/// Whether a process has ended. `file`: what `openProcess` has given, or -1.
+/// Whether a process has ended. `file` is the result of `openProcess`, which
+/// may be -1.
 bool hasEnded(int process, int file);
 
-/// "(process 12) has died, by signal 9 (Killed)", as far as it can be known of
-/// one that has ended.
+/// Describes how a process ended, as far as known: "(process 12) has died, by
+/// signal 9 (Killed)".
 std::string describeDeath(int process, int file);
 
 } // namespace commsir::group

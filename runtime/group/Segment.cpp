@@ -31,10 +31,11 @@ static llvm::Error failSystem(const llvm::Twine &what) {
 
 Segment::Mapping::~Mapping() { ::munmap(base, bytes); }
 
-class Segment::Unsealed {
+class Segment::OpenSegments {
 public:
-  static Unsealed &get() {
-    static auto *made = new Unsealed; // Never destroyed: threads may use it.
+  static OpenSegments &get() {
+    static auto *made =
+        new OpenSegments; // Never destroyed: threads may use it.
     return *made;
   }
   void add(int file, const std::string &token,
@@ -56,13 +57,13 @@ public:
   }
 
 private:
-  struct One {
+  struct OpenSegment {
     std::string token;
     std::weak_ptr<Mapping> mapping;
   };
   std::mutex mutex;
   /// By process, for children of fork have other files, and by file.
-  std::map<std::pair<int64_t, int64_t>, One> made;
+  std::map<std::pair<int64_t, int64_t>, OpenSegment> made;
 };
 
 Segment::~Segment() { seal(); }
@@ -72,7 +73,7 @@ void Segment::seal() {
     return;
   // In a child of fork the lock may be one of the parent's threads'.
   if (process == ::getpid())
-    Unsealed::get().remove(file);
+    OpenSegments::get().remove(file);
   ::close(file);
   file = -1;
 }
@@ -119,7 +120,7 @@ llvm::Expected<Segment> Segment::create(uint64_t bytes, llvm::StringRef token) {
   segment->file = file;
   segment->process = ::getpid();
   segment->token = token.str();
-  Unsealed::get().add(file, segment->token, segment->mapping);
+  OpenSegments::get().add(file, segment->token, segment->mapping);
   return segment;
 }
 
@@ -156,7 +157,7 @@ llvm::Expected<Segment> Segment::open(const SegmentName &name) {
       !llvm::all_of(name.token, llvm::isAlnum))
     return refuse();
   if (name.process == ::getpid())
-    if (auto mapping = Unsealed::get().find(name)) {
+    if (auto mapping = OpenSegments::get().find(name)) {
       Segment segment;
       segment.mapping = std::move(mapping);
       return std::move(segment);

@@ -5,13 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// POSIX shared memory without a name: a memfd that its maker's peers open
-// through /proc. So nothing is left behind, however processes end, and the size
-// of /dev/shm (64 MiB in many containers) is no limit.
+// POSIX shared memory without a name: a memfd that peers open through /proc.
+// Nothing is left behind, however processes end, and the size of /dev/shm (64
+// MiB in many containers) is no limit.
 //
-// Its name has a token, which peers know from the store, and its size is
-// sealed. So what is opened is the segment that was meant, and stays as large
-// as it was when it was mapped, whatever a peer does.
+// The segment's name contains a token, which peers read from the store, and its
+// size is sealed. A peer therefore opens exactly the intended segment, and the
+// segment keeps the size at which it was mapped, whatever a peer does.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,15 +29,17 @@
 
 namespace commsir::group {
 
-/// How a peer finds a segment. What others say of it is checked by `open`.
+/// Identifies a segment for peers. `open` checks everything that a peer
+/// announces.
 struct SegmentName {
   int64_t process = 0, file = -1;
   uint64_t bytes = 0;
-  /// What its maker and those who may open it know: letters and digits.
+  /// Secret shared by the maker and the ranks that may open it: letters and
+  /// digits.
   std::string token;
 };
 
-/// A mapping of zeroed pages that take memory when they are touched.
+/// A mapping of zeroed pages, which take memory when they are first touched.
 class Segment {
 public:
   Segment() = default;
@@ -48,14 +50,14 @@ public:
   }
   ~Segment();
 
-  /// Makes one; it can be opened until `seal`.
+  /// Makes a segment; peers can open it until `seal`.
   static llvm::Expected<Segment> create(uint64_t bytes, llvm::StringRef token);
-  /// Usage error: there is none of that name, size and token that this user has
-  /// made.
+  /// Opens a segment. Usage error if this user has made none of that name, size
+  /// and token.
   static llvm::Expected<Segment> open(const SegmentName &name);
 
   SegmentName name() const;
-  /// All peers have opened it.
+  /// Called once all peers have opened it.
   void seal();
   char *data() const { return mapping ? mapping->base : nullptr; }
   uint64_t size() const { return mapping ? mapping->bytes : 0; }
@@ -67,10 +69,10 @@ private:
     char *const base;
     const uint64_t bytes;
   };
-  /// Those that this process has made and not sealed. Ranks that are threads of
-  /// one process share them: there memory has one address, by which tools that
-  /// look for data races know it.
-  class Unsealed;
+  /// Segments that this process made and has not sealed. Ranks that are threads
+  /// of one process share them, so that memory has one address and race
+  /// detectors recognize it.
+  class OpenSegments;
 
   static llvm::Expected<Segment> map(int file, uint64_t bytes);
   void swap(Segment &other) {
@@ -81,7 +83,7 @@ private:
   }
   std::shared_ptr<Mapping> mapping;
   int file = -1;
-  /// Who has made it.
+  /// Process that made the segment; -1: none.
   int process = -1;
   std::string token;
 };

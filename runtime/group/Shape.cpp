@@ -101,7 +101,7 @@ int64_t commsir::group::sizeClass(int64_t elements) {
 //===----------------------------------------------------------------------===//
 
 std::optional<std::string>
-commsir::group::whyNoKernel(const CollectiveCall &call, const Group &group) {
+commsir::group::noKernelReason(const CollectiveCall &call, const Group &group) {
   // Made of all_to_all: see Collective.cpp.
   bool varies = call.op == "all_to_all_v";
   const Operation *operation =
@@ -327,7 +327,7 @@ static void widen(Shape &shape) {
 
 llvm::Expected<Shape> commsir::group::resolveShape(const CollectiveCall &call,
                                                    const Group &group) {
-  if (auto why = whyNoKernel(call, group))
+  if (auto why = noKernelReason(call, group))
     return refuse(call, *why);
   if (!findOperation(call.op))
     return refuse(call, "it has no kernel of its own");

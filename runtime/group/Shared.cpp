@@ -46,9 +46,9 @@ std::string group::makeReadable(llvm::StringRef text) {
   return clean;
 }
 
-group::Life group::readLife(const std::atomic<Life> &life) {
-  Life seen = life.load(std::memory_order_acquire);
-  return seen > Life::Aborted ? Life::Damaged : seen;
+group::RankStatus group::readRankStatus(const std::atomic<RankStatus> &status) {
+  RankStatus seen = status.load(std::memory_order_acquire);
+  return seen > RankStatus::Aborted ? RankStatus::Damaged : seen;
 }
 
 uint64_t group::checkOf(uint64_t number, uint64_t digest,

@@ -5,14 +5,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The layout of a group's first segment: a Board, one Seat a rank, then for
-// each party (a set of ranks that run kernels together: the world, and each
-// ordered pair of ranks for send and recv) a Place each member and an arena.
+// Layout of a group's first segment: a Board, one RankRecord per rank, then for
+// each subgroup (a set of ranks that run kernels together: the world, and each
+// ordered pair of ranks for send and recv) one MemberRecord per member and an
+// arena.
 //
-// All ranks map the segment; nobody writes to the place of another.
+// All ranks map the segment; a rank writes only to its own records.
 //
-// A rank that runs wild may, all the same: what is read here is read once, and
-// taken for what it may be only after a look. Texts end where their fields do.
+// Because a faulty rank may write anywhere, each value is read once and
+// validated before use. Texts end where their fields do.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,17 +29,17 @@
 
 namespace commsir::group {
 
-/// What `text` has that is no text (control characters, bytes that are no
-/// UTF-8) is replaced. Of whatever another process has written.
+/// Replaces everything in `text` that is not printable UTF-8. For texts that
+/// another process has written.
 std::string makeReadable(llvm::StringRef text);
 
-/// A text that one rank writes and others read at any time. A reader may see a
-/// part of an older text, which it notices by what was written beside it.
+/// A text that one rank writes and others read at any time. A reader may see
+/// part of an older text; the number next to the text shows that.
 template <size_t Bytes>
 class SharedText {
 public:
   void put(llvm::StringRef text);
-  /// Up to its zero, as it stands there.
+  /// The bytes up to the first zero, unchecked.
   std::string raw() const;
   std::string str() const { return makeReadable(raw()); }
 
@@ -47,95 +48,104 @@ private:
   std::array<std::atomic<uint64_t>, Bytes / sizeof(uint64_t)> words;
 };
 
-/// At the start of the segment.
+/// Header of the segment.
 struct alignas(64) Board {
   uint64_t magic;
   int64_t ranks;
-  /// What sleepers wait at: moves when somebody is woken.
+  /// Futex of sleeping threads; changes when one is to wake up.
   alignas(64) std::atomic<uint32_t> bell;
-  /// How many sleep.
+  /// Number of sleeping threads.
   std::atomic<uint32_t> sleepers;
-  /// Around updates of memory by several ranks: who holds it, plus 1.
+  /// Spin lock for memory that several ranks update: rank of the owner plus 1;
+  /// 0: free.
   alignas(64) std::atomic<uint32_t> lock;
 };
 
 inline constexpr uint64_t kMagic = 0x3230756F72676D63;
 inline constexpr size_t kReasonBytes = 1024;
 inline constexpr size_t kTextBytes = 160;
-/// Of a rank's number in the store (support/Rendezvous.h).
+/// Bytes of a rank's number in the store (support/Rendezvous.h).
 inline constexpr size_t kNumberBytes = 40;
 
-/// How a rank is. Damaged: what stands there is none of the others.
-enum class Life : uint32_t { Absent, Member, Left, Failed, Aborted, Damaged };
+/// State of a rank. Damaged: the stored value is not one of the others.
+enum class RankStatus : uint32_t {
+  Absent,
+  Member,
+  Left,
+  Failed,
+  Aborted,
+  Damaged
+};
 
-Life readLife(const std::atomic<Life> &life);
+RankStatus readRankStatus(const std::atomic<RankStatus> &status);
 
-/// Of a rank, behind its name.
+/// Text that follows the name of a rank in errors.
 inline constexpr const char kDamaged[] =
     " can no longer be followed: a rank has written over memory by which ranks "
     "know of each other";
 
-/// Of a rank.
-struct alignas(64) Seat {
-  /// How many of its threads sleep.
+/// Shared state of one rank.
+struct alignas(64) RankRecord {
+  /// Number of its threads that sleep.
   std::atomic<uint32_t> asleep;
-  std::atomic<Life> life;
+  std::atomic<RankStatus> status;
   std::atomic<int32_t> process;
-  /// The step in which it has failed as ranks disagreed, and from which they
-  /// may go on; 0: none. Written before `life`.
-  std::atomic<uint64_t> hurt;
-  /// The last such step from which it wants to go on, and has gone on.
-  std::atomic<uint64_t> returned, mended;
-  /// Why it failed or was aborted; written before `life`.
+  /// Step in which the rank failed because ranks disagreed, and from which they
+  /// may recover; 0: none. Written before `status`.
+  std::atomic<uint64_t> failedStep;
+  /// Last failed step from which the rank is ready to recover, and has
+  /// recovered.
+  std::atomic<uint64_t> readyStep, recoveredStep;
+  /// Reason of the failure or abort; written before `status`.
   SharedText<kReasonBytes> reason;
 };
 
-/// One step that all members of a party take: a launch, an allocation, ….
+/// One step that all members of a subgroup take: a launch, an allocation, ….
 struct Step {
-  /// 0 while the rest is written.
+  /// 0 while the other fields are written.
   std::atomic<uint64_t> number;
   std::atomic<uint64_t> digest;
   SharedText<kTextBytes> text;
-  /// Of the three (checkOf): a reader tells a step that differs from one that
-  /// somebody has written over.
+  /// Checksum of the three fields (`checkOf`). It lets a reader tell a step
+  /// that differs from a step that was overwritten.
   std::atomic<uint64_t> check;
 };
 
-/// What stands in the `check` of a step.
+/// Value of a step's `check`.
 uint64_t checkOf(uint64_t number, uint64_t digest, llvm::StringRef text);
 
-/// Steps that are remembered: no rank is that far ahead of another that it
-/// still has something to do with.
+/// Number of steps kept. No rank gets so far ahead that another still needs an
+/// older step.
 inline constexpr uint64_t kSteps = 8;
 
-/// Of a member of a party.
-struct alignas(64) Place {
-  /// The last step that it has ended.
+/// Shared state of one member of a subgroup.
+struct alignas(64) MemberRecord {
+  /// The last step that the member has ended.
   std::atomic<uint64_t> ended;
-  /// The last step, and the point in it, at which it has met the others.
+  /// Counter of barriers: the last one that the member has reached.
   std::atomic<uint64_t> met;
-  /// The last even and the last odd of those points at which it has said that
-  /// its part has gone wrong, and why. It may say so again at the next point
-  /// before all have looked at this one, but not at the one after.
+  /// The last even and the last odd barrier at which the member reported that
+  /// its part failed, with the reason. A member may report again at the next
+  /// barrier before all have read this one, but not at the one after.
   struct {
     std::atomic<uint64_t> point;
     SharedText<kReasonBytes> reason;
   } failed[2];
   Step steps[kSteps];
-  /// A segment that it has made for the others, who know its size.
+  /// A segment that the member made for the others. They know its size.
   std::atomic<int64_t> segmentProcess, segmentFile;
 };
 
-/// Waits until a futex moves from `seen`; at most `microseconds`. Sleepers of
-/// the bits in `bits` are woken together.
+/// Waits at most `microseconds` until a futex differs from `seen`. A wake-up
+/// reaches the sleepers whose `bits` overlap.
 void sleepAt(std::atomic<uint32_t> &futex, uint32_t seen, uint32_t bits,
              int64_t microseconds);
 void wakeAt(std::atomic<uint32_t> &futex, uint32_t bits);
 
-/// `text`, or as much of it as `bytes` with a zero at the end hold.
+/// Cuts `text` so that it and a final zero fit in `bytes` bytes.
 llvm::StringRef cutText(llvm::StringRef text, size_t bytes);
 
-/// Copies a text into a field of fixed size, ended by a zero.
+/// Copies a text, with a final zero, to a field of fixed size.
 void putText(char *field, size_t bytes, llvm::StringRef text);
 
 } // namespace commsir::group

@@ -6,10 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // One thread of a rank may release a window while others put to it or wait for
-// a cell in it. A thread that looks a window up holds a reference, which keeps
-// its record; a thread that touches the memory also holds a WindowUse, for
-// which a release waits. A thread that waits holds none: it looks at
-// `isReleased` each time that it wakes.
+// a cell in it. A thread that looks up a window holds a reference, which keeps
+// its record alive. A thread that accesses the memory also holds a WindowUse; a
+// release waits for it. A waiting thread holds no WindowUse: it checks
+// `isReleased` each time it wakes up.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,12 +28,13 @@
 
 namespace commsir::group {
 
-/// Memory that ranks reach at each other.
+/// Symmetric memory of all ranks.
 struct WindowRecord {
   WindowRecord(void *own, size_t bytes)
       : own(static_cast<char *>(own)), bytes(bytes) {}
   virtual ~WindowRecord() = default;
-  /// Where this rank reaches the peer's copy of `data`; null: it does not.
+  /// Address at which this rank reaches the peer's copy of `data`; null: out of
+  /// reach.
   virtual void *reach(const void *data, int64_t peer) const = 0;
   size_t offsetOf(const void *data) const {
     return reinterpret_cast<uintptr_t>(data) - reinterpret_cast<uintptr_t>(own);
@@ -46,18 +47,18 @@ struct WindowRecord {
   /// This rank's part.
   char *const own;
   const size_t bytes;
-  /// Held shared while a thread touches the memory.
+  /// Locked shared while a thread accesses the memory.
   std::shared_mutex users;
-  /// The memory is gone, or about to go. Set with `users` held.
+  /// The memory is freed or about to be. Set with `users` locked.
   std::atomic<bool> isReleased{false};
 };
 
-/// Keeps the memory of a window while a thread touches it.
+/// Keeps a window's memory alive while a thread accesses it.
 class WindowUse {
 public:
   explicit WindowUse(std::shared_ptr<WindowRecord> used)
       : window(std::move(used)), lock(window->users) {}
-  /// False: it was released meanwhile.
+  /// False: the window was released in the meantime.
   explicit operator bool() const { return !window->isReleased; }
 
 private:
@@ -65,13 +66,13 @@ private:
   std::shared_lock<std::shared_mutex> lock;
 };
 
-/// The windows of a group, by where this rank's parts begin. Any thread.
+/// The windows of a group, by base address of this rank's part. Thread-safe.
 template <typename Window>
 class WindowTable {
 public:
   using Pointer = std::shared_ptr<Window>;
 
-  /// The one that the whole range lies in, or null.
+  /// Returns the window that contains the whole range, or null.
   Pointer find(const void *data, size_t bytes) const {
     std::lock_guard<std::mutex> guard(lock);
     auto it = windows.upper_bound(reinterpret_cast<uintptr_t>(data));
@@ -79,13 +80,13 @@ public:
       return nullptr;
     return std::prev(it)->second;
   }
-  /// The one that begins there, or null.
+  /// Returns the window that begins at `own`, or null.
   Pointer at(const void *own) const {
     std::lock_guard<std::mutex> guard(lock);
     auto it = windows.find(reinterpret_cast<uintptr_t>(own));
     return it == windows.end() ? nullptr : it->second;
   }
-  /// Whether a range of memory touches one.
+  /// Whether a range of memory overlaps any window.
   bool overlaps(const void *data, size_t bytes) const {
     auto from = reinterpret_cast<uintptr_t>(data);
     std::lock_guard<std::mutex> guard(lock);
@@ -95,7 +96,7 @@ public:
     return after != windows.begin() &&
            std::prev(after)->first + std::prev(after)->second->bytes > from;
   }
-  /// In place of one that begins there.
+  /// Adds a window, replacing one with the same base.
   void add(Pointer window) {
     Pointer before;
     std::lock_guard<std::mutex> guard(lock);
@@ -103,7 +104,8 @@ public:
     before = std::exchange(place, std::move(window));
     ++version;
   }
-  /// No thread finds it from now on. Waits for those that touch its memory.
+  /// Removes the window from the table, then waits for threads that access its
+  /// memory.
   void retire(const Pointer &window) {
     {
       std::lock_guard<std::mutex> guard(lock);
@@ -127,7 +129,7 @@ public:
     std::lock_guard<std::mutex> guard(lock);
     gone.swap(windows);
   }
-  /// Differs when the windows do.
+  /// Changes whenever the set of windows does.
   uint64_t getVersion() const { return version; }
 
 private:

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Numbers are little-endian i64, and the bits of f64; texts and lists stand
-// behind their length. One function names the fields of a struct, for the
-// writer and for the reader.
+// Serialization: numbers are little-endian i64, or the bits of f64; texts and
+// lists follow their length. One function lists the fields of a struct for both
+// writer and reader.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,8 +48,8 @@ struct Writer {
   }
 };
 
-/// Takes fields off the front of a text. After the first that is not there, the
-/// rest are zero and empty.
+/// Reads fields from the front of a text. After the first missing field, all
+/// others are zero or empty.
 struct Reader {
   llvm::StringRef in;
   bool good = true;
@@ -70,7 +70,7 @@ struct Reader {
   void number(T &value) {
     uint64_t bits = raw();
     value = static_cast<T>(bits);
-    // A number that its field cannot hold was never written.
+    // The writer never produces a number that its field cannot hold.
     if (static_cast<uint64_t>(value) != bits)
       fail();
   }
@@ -86,7 +86,7 @@ struct Reader {
   void list(List &list, Visit visit) {
     uint64_t count = raw();
     list.clear();
-    // Every item takes eight bytes at least.
+    // Every item takes at least eight bytes.
     if (count > in.size() / 8)
       count = fail();
     for (uint64_t i = 0; i < count && good; ++i) {

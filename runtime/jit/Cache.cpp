@@ -58,7 +58,7 @@ void Cache::warnOfFolder(const Twine &message) {
     if (std::exchange(warnedOfFolder, true))
       return;
   }
-  if (speaksForAll())
+  if (isReportingRank())
     warn(message + "; compiled kernels are not kept (COMMSIR_CACHE_DIR chooses "
                    "another folder, COMMSIR_CACHE_SIZE=0 needs none)");
 }
@@ -87,7 +87,7 @@ Cache::Entry Cache::findInMemory(const CacheKey &key) {
 
 Cache::Entry Cache::remember(const CacheKey &key, Entry entry) {
   std::lock_guard<std::mutex> guard(mutex);
-  auto drop = [&](std::map<CacheKey, Kept>::iterator at) {
+  auto drop = [&](std::map<CacheKey, CachedEntry>::iterator at) {
     memoryBytes -= at->second.entry->size();
     uses.erase(at->second.use);
     memory.erase(at);

@@ -33,42 +33,42 @@
 
 namespace commsir::jit {
 
-/// What a cache did.
+/// Statistics of a cache.
 struct CacheCounts {
   uint64_t fromMemory = 0, fromDisk = 0, built = 0, rejected = 0, evicted = 0;
 };
 
-/// A cache. All functions may be called from several threads.
+/// A cache. Thread-safe.
 class Cache {
 public:
-  /// An entry. It stays as it is, also when the cache lets go of it.
+  /// An immutable entry, which stays valid after its eviction.
   using Entry = std::shared_ptr<const std::string>;
 
   explicit Cache(CacheSettings settings);
   Cache(const Cache &) = delete;
   Cache &operator=(const Cache &) = delete;
 
-  /// The one of this process, with the settings of its environment.
+  /// The process-wide cache, with settings from the environment.
   static Cache &shared();
 
-  /// The entry of `key`; null when there is none. An entry that `accept`
-  /// refuses is as good as none, with a warning.
+  /// Returns the entry of `key`, or null if there is none. An entry that
+  /// `accept` refuses is ignored with a warning.
   Entry find(const CacheKey &key,
              llvm::function_ref<bool(llvm::StringRef)> accept);
 
-  /// The entry of `key`; where there is none, what `build` returns. One thread
-  /// of one process of all that share the folder builds, the others wait and
-  /// take its result. `what` is for messages: "kernel @all_reduce". Fails when
-  /// `build` does, and when building is switched off.
+  /// Returns the entry of `key`; if there is none, stores the result of
+  /// `build`. Among all processes that share the folder, one thread builds and
+  /// the others wait for its result. `what` is for messages: "kernel
+  /// @all_reduce". Fails if `build` does, and if building is disabled.
   llvm::Expected<Entry>
   get(const CacheKey &key, llvm::StringRef what,
       llvm::function_ref<bool(llvm::StringRef)> accept,
       llvm::function_ref<llvm::Expected<std::string>()> build);
 
-  /// Keeps `payload`, in place of what was there.
+  /// Stores `payload`, replacing an existing entry.
   Entry put(const CacheKey &key, std::string payload);
 
-  /// Forgets what is in memory; the disk stays.
+  /// Clears the memory; the disk is unchanged.
   void forget();
 
   CacheCounts counts() const;
@@ -86,7 +86,7 @@ private:
   OwnFolder openFolder(bool make);
   bool usesDisk() const;
 
-  struct Kept {
+  struct CachedEntry {
     Entry entry;
     std::list<CacheKey>::iterator use;
   };
@@ -95,8 +95,8 @@ private:
   mutable std::mutex mutex;
   std::condition_variable finished;
   std::set<CacheKey> building;
-  std::map<CacheKey, Kept> memory;
-  /// Last used first.
+  std::map<CacheKey, CachedEntry> memory;
+  /// Most recently used first.
   std::list<CacheKey> uses;
   uint64_t memoryBytes = 0;
   bool warnedOfFolder = false;

@@ -29,7 +29,7 @@ using namespace commsir::jit;
 static constexpr time_t kStaleAge = 600;
 
 namespace {
-struct Listed {
+struct CacheFileInfo {
   std::string name;
   uint64_t bytes;
   /// Nanoseconds.
@@ -57,8 +57,8 @@ static void removeStale(const OwnFolder &folder, const std::string &name,
 }
 
 /// The entries in the folder; removes what dead processes left.
-static std::vector<Listed> listEntries(const OwnFolder &folder) {
-  std::vector<Listed> entries;
+static std::vector<CacheFileInfo> listEntries(const OwnFolder &folder) {
+  std::vector<CacheFileInfo> entries;
   time_t now = ::time(nullptr);
   // A place of its own to read from.
   int opened = ::openat(folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -89,17 +89,17 @@ static std::vector<Listed> listEntries(const OwnFolder &folder) {
 }
 
 uint64_t commsir::jit::pruneFolder(const OwnFolder &folder, uint64_t limit) {
-  std::vector<Listed> entries = listEntries(folder);
+  std::vector<CacheFileInfo> entries = listEntries(folder);
   uint64_t total = 0;
-  for (const Listed &entry : entries)
+  for (const CacheFileInfo &entry : entries)
     total += entry.bytes;
   if (total <= limit)
     return 0;
-  llvm::sort(entries, [](const Listed &a, const Listed &b) {
+  llvm::sort(entries, [](const CacheFileInfo &a, const CacheFileInfo &b) {
     return std::tie(a.used, a.name) < std::tie(b.used, b.name);
   });
   uint64_t removed = 0;
-  for (const Listed &entry : entries) {
+  for (const CacheFileInfo &entry : entries) {
     if (total <= limit)
       break;
     // Another process may have removed it; then its bytes are gone too.

@@ -14,9 +14,8 @@
 
 namespace commsir::jit {
 
-/// Removes what dead processes left, and the entries that were not used for
-/// longest until all others take at most `limit` bytes. Returns how many
-/// entries it removed.
+/// Removes files of dead processes, then the least recently used entries until
+/// the rest take at most `limit` bytes. Returns the number of removed entries.
 uint64_t pruneFolder(const OwnFolder &folder, uint64_t limit);
 
 } // namespace commsir::jit

@@ -17,20 +17,20 @@
 
 namespace commsir::jit {
 
-/// Names an entry: a BLAKE3 of all that the entry depends on.
+/// Key of an entry: a BLAKE3 hash of everything that the entry depends on.
 using CacheKey = std::array<uint8_t, 32>;
 
-/// Tells this build of CommsIR from every other, also of the same version: the
-/// linker's build id.
+/// Identifies this build of CommsIR among all others, also of the same version:
+/// the linker's build id.
 const std::string &getBuildName();
 
-/// Makes a key. Every part has a label, and lengths are hashed too, so that no
-/// two lists of parts make the same text.
+/// Builds a key. Every part has a label and its length is hashed, so that
+/// different lists of parts cannot collide.
 class CacheKeyBuilder {
 public:
-  /// Starts with the version of CommsIR, of LLVM, and of this very build.
+  /// Starts with the version of CommsIR and LLVM, and this build's name.
   CacheKeyBuilder();
-  /// The same of another version.
+  /// Starts with another version.
   explicit CacheKeyBuilder(llvm::StringRef version);
   CacheKeyBuilder &add(llvm::StringRef label, llvm::StringRef value);
   CacheKeyBuilder &add(llvm::StringRef label, int64_t value);

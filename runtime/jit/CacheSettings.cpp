@@ -33,9 +33,9 @@ void commsir::jit::printWarning(const Twine &message) {
 
 static std::atomic<bool> parentSpeaks{false};
 
-void commsir::jit::leaveSpeakingToParent() { parentSpeaks = true; }
+void commsir::jit::leaveReportingToParent() { parentSpeaks = true; }
 
-bool commsir::jit::speaksForAll() {
+bool commsir::jit::isReportingRank() {
   if (parentSpeaks)
     return false;
   for (const char *name : kRankVariables)
@@ -45,7 +45,7 @@ bool commsir::jit::speaksForAll() {
 }
 
 static void warnOnce(const Twine &message) {
-  if (speaksForAll())
+  if (isReportingRank())
     printWarning(message);
 }
 

@@ -18,35 +18,35 @@
 namespace commsir::jit {
 
 struct CacheSettings {
-  /// Empty: nothing is kept on disk.
+  /// Empty: nothing is stored on disk.
   std::string folder;
-  /// Bytes of all entries on disk; 0: nothing is kept on disk.
+  /// Limit on the size of all entries on disk in bytes; 0: nothing is stored on
+  /// disk.
   uint64_t diskLimit = uint64_t(1) << 30;
-  /// Bytes of all entries in memory.
+  /// Limit on the size of all entries in memory in bytes.
   uint64_t memoryLimit = uint64_t(256) << 20;
-  /// False: what is not in the cache is an error.
+  /// False: a cache miss is an error.
   bool build = true;
   /// Seconds to wait for another process that builds the same entry.
   double patience = 120;
-  /// Told of what went wrong; empty: a line on stderr.
+  /// Receives warnings; empty: printed to stderr.
   std::function<void(const std::string &)> warn;
 
-  /// COMMSIR_CACHE_DIR, else $XDG_CACHE_HOME/commsir, else ~/.cache/commsir;
-  /// COMMSIR_CACHE_SIZE (bytes, or with K, M, G or T; 0: no disk);
-  /// COMMSIR_COMPILER=off. A value that cannot be read is warned of, by one
-  /// process of a job, and left out.
+  /// Reads COMMSIR_CACHE_DIR, else $XDG_CACHE_HOME/commsir, else
+  /// ~/.cache/commsir; COMMSIR_CACHE_SIZE (bytes, or with suffix K, M, G or T;
+  /// 0: no disk); COMMSIR_COMPILER=off. An invalid value is ignored; one
+  /// process of a job warns of it.
   static CacheSettings fromEnvironment();
 };
 
-/// A line on stderr.
+/// Prints a line to stderr.
 void printWarning(const llvm::Twine &message);
 
-/// What all processes of a job would say, because it is of what they share, is
-/// said by its rank 0 alone, and not by those that another process has started
-/// as its ranks.
-bool speaksForAll();
-/// From now on this process is such a rank.
-void leaveSpeakingToParent();
+/// Whether this process prints messages that concern what all processes of a
+/// job share. Rank 0 does, unless another process started it as a rank.
+bool isReportingRank();
+/// Declares that another process started this one as a rank.
+void leaveReportingToParent();
 
 } // namespace commsir::jit
 

@@ -143,7 +143,7 @@ static Error failCodeGeneration(Error error) {
 
 namespace {
 /// A kernel that is not loaded.
-struct Contents {
+struct UnloadedKernel {
   std::string name;
   Description description;
   size_t frameBytes = 0, arenaBytes = 0;
@@ -155,13 +155,13 @@ struct Contents {
 namespace commsir::jit {
 /// Makes kernels; the only one that may.
 struct KernelFactory {
-  static std::unique_ptr<Kernel> make(Contents contents,
+  static std::unique_ptr<Kernel> make(UnloadedKernel contents,
                                       std::unique_ptr<orc::LLJIT> jit,
                                       void (*entry)(void *));
 };
 } // namespace commsir::jit
 
-std::unique_ptr<Kernel> KernelFactory::make(Contents contents,
+std::unique_ptr<Kernel> KernelFactory::make(UnloadedKernel contents,
                                             std::unique_ptr<orc::LLJIT> jit,
                                             void (*entry)(void *)) {
   auto data = std::make_unique<Kernel::Data>();
@@ -525,8 +525,8 @@ makeJit(std::unique_ptr<MemoryBuffer> object) {
 }
 
 /// Machine code of the lowered kernel `name` of `module`.
-static Expected<Contents> generate(mlir::ModuleOp module, StringRef name,
-                                   const CompileOptions &options) {
+static Expected<UnloadedKernel> generate(mlir::ModuleOp module, StringRef name,
+                                         const CompileOptions &options) {
   auto function = module.lookupSymbol<mlir::LLVM::LLVMFuncOp>(name);
   if (!function || !function->hasAttr(comms::cpu::kArgsAttr))
     return failCompilation(CompileError::Stage::Input,
@@ -553,7 +553,7 @@ static Expected<Contents> generate(mlir::ModuleOp module, StringRef name,
   Expected<size_t> frame = readFrameBytes((*object)->getMemBufferRef());
   if (!frame)
     return failCodeGeneration(frame.takeError());
-  Contents contents;
+  UnloadedKernel contents;
   contents.name = name.str();
   contents.description = describe(function);
   contents.frameBytes = *frame;
@@ -562,7 +562,7 @@ static Expected<Contents> generate(mlir::ModuleOp module, StringRef name,
   return std::move(contents);
 }
 
-static Expected<std::unique_ptr<Kernel>> link(Contents contents) {
+static Expected<std::unique_ptr<Kernel>> link(UnloadedKernel contents) {
   auto jit = makeJit(MemoryBuffer::getMemBufferCopy(contents.object));
   if (!jit)
     return failCodeGeneration(jit.takeError());
@@ -576,7 +576,7 @@ static Expected<std::unique_ptr<Kernel>> link(Contents contents) {
 Expected<std::unique_ptr<Kernel>>
 commsir::jit::load(mlir::OwningOpRef<mlir::ModuleOp> module, StringRef name,
                    const CompileOptions &options) {
-  Expected<Contents> contents = generate(module.get(), name, options);
+  Expected<UnloadedKernel> contents = generate(module.get(), name, options);
   if (!contents)
     return contents.takeError();
   return link(std::move(*contents));
@@ -587,7 +587,7 @@ commsir::jit::load(mlir::OwningOpRef<mlir::ModuleOp> module, StringRef name,
 //===----------------------------------------------------------------------===//
 
 template <typename Archive>
-static void visitContents(Archive &archive, Contents &contents) {
+static void visitContents(Archive &archive, UnloadedKernel &contents) {
   archive.text(contents.name);
   visitDescription(archive, contents.description);
   archive.number(contents.frameBytes);
@@ -595,7 +595,7 @@ static void visitContents(Archive &archive, Contents &contents) {
   archive.text(contents.object);
 }
 
-static bool decode(StringRef bytes, Contents &contents) {
+static bool decode(StringRef bytes, UnloadedKernel &contents) {
   Reader reader{bytes};
   visitContents(reader, contents);
   return reader.good && reader.in.empty() && !contents.object.empty() &&
@@ -610,7 +610,7 @@ commsir::jit::compileToBytes(mlir::OwningOpRef<mlir::ModuleOp> module,
   Expected<std::string> chosen = lower(module.get(), name, options);
   if (!chosen)
     return chosen.takeError();
-  Expected<Contents> contents = generate(module.get(), *chosen, options);
+  Expected<UnloadedKernel> contents = generate(module.get(), *chosen, options);
   if (!contents)
     return contents.takeError();
   std::string bytes;
@@ -620,7 +620,7 @@ commsir::jit::compileToBytes(mlir::OwningOpRef<mlir::ModuleOp> module,
 }
 
 Expected<std::unique_ptr<Kernel>> commsir::jit::loadBytes(StringRef bytes) {
-  Contents contents;
+  UnloadedKernel contents;
   if (!decode(bytes, contents))
     return failCompilation(CompileError::Stage::Input,
                            "the bytes are those of no kernel");
@@ -628,7 +628,7 @@ Expected<std::unique_ptr<Kernel>> commsir::jit::loadBytes(StringRef bytes) {
 }
 
 bool commsir::jit::areKernelBytes(StringRef bytes) {
-  Contents contents;
+  UnloadedKernel contents;
   return decode(bytes, contents);
 }
 

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Runs the pipeline comms-to-cpu on a module, makes machine code of one kernel
-// and loads it. What a caller has to know of the kernel (its arguments, the
-// hidden ones included, and the source sites of its synchronization) comes with
-// it.
+// Runs the pipeline comms-to-cpu on a module, generates machine code for one
+// kernel and loads it. The result includes what callers must know of the
+// kernel: its arguments, including hidden ones, and the source sites of its
+// synchronization.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@
 
 namespace commsir::jit {
 
-/// What an argument of a kernel is.
+/// Kind of a kernel argument.
 enum class ArgKind { Window, Memory, Signal, Counter, Scalar };
 /// "window", "memory", ….
 llvm::StringRef stringifyArgKind(ArgKind kind);
@@ -41,21 +41,21 @@ llvm::StringRef stringifyArgKind(ArgKind kind);
 struct ArgInfo {
   std::string name;
   ArgKind kind = ArgKind::Memory;
-  /// As MLIR writes it: "bf16", "f8E4M3FN", "i64". Cells are "i64".
+  /// Element type in MLIR syntax: "bf16", "f8E4M3FN", "i64". Cells are "i64".
   std::string elementType;
-  /// Bytes of one element; types narrower than 8 bits take one byte.
+  /// Bytes per element; types narrower than 8 bits take one byte.
   unsigned elementBytes = 0;
-  /// Of one rank's part. Signals and counters: {cells}; scalars: {}.
+  /// Shape of one rank's part. Signals and counters: {cells}; scalars: {}.
   llvm::SmallVector<int64_t> shape;
-  /// Memory of a channel: made by the runtime, never bound by a user.
+  /// Channel memory: allocated by the runtime, never bound by a user.
   bool hidden = false;
-  /// Starts as poison (0xFFFA in every 16 bits) and not as zero.
+  /// Initialized to poison (0xFFFA in every 16 bits) rather than zero.
   bool poisoned = false;
-  /// A window that the code also reaches by its multicast address.
+  /// A window that is also accessed by its multicast address.
   bool multimem = false;
-  /// Of a hidden window in memory that the kernels of a group take in turn:
-  /// what its slots hold, "data", "packets", "lines" or "poison"; "barrier":
-  /// cells of barriers. Empty: the window is the kernel's own.
+  /// For a hidden window in memory that the kernels of a group use in turn: the
+  /// contents of its slots, "data", "packets", "lines" or "poison"; "barrier":
+  /// barrier cells. Empty: the kernel has its own window.
   std::string slots;
 
   /// Number of elements of one rank's part.
@@ -64,13 +64,13 @@ struct ArgInfo {
   size_t bytes() const;
 };
 
-/// What the compiler chose for one collective.
+/// The compiler's choice for one collective.
 struct Choice {
   std::string op, algorithm, protocol;
   int64_t tileSize = 0, tiles = 0;
 };
 
-/// A place in the source that waits, signals or can fail.
+/// A source location that waits, signals or can fail.
 struct SourceSite {
   /// Name of the op: "comms.wait_signal".
   std::string op;
@@ -83,9 +83,9 @@ struct SourceSite {
 struct CompileOptions {
   /// Number of ranks; 0: the kernel's own.
   int64_t ranks = 0;
-  /// Blocks of each rank; 0: the kernel's own, else chosen at run time.
+  /// Blocks per rank; 0: the kernel's own, else chosen at run time.
   int64_t blocks = 0;
-  /// For all collectives; empty: each op's own, else the cheapest.
+  /// Used for all collectives; empty: each op's own, else the cheapest.
   std::string algorithm, protocol;
   /// Run comms-check-sync.
   bool check = true;
@@ -93,36 +93,37 @@ struct CompileOptions {
   bool instrument = false;
   /// Check at run time the offsets that cannot be proven in bounds.
   bool assertBounds = true;
-  /// Takes the object file; null: it is not asked for.
+  /// Receives the object file; null: not requested.
   std::string *object = nullptr;
-  /// Budget of events of the checker; 0: its default.
+  /// Event budget of the checker; 0: its default.
   int64_t checkEvents = 0;
-  /// Launches that a run will make, for the checker; 0: it is not known.
+  /// Number of launches of the run, for the checker; 0: unknown.
   int64_t runLaunches = 0;
-  /// 0, 1, 2 or 3: effort of LLVM's optimizer.
+  /// Optimization level of LLVM: 0, 1, 2 or 3.
   unsigned optLevel = 2;
 };
 
-/// What comms-check-sync says of a kernel.
+/// The result of comms-check-sync for a kernel.
 struct ProofInfo {
-  /// SHA-256 of the kernel that it is of, as bytecode before any pass, in hex;
-  /// empty: it is not kept beside machine code.
+  /// SHA-256, in hex, of the checked kernel as bytecode before any pass; empty:
+  /// not stored with machine code.
   std::string digest;
-  /// "proven" or "not decided"; empty: it was not checked.
+  /// "proven" or "not decided"; empty: not checked.
   std::string verdict;
   int64_t ranks = 0, followedRanks = 0, blocks = 0, launches = 0;
   std::vector<std::string> assumptions, reasons;
-  /// Outputs that hold what the kernel says (`comms.computes`); and what arrays
-  /// hold after the first launch, where that was asked for.
+  /// Outputs that are proven to hold what the kernel declares
+  /// (`comms.computes`); and the contents of arrays after the first launch, if
+  /// requested.
   std::vector<std::string> computes, computed;
 };
 
-/// As reports have it: `verdict`, `ranks`, `followed_ranks`, `blocks`,
-/// `launches`, `assumptions`, `reasons`; and, where there are any, `computes`,
+/// The keys of reports: `verdict`, `ranks`, `followed_ranks`, `blocks`,
+/// `launches`, `assumptions`, `reasons`; and, if present, `computes`,
 /// `computed` and `digest`.
 llvm::json::Object toJson(const ProofInfo &proof);
 
-/// A kernel in machine code, with what is known about it.
+/// A kernel in machine code, with its description.
 class Kernel {
 public:
   ~Kernel();
@@ -132,18 +133,18 @@ public:
   int64_t ranks() const;
   /// Ranks that share load/store reach.
   int64_t lsaSize() const;
-  /// Blocks of each rank; 0: free.
+  /// Blocks per rank; 0: free.
   int64_t blocks() const;
-  /// What the checker says of it.
+  /// The checker's verdict.
   const ProofInfo &proof() const;
   /// The code; `context` is a lowering/cpu/Abi.h Context.
   void (*entry() const)(void *context);
-  /// Bytes of stack that the code needs, its calls to the runtime not counted.
+  /// Bytes of stack that the code needs, without its calls to the runtime.
   size_t frameBytes() const;
-  /// Bytes of scratch memory that each block needs beside its stack.
+  /// Bytes of scratch memory per block, in addition to its stack.
   size_t arenaBytes() const;
   llvm::ArrayRef<SourceSite> sites() const;
-  /// Number of the argument of that name, or -1.
+  /// Index of the argument of that name, or -1.
   int findArg(llvm::StringRef name) const;
 
 private:
@@ -153,43 +154,43 @@ private:
   friend struct KernelFactory;
 };
 
-/// Compiles kernel `name` (empty: the only one) of `module`, which it consumes.
-/// Diagnostics go to the module's context; the Error is a summary that names
-/// the stage that failed.
+/// Compiles kernel `name` (empty: the only kernel) of `module`, which it
+/// consumes. Diagnostics go to the module's context; the Error is a summary
+/// that names the failed stage.
 llvm::Expected<std::unique_ptr<Kernel>>
 compile(mlir::OwningOpRef<mlir::ModuleOp> module, llvm::StringRef name,
         const CompileOptions &options);
 
-/// As `compile`, for a module that the pipeline comms-to-cpu has been run on
-/// (or convert-comms-to-cpu alone): no pass of ours is run. Of `options` only
-/// `object` and `optLevel` count.
+/// Like `compile`, for a module on which the pipeline comms-to-cpu (or just
+/// convert-comms-to-cpu) was already run: runs no CommsIR passes. Of `options`
+/// only `object` and `optLevel` apply.
 llvm::Expected<std::unique_ptr<Kernel>>
 load(mlir::OwningOpRef<mlir::ModuleOp> module, llvm::StringRef name,
      const CompileOptions &options);
 
-/// The kernel that `compile` would give, as bytes for `loadBytes`, on machines
-/// of the same processor (see `describeProcessor`).
+/// Compiles like `compile` and returns bytes for `loadBytes` on machines with
+/// the same processor (see `describeProcessor`).
 llvm::Expected<std::string>
 compileToBytes(mlir::OwningOpRef<mlir::ModuleOp> module, llvm::StringRef name,
                const CompileOptions &options);
 
-/// The kernel that bytes of `compileToBytes` hold.
+/// Loads a kernel from bytes of `compileToBytes`.
 llvm::Expected<std::unique_ptr<Kernel>> loadBytes(llvm::StringRef bytes);
 
-/// Whether the bytes are some of `compileToBytes`.
+/// Whether the bytes were made by `compileToBytes`.
 bool areKernelBytes(llvm::StringRef bytes);
 
 /// Name and features of this machine's processor, as code generation uses them.
 std::string describeProcessor();
 
-/// Whether the Error of `compile` says that the checker refused the kernel.
-/// Leaves the error as it is.
+/// Whether an Error of `compile` says that the checker refused the kernel. Does
+/// not consume the error.
 bool isCheckerRefusal(const llvm::Error &error);
 
-/// The summary of a compilation that failed.
+/// Summary of a failed compilation.
 class CompileError : public llvm::ErrorInfo<CompileError> {
 public:
-  /// Where it failed.
+  /// The stage that failed.
   enum class Stage { Input, Checker, Lowering, CodeGeneration };
   static char ID;
   CompileError(Stage stage, std::string message)

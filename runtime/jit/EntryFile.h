@@ -36,21 +36,22 @@
 namespace commsir::jit {
 
 constexpr uint32_t kEntryFormat = 1;
-/// Bytes of a file beside its payload.
+/// Size of a file without its payload.
 constexpr size_t kEntryHeader = 88;
-/// No kernel is that large: a length beyond it is not believed.
+/// No kernel is larger; a longer length is treated as damage.
 constexpr uint64_t kLargestEntry = uint64_t(1) << 30;
 constexpr char kEntryExtension[] = ".kernel";
 constexpr char kLockExtension[] = ".lock";
 constexpr char kTemporaryExtension[] = ".tmp";
 
-/// The payload of the entry `key` in a file of the folder; none: `why` says
-/// why, and is empty where there is no file.
+/// Reads the payload of entry `key` from a file of the folder. None on failure:
+/// `why` holds the reason, and is empty if there is no file.
 std::optional<std::string> readEntry(const OwnFolder &folder,
                                      const std::string &name,
                                      const CacheKey &key, std::string &why);
 
-/// Puts an entry in the place of a file of the folder. Returns why not, or "".
+/// Writes an entry, replacing a file of the folder. Returns "" or the reason of
+/// the failure.
 std::string writeEntry(const OwnFolder &folder, const std::string &name,
                        const CacheKey &key, llvm::StringRef payload);
 

@@ -12,15 +12,15 @@
 
 namespace commsir::jit {
 
-/// Holds the lock of an entry while it lives; holds nothing where locks do not
-/// work, which only means that work is done twice.
+/// Holds an entry's lock during its lifetime. If locks do not work it holds
+/// nothing, and work may be done twice.
 class EntryLock {
 public:
-  /// Waits at most `patience` seconds. The folder lives longer than this.
+  /// Waits at most `patience` seconds. The folder must outlive the lock.
   EntryLock(const OwnFolder &folder, std::string name, double patience);
   EntryLock(const EntryLock &) = delete;
   ~EntryLock();
-  /// Another process held it all the time.
+  /// Whether another process held the lock the whole time.
   bool timedOut() const { return late; }
 
 private:

@@ -13,15 +13,16 @@
 
 namespace commsir::jit {
 
-/// Runs the passes that pay for kernels, whose loops are vectors already.
-/// Level 0 runs none, 1 the cheap ones, 2 the default, 3 LLVM's own -O3.
+/// Runs the passes that are worthwhile for kernels, whose loops are already
+/// vectorized. Level 0 runs none, 1 the cheap ones, 2 the default, 3 LLVM's
+/// -O3.
 void optimize(llvm::Module &module, llvm::TargetMachine &machine,
               unsigned level);
 
-/// Replaces every masked store of elements narrower than 32 bits by a loop over
-/// the lanes that are on. LLVM 22 merges such a store with the truncation
-/// before it, and for AVX-512 then writes 4 bytes where one lane of 1 or 2
-/// bytes is on. Returns the number of stores replaced.
+/// Replaces masked stores of elements narrower than 32 bits by a loop over the
+/// active lanes. LLVM 22 merges such a store with the preceding truncation, and
+/// for AVX-512 then writes 4 bytes for an active lane of 1 or 2 bytes. Returns
+/// the number of stores replaced.
 unsigned expandNarrowMaskedStores(llvm::Module &module);
 
 } // namespace commsir::jit

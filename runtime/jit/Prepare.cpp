@@ -247,7 +247,7 @@ Expected<comms::KernelOp> commsir::jit::prepareKernel(mlir::ModuleOp module,
   return kernel;
 }
 
-void commsir::jit::settleBlocks(comms::KernelOp kernel) {
+void commsir::jit::resolveBlocks(comms::KernelOp kernel) {
   if (!kernel.getBlocks() && !comms::isBlockDependent(kernel))
     kernel.setBlocks(1);
 }

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Choosing the kernel, running a pipeline, and reading the attributes that the
+// Selecting the kernel, running a pipeline, and reading the attributes that the
 // last pass leaves on the kernel's function.
 //
 //===----------------------------------------------------------------------===//
@@ -23,32 +23,32 @@
 
 namespace commsir::jit {
 
-/// A CompileError.
+/// Makes a CompileError.
 llvm::Error failCompilation(CompileError::Stage stage,
                             const llvm::Twine &message);
 
-/// The kernel of that name (empty: the only one).
+/// Finds the kernel of that name (empty: the only kernel).
 llvm::Expected<mlir::comms::KernelOp> findKernel(mlir::ModuleOp module,
                                                  llvm::StringRef name);
 
-/// Finds kernel `name` (empty: the only one), writes the numbers of ranks and
-/// blocks on it (0: its own), and removes all other kernels. Fails when there
-/// is no such kernel, when it is written for other numbers, or when nobody says
-/// how many ranks there are.
+/// Finds kernel `name` (empty: the only kernel), sets its numbers of ranks and
+/// blocks (0: its own), and removes all other kernels. Fails if there is no
+/// such kernel, if it is written for other numbers, or if the number of ranks
+/// is unknown.
 llvm::Expected<mlir::comms::KernelOp> prepareKernel(mlir::ModuleOp module,
                                                     llvm::StringRef name,
                                                     int64_t ranks,
                                                     int64_t blocks);
 
-/// For targets that have to know the number of blocks: one, where nobody has
-/// said and isBlockDependent knows that more would all do the same.
-void settleBlocks(mlir::comms::KernelOp kernel);
+/// For targets that need the number of blocks: sets it to 1 if it is open and
+/// isBlockDependent finds that further blocks would all do the same.
+void resolveBlocks(mlir::comms::KernelOp kernel);
 
-/// Runs the passes that `build` adds. The error names the pass that failed.
+/// Runs the passes that `build` adds. The error names the failed pass.
 llvm::Error runPipeline(mlir::ModuleOp module,
                         llvm::function_ref<void(mlir::OpPassManager &)> build);
 
-/// What the runtime has to know of a kernel.
+/// Description of a kernel for the runtime.
 struct Description {
   std::vector<ArgInfo> args;
   std::vector<Choice> choices;
@@ -60,10 +60,11 @@ struct Description {
 /// Reads the attributes `comms.args`, … of a lowered kernel.
 Description describe(mlir::LLVM::LLVMFuncOp function);
 
-/// The verdict of a kernel's attribute `comms.proof`; null: it was not checked.
+/// Reads the verdict from a kernel's attribute `comms.proof`; null: not
+/// checked.
 ProofInfo readProof(mlir::DictionaryAttr said);
 
-/// An integer attribute; 0 when there is none.
+/// Reads an integer attribute; 0 if it is missing.
 int64_t readNumber(mlir::Operation *op, llvm::StringRef name);
 
 } // namespace commsir::jit

@@ -33,7 +33,7 @@ Expected<std::unique_ptr<Proof>> Proof::start(mlir::ModuleOp module,
                            "the kernel cannot be copied for the checker");
   std::unique_ptr<Proof> proof(
       new Proof(*module.getContext(), std::move(bytes), std::move(passes)));
-  // Where the system gives no thread, `settle` does it.
+  // Where the system gives no thread, `finishProof` does it.
   proof->thread = startThread([raw = proof.get()] { raw->judge(); });
   return proof;
 }
@@ -62,7 +62,7 @@ void Proof::judge() {
   own.printOpOnDiagnostic(printsOps);
   own.allowUnregisteredDialects(allowsUnregistered);
   mlir::ScopedDiagnosticHandler listening(&own, [&](mlir::Diagnostic &one) {
-    said.push_back(takeDown(one));
+    said.push_back(copyDiagnostic(one));
     return mlir::success();
   });
   auto copy = mlir::parseSourceString<mlir::ModuleOp>(module, &own);
@@ -78,7 +78,7 @@ void Proof::judge() {
           mlir::comms::target::kProofAttr));
 }
 
-Error Proof::settle() {
+Error Proof::finishProof() {
   {
     TimeTraceScope scope("commsir: waiting for the proof");
     if (thread.joinable())
@@ -88,7 +88,7 @@ Error Proof::settle() {
   }
   holding.reset();
   for (const Remark &remark : said)
-    say(remark);
+    report(remark);
   if (!verdict)
     for (mlir::Diagnostic &diagnostic : held)
       context.getDiagEngine().emit(std::move(diagnostic));
@@ -100,14 +100,14 @@ Error Proof::settle() {
 // Diagnostics
 //===----------------------------------------------------------------------===//
 
-Proof::Remark Proof::takeDown(mlir::Diagnostic &diagnostic) {
+Proof::Remark Proof::copyDiagnostic(mlir::Diagnostic &diagnostic) {
   Remark remark;
   remark.severity = diagnostic.getSeverity();
   raw_string_ostream(remark.location)
       << mlir::LocationAttr(diagnostic.getLocation());
   remark.text = diagnostic.str();
   for (mlir::Diagnostic &note : diagnostic.getNotes())
-    remark.notes.push_back(takeDown(note));
+    remark.notes.push_back(copyDiagnostic(note));
   return remark;
 }
 
@@ -118,7 +118,7 @@ mlir::Location Proof::findPlace(const Remark &remark) const {
   return place ? mlir::Location(place) : mlir::UnknownLoc::get(&context);
 }
 
-void Proof::say(const Remark &remark) const {
+void Proof::report(const Remark &remark) const {
   mlir::Diagnostic diagnostic(findPlace(remark), remark.severity);
   diagnostic << remark.text;
   for (const Remark &note : remark.notes)

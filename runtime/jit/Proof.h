@@ -53,7 +53,7 @@ public:
   /// Waits for the verdict and lets out what the passes had to say, and then,
   /// unless they refused the module, what was held back since: a refused module
   /// would not have come that far. Only once.
-  llvm::Error settle();
+  llvm::Error finishProof();
   /// What the checker says of a kernel that it has not refused, once that is
   /// settled.
   const ProofInfo &info() const { return found; }
@@ -69,9 +69,9 @@ private:
   Proof(mlir::MLIRContext &context, std::string module, Passes passes);
   /// What the thread does.
   void judge();
-  static Remark takeDown(mlir::Diagnostic &diagnostic);
+  static Remark copyDiagnostic(mlir::Diagnostic &diagnostic);
   mlir::Location findPlace(const Remark &remark) const;
-  void say(const Remark &remark) const;
+  void report(const Remark &remark) const;
 
   mlir::MLIRContext &context;
   const std::string module;

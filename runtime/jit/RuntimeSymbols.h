@@ -12,14 +12,14 @@
 
 namespace commsir::jit {
 
-/// A function that compiled kernels call, and where it is.
+/// A function that compiled kernels call, and its address.
 struct RuntimeSymbol {
   const char *name;
   void *address;
 };
 
-/// All functions of the ABI (lowering/cpu/Abi.h), and what code generation
-/// calls by itself. Defined by what runs the kernels: runtime/cpu/Runtime.cpp.
+/// All functions of the ABI (lowering/cpu/Abi.h), and those that code
+/// generation calls. runtime/cpu/Runtime.cpp defines them.
 llvm::ArrayRef<RuntimeSymbol> getRuntimeSymbols();
 
 } // namespace commsir::jit

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A kernel may leave dimensions of its windows and memrefs open (`?`). They are
-// fixed from the shapes of the inputs before anything is lowered.
+// fixed from the shapes of the inputs before lowering.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,9 +21,9 @@
 
 namespace commsir::jit {
 
-/// Gives the dynamic dimensions of `kernel` the sizes in `shapes` (argument
-/// name → shape of one rank's array). Emits a diagnostic and fails when a shape
-/// does not fit its argument or is none's, or when a dimension stays open.
+/// Sets the dynamic dimensions of `kernel` from `shapes` (argument name to
+/// shape of one rank's array). Emits a diagnostic and fails if a shape does not
+/// match its argument, names no argument, or leaves a dimension open.
 mlir::LogicalResult
 specialize(mlir::comms::KernelOp kernel,
            const llvm::StringMap<llvm::SmallVector<int64_t>> &shapes);

@@ -14,7 +14,8 @@
 
 namespace commsir::jit {
 
-/// A thread that runs `work`, or none where the system gives none.
+/// Starts a thread that runs `work`; returns none if the system cannot start
+/// one.
 template <typename Work>
 std::thread startThread(Work work) {
   try {

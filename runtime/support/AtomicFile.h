@@ -20,11 +20,11 @@
 
 namespace commsir::driver {
 
-/// A set of output files. Each is written beside its place under a temporary
-/// name; `commit` moves all of them into place. Whatever was not committed is
-/// removed: by the destructor, and when a signal ends the process.
+/// A set of output files. Each is written next to its target under a temporary
+/// name; `commit` moves all of them into place. Files that were not committed
+/// are removed by the destructor, or when a signal ends the process.
 ///
-/// Devices and pipes cannot be replaced; they are written at `commit`.
+/// Devices and pipes cannot be replaced; they are written by `commit`.
 class OutputFiles {
 public:
   OutputFiles() = default;
@@ -32,8 +32,8 @@ public:
   OutputFiles &operator=(const OutputFiles &) = delete;
   ~OutputFiles();
 
-  /// Fails when `path` is a folder, or its own is missing or cannot be written,
-  /// so that a long run need not end to find out.
+  /// Fails if `path` is a folder, or if its folder is missing or not writable.
+  /// Lets a long run fail early.
   static llvm::Error checkFolder(llvm::StringRef path);
 
   /// Writes the concatenation of `parts` for `path`. Every error (folder
@@ -41,18 +41,18 @@ public:
   llvm::Error write(llvm::StringRef path,
                     llvm::ArrayRef<llvm::StringRef> parts);
 
-  /// Moves every file into its place. On an error none is left.
+  /// Moves every file into place. After an error none of them is left.
   llvm::Error commit();
 
 private:
   struct Pending {
     std::string path;
     std::string temporary;
-    /// A device or a pipe: copied from the temporary file, not replaced.
+    /// A device or pipe: written from the temporary file, not replaced.
     bool special = false;
   };
 
-  /// Creates the temporary file for `path`, of a name that nobody can foresee.
+  /// Creates a temporary file for `path` with an unpredictable name.
   llvm::Expected<Descriptor> reserve(llvm::StringRef path);
   llvm::Error place(const Pending &file);
   void discard();

@@ -15,16 +15,16 @@
 
 namespace commsir::driver {
 
-/// A diagnostic that outlives its context.
+/// A diagnostic that outlives its MLIR context.
 struct Diagnosis {
   /// "error", "warning", "remark" or "note".
   std::string severity, message;
-  /// Where in the source; "" and 0 when that is not known.
+  /// Source position; "" and 0 if unknown.
   std::string file;
   unsigned line = 0, column = 0;
   std::vector<Diagnosis> notes;
 
-  /// "file:line:column: severity: message", and a line for each note.
+  /// "file:line:column: severity: message", plus one line per note.
   std::string render() const;
 };
 

@@ -17,8 +17,8 @@
 
 namespace commsir::driver {
 
-/// An element type that files and memory share. Integers are signless in the
-/// IR; here they are read as signed unless the file says otherwise.
+/// Element types shared by files and memory. Integers are signless in the IR;
+/// they are read as signed here unless the file says otherwise.
 enum class Element {
   I1,
   I8,
@@ -37,8 +37,8 @@ enum class Element {
   F64
 };
 
-/// The element named as MLIR prints it ("bf16", "f8E4M3FN", "i64"; "index" is
-/// I64), or none.
+/// Parses an element type as MLIR prints it ("bf16", "f8E4M3FN", "i64"; "index"
+/// is I64). Returns none for other texts.
 std::optional<Element> parseElement(llvm::StringRef name);
 
 /// "bf16", "i32", "u8".
@@ -48,12 +48,11 @@ unsigned elementBytes(Element element);
 bool isFloat(Element element);
 bool isUnsigned(Element element);
 
-/// Difference relative to the expected value that is allowed when the user
-/// names no tolerance: a few units in the last place; 0 for integers.
+/// Default relative tolerance: a few units in the last place; 0 for integers.
 double defaultTolerance(Element element);
 
 /// Reads `out.size()` elements from little-endian `bytes` as double. 64-bit
-/// integers lose their low bits: see decodeInts.
+/// integers lose their low bits; see decodeInts.
 void decode(Element element, const char *bytes,
             llvm::MutableArrayRef<double> out);
 
@@ -61,11 +60,10 @@ void decode(Element element, const char *bytes,
 void decodeInts(Element element, const char *bytes,
                 llvm::MutableArrayRef<int64_t> out);
 
-/// The element at `bytes`, with all digits that tell it from its neighbors.
+/// Prints the element at `bytes` with enough digits to identify it.
 std::string renderElement(Element element, const char *bytes);
 
-/// Writes `value`, rounded to the nearest (ties to even) and saturated, at
-/// `bytes`.
+/// Writes `value` at `bytes`, rounded to nearest, ties to even, and saturated.
 void encode(Element element, double value, char *bytes);
 
 } // namespace commsir::driver

@@ -10,7 +10,7 @@
 
 namespace commsir::driver {
 
-/// What comms-run's exit status says.
+/// Exit statuses of comms-run.
 enum ExitCode : int {
   ExitOk = 0,
   ExitWrongResult = 1,

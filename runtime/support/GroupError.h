@@ -21,17 +21,17 @@ namespace commsir::group {
 class GroupError : public llvm::ErrorInfo<GroupError> {
 public:
   enum class Kind {
-    /// What was asked for makes no sense, or the system refuses it.
+    /// The request makes no sense, or the system refuses it.
     Usage,
-    /// A peer did not come in time, or is gone.
+    /// A peer did not arrive in time, or is gone.
     Peer,
     /// Ranks do different things.
     Disagree,
-    /// The group was aborted, or a peer's was.
+    /// This group or a peer's was aborted.
     Aborted,
     /// An access out of bounds.
     Bounds,
-    /// The group has no channel memory left, or the device no memory.
+    /// The group's channel memory or the device's memory is exhausted.
     Limit
   };
   static char ID;
@@ -40,7 +40,7 @@ public:
       : kind(kind), message(std::move(message)), waiting(std::move(waiting)) {}
   Kind getKind() const { return kind; }
   const std::string &getMessage() const { return message; }
-  /// Blocks of this rank that wait, when they were given up.
+  /// Blocks of this rank that were waiting when the wait was given up.
   llvm::ArrayRef<cpu::Waiting> getWaiting() const { return waiting; }
   void log(llvm::raw_ostream &os) const override;
   std::error_code convertToErrorCode() const override;
@@ -55,21 +55,21 @@ inline llvm::Error makeError(GroupError::Kind kind, const llvm::Twine &text) {
   return llvm::make_error<GroupError>(kind, text.str());
 }
 
-/// Whether there is too little memory.
+/// Whether the error says that memory is exhausted.
 bool isLimit(const llvm::Error &error);
 
-/// The kind that another process has said; Peer where there is none.
+/// Converts a kind that another process has sent; Peer if it is unknown.
 GroupError::Kind asKind(int64_t number);
 
-/// Kind and text of an error, for the other ranks; "": success.
+/// Packs kind and text of an error for the other ranks; "" for success.
 std::string packError(llvm::Error error);
 
-/// Whether a text begins with "rank 3".
+/// Whether a text begins with a rank, such as "rank 3".
 bool namesRank(llvm::StringRef text);
 
-/// What has become of a step that all ranks take and have told each other of:
-/// this rank's error, else that of the lowest rank that has one. It names the
-/// rank, unless all say the same.
+/// Result of a step in which all ranks exchanged packed errors: this rank's
+/// error, else the error of the lowest rank that has one. The error names that
+/// rank, unless all ranks report the same.
 llvm::Error unpackErrors(llvm::ArrayRef<std::string> packed, int64_t rank);
 
 } // namespace commsir::group

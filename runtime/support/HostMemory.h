@@ -13,8 +13,8 @@
 
 namespace commsir::driver {
 
-/// Three quarters of what the machine, or the container that the process is in,
-/// has, in bytes.
+/// Three quarters of the memory of the machine, or of the process's container,
+/// in bytes.
 uint64_t memoryLimit();
 
 /// "1.5 GiB".

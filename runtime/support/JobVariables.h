@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The variables of the environment that say which rank of a job a process is:
-// of torchrun, Open MPI, MPICH and Slurm, in this order.
+// The environment variables that hold a process's rank in a job: those of
+// torchrun, Open MPI, MPICH and Slurm, in this order.
 //
 //===----------------------------------------------------------------------===//
 

@@ -12,11 +12,12 @@
 
 namespace commsir {
 
-/// As llvm::json::parse, which recurses, and so needs what is nested deeper
-/// than any file of ours refused before.
+/// Parses JSON like llvm::json::parse. Because that recurses, text nested
+/// deeper than any of CommsIR's files is refused first.
 llvm::Expected<llvm::json::Value> readJson(llvm::StringRef text);
 
-/// Commas outside of strings: about as many as `text` has values.
+/// Number of commas outside of strings: an estimate of the number of values in
+/// `text`.
 size_t countJsonCommas(llvm::StringRef text);
 
 } // namespace commsir

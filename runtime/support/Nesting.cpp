@@ -47,7 +47,7 @@ class Scanner {
 public:
   explicit Scanner(llvm::StringRef text) : text(text) {}
 
-  std::optional<DeepPlace> run() {
+  std::optional<DeepNesting> run() {
     while (at < text.size() && !found)
       step();
     return found;
@@ -117,7 +117,7 @@ private:
     if (c == '{' || groups.size() == 1 || groups[groups.size() - 2].isRegion)
       operators = 0;
     if (depth() > maxNesting)
-      found = DeepPlace{at, Nesting::Brackets};
+      found = DeepNesting{at, Nesting::Brackets};
     pass(1);
   }
 
@@ -142,7 +142,7 @@ private:
   void addOperator() {
     // In a region, numbers follow each other without a comma.
     if (!groups.empty() && !groups.back().isRegion && ++operators > maxNesting)
-      found = DeepPlace{at, Nesting::Operators};
+      found = DeepNesting{at, Nesting::Operators};
   }
 
   void addWord() {
@@ -162,7 +162,7 @@ private:
     llvm::StringRef word = text.slice(at, end);
     constexpr size_t mostDigits = 1024;
     if (llvm::isDigit(word.front()) && word.size() > mostDigits)
-      found = DeepPlace{at, Nesting::Digits};
+      found = DeepNesting{at, Nesting::Digits};
     if (word == "mod" || word == "floordiv" || word == "ceildiv")
       addOperator();
     pass(end - at);
@@ -199,7 +199,7 @@ private:
   void use(const Alias &alias) {
     constexpr uint64_t mostWords = 65536;
     if (depth() + alias.depth > maxNesting || alias.words > mostWords)
-      found = DeepPlace{at, Nesting::Aliases};
+      found = DeepNesting{at, Nesting::Aliases};
     if (!defined.empty())
       addToDefinition(depth() + alias.depth, alias.words);
   }
@@ -242,21 +242,21 @@ private:
   /// The alias that is being defined; empty: none is.
   llvm::StringRef defined;
   Alias definition;
-  std::optional<DeepPlace> found;
+  std::optional<DeepNesting> found;
 };
 
 } // namespace
 
-std::optional<DeepPlace>
+std::optional<DeepNesting>
 commsir::driver::findDeepNesting(llvm::StringRef text) {
   return Scanner(text).run();
 }
 
 /// An error that names where `text` is nested too deep, if it is. `severity`
 /// stands behind the place.
-static llvm::Error refuseDeepPlace(llvm::StringRef text, llvm::StringRef name,
-                                   llvm::StringRef severity) {
-  std::optional<DeepPlace> deep = findDeepNesting(text);
+static llvm::Error refuseDeepNesting(llvm::StringRef text, llvm::StringRef name,
+                                     llvm::StringRef severity) {
+  std::optional<DeepNesting> deep = findDeepNesting(text);
   if (!deep)
     return llvm::Error::success();
   llvm::StringRef before = text.take_front(deep->at);
@@ -274,7 +274,7 @@ llvm::Error commsir::driver::refuseDeepText(llvm::StringRef text,
                                             llvm::StringRef name) {
   if (isBytecode(text))
     return llvm::Error::success();
-  return refuseDeepPlace(text, name, "error: ");
+  return refuseDeepNesting(text, name, "error: ");
 }
 
 llvm::Error commsir::driver::refuseSource(llvm::StringRef text,
@@ -287,7 +287,7 @@ llvm::Error commsir::driver::refuseSource(llvm::StringRef text,
   if (text.contains('\0'))
     return llvm::createStringError("'" + name +
                                    "' is no MLIR text: it holds a zero byte");
-  return refuseDeepPlace(text, name, "");
+  return refuseDeepNesting(text, name, "");
 }
 
 /// Refuses the text that `file` gives, and has standard input give it again.

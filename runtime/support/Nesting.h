@@ -16,11 +16,11 @@
 
 namespace commsir::driver {
 
-/// How deep MLIR text may be nested. Kernels need ten; parser, verifiers and
-/// printers recurse, and would overflow the stack from some thousands on.
+/// Maximum nesting depth of MLIR text. Kernels need about ten levels; parser,
+/// verifiers and printers recurse and overflow the stack at some thousands.
 inline constexpr unsigned maxNesting = 256;
 
-/// What is nested too deep.
+/// The construct that is nested too deep.
 enum class Nesting {
   Brackets,  ///< ( [ { < within each other.
   Operators, ///< + - * mod floordiv ceildiv of one expression: each is an
@@ -32,36 +32,36 @@ enum class Nesting {
              ///< 500,000 digits overflows the stack.
 };
 
-/// What an error says of it.
+/// Its name in errors.
 llvm::StringRef describe(Nesting nesting);
 
-/// A place in a text, as an offset, and what is nested too deep there.
-struct DeepPlace {
+/// An offset in a text, and the construct that is nested too deep there.
+struct DeepNesting {
   size_t at;
   Nesting what;
 };
 
-/// Where `text` is nested too deep; nothing when it is not. Strings and
-/// comments do not count.
-std::optional<DeepPlace> findDeepNesting(llvm::StringRef text);
+/// Finds where `text` is nested too deep, ignoring strings and comments.
+/// Returns none if it is not.
+std::optional<DeepNesting> findDeepNesting(llvm::StringRef text);
 
-/// Whether a source is MLIR's bytecode. The bytecode of others is refused:
-/// MLIR's reader believes what damaged bytecode says.
+/// Whether a source is MLIR bytecode. Bytecode from users is refused, because
+/// MLIR's reader does not validate it.
 bool isBytecode(llvm::StringRef source);
 
-/// An error when `text`, the source of a kernel that the user knows as `name`,
-/// is nested too deep, holds a zero byte, or is bytecode.
+/// Returns an error if `text`, the source of a kernel named `name`, is nested
+/// too deep, contains a zero byte, or is bytecode.
 llvm::Error refuseSource(llvm::StringRef text, llvm::StringRef name);
 
-/// An error that begins with "NAME:LINE:COLUMN: error: " when `text`, which the
-/// user knows as `name`, is nested too deep. Bytecode is no text.
+/// Returns an error that begins with "NAME:LINE:COLUMN: error: " if `text`,
+/// named `name`, is nested too deep. Bytecode is not checked.
 llvm::Error refuseDeepText(llvm::StringRef text, llvm::StringRef name);
 
-/// The same for a program that opens its files itself: an error when one of
-/// the files in `arguments` (those of main), or standard input, is MLIR text
-/// nested too deep. A pipe can be read once only: its text is copied to memory,
-/// and the program then reads it from standard input; `arguments` that name
-/// the pipe become "-".
+/// Same, for a program that opens its files itself: returns an error if a file
+/// in `arguments` (those of main), or standard input, is MLIR text nested too
+/// deep. Because a pipe can be read only once, its text is copied to memory,
+/// from which the program reads it as standard input; `arguments` that name the
+/// pipe become "-".
 llvm::Error refuseDeepFiles(llvm::MutableArrayRef<char *> arguments);
 
 } // namespace commsir::driver

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A tool starts itself again as the processes of ranks, or to measure. It may
-// be a program, or a function of the library, in an interpreter that a script
-// was given to (the Python package's comms-run): then the file that runs is the
-// interpreter, and the script has to come along.
+// A tool restarts itself to run a rank's process or a measurement. The tool may
+// be a program, or a function of the library inside an interpreter that runs a
+// script (comms-run of the Python package). In the second case the executable
+// is the interpreter, and the script must be passed along.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,8 +28,8 @@ namespace commsir {
 llvm::Expected<std::vector<std::string>>
 splitOwnCommand(llvm::StringRef line, llvm::ArrayRef<const char *> arguments);
 
-/// The words that start /proc/self/exe as this tool, before arguments of its
-/// own. Those that it has now are `arguments`.
+/// The words that start /proc/self/exe as this tool, without the tool's
+/// arguments. `arguments` are the present ones.
 llvm::Expected<std::vector<std::string>>
 getOwnCommand(llvm::ArrayRef<const char *> arguments);
 

@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What is read from a cache is run, and ranks do what they find in the folder
-// in which they meet. So both are read from folders, and files, that this user
-// or root owns and nobody else can write to. A folder is opened once, by its
-// descriptor, and its files are opened in it without following links.
+// Code read from a cache is executed, and ranks trust the files in the folder
+// in which they meet. Both are therefore read only from folders and files that
+// this user or root owns and nobody else can write. A folder is opened once, as
+// a descriptor, and its files are opened relative to it without following
+// links.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +26,7 @@
 
 namespace commsir {
 
-/// A file descriptor that is closed.
+/// A file descriptor that the destructor closes.
 class Descriptor {
 public:
   explicit Descriptor(int fd = -1) : fd(fd) {}
@@ -46,42 +47,44 @@ private:
   int fd;
 };
 
-/// Writes all of `text`, in as many pieces as the system takes; false: errno
-/// says why not.
+/// Writes all of `text`, in several writes if necessary. Returns false and sets
+/// errno on failure.
 bool writeAll(int fd, llvm::StringRef text);
-/// Reads `bytes` from the start of a file; false: it has fewer, or cannot be
-/// read.
+/// Reads `bytes` bytes from the start of a file. Returns false if the file is
+/// shorter or cannot be read.
 bool readAll(int fd, char *to, size_t bytes);
 
-/// Makes an empty file `before` + random digits + `after` that was not there,
-/// with these permissions less those that umask takes away; relative to
-/// `folder`. Empty: errno says why not.
+/// Creates a new empty file named `before` + random digits + `after` in
+/// `folder`, with the given permissions minus the umask. Returns its name, or
+/// "" and sets errno.
 std::string createUnique(int folder, const llvm::Twine &before,
                          llvm::StringRef after, unsigned mode,
                          Descriptor &file);
 
-/// A new folder for this user alone, below TMPDIR or /tmp: its path, or empty:
-/// errno says why not.
+/// Creates a folder that only this user can access, below TMPDIR or /tmp.
+/// Returns its path, or "" and sets errno.
 std::string makeTemporaryFolder(llvm::StringRef name);
 
 class OwnFolder {
 public:
   OwnFolder() = default;
-  /// Opens the folder; with `make`, it and those above are made where they are
-  /// missing, for this user alone. On failure `why` says why, and is empty
-  /// where it is missing.
+  /// Opens the folder. `make`: creates it and missing parents, accessible by
+  /// this user only. On failure `why` holds the reason; it is empty if the
+  /// folder is missing.
   static OwnFolder open(llvm::StringRef path, bool make, std::string &why);
 
   explicit operator bool() const { return bool(descriptor); }
   int get() const { return descriptor.get(); }
 
-  /// Opens a file in it, which has to be a plain one that this user or root
-  /// owns and nobody else can write to; `flags` beside O_CLOEXEC, O_NOFOLLOW
-  /// and O_NONBLOCK. A new one is for its owner alone. On failure errno is 0
-  /// where `why` says why, which begins with "it".
+  /// Opens a regular file in the folder, which must be owned by this user or
+  /// root and not writable by others. `flags` are combined with O_CLOEXEC,
+  /// O_NOFOLLOW and O_NONBLOCK. A new file is accessible by its owner only. On
+  /// failure errno is set, or 0 if `why` holds the reason, which begins with
+  /// "it".
   Descriptor openFile(const std::string &name, int flags,
                       std::string &why) const;
-  /// Puts a file of that content in its place at once. Returns why not, or "".
+  /// Atomically replaces a file by one with that content. Returns "" or the
+  /// reason of the failure.
   std::string replace(const std::string &name,
                       llvm::ArrayRef<llvm::StringRef> parts,
                       llvm::StringRef temporaryEnd) const;

@@ -16,9 +16,9 @@
 
 namespace commsir::driver {
 
-/// Says what is being done once it has taken over two seconds: on a terminal as
-/// one line that is rewritten, else as a line every ten seconds. Says nothing
-/// when made with `enabled` false.
+/// Reports the current step once it has taken over two seconds: on a terminal
+/// as one line that is rewritten, else as a line every ten seconds. Prints
+/// nothing if `enabled` is false.
 class Progress {
 public:
   explicit Progress(bool enabled);
@@ -26,11 +26,11 @@ public:
   Progress(const Progress &) = delete;
   Progress &operator=(const Progress &) = delete;
 
-  /// Begins the step `what` ("compiling"). The two seconds start anew.
+  /// Begins the step `what` ("compiling") and restarts the two seconds.
   void begin(std::string what);
-  /// How much of the step is done, in [0, 1]. Any thread may call it.
+  /// Sets the finished fraction of the step, in [0, 1]. Thread-safe.
   void update(double fraction);
-  /// Ends the step; clears the line. Called before anything else is printed.
+  /// Ends the step and clears the line. Must precede any other output.
   void end();
 
 private:

@@ -5,25 +5,25 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A store may outlive a job, and hold what another job, or an attempt that
-// failed, has left there. So ranks agree on an epoch first, a number that
-// nobody has used before, and put what else they say under it.
+// A store may outlive a job and hold entries of another job or of a failed
+// attempt. Ranks therefore first agree on an epoch, a number that nobody has
+// used before, and store everything else under it.
 //
-// Each rank draws a number. Rank 0 greets the numbers that it finds, and goes
-// on when all ranks have answered: a number that was left behind never does,
-// and is replaced when its rank comes. The keys are
+// Each rank draws a number. Rank 0 greets the numbers that it finds, and
+// continues when all ranks have answered: a stale number never answers, and is
+// replaced when its rank arrives. The keys are
 //
 //   here/RANK          the rank's number
 //   hello/NUMBER       rank 0's number, for the rank that drew NUMBER
-//   ack/EPOCH/RANK     "NUMBER TEXT": the rank's answer, and what it says
-//   go/EPOCH           what all ranks say, or why there is no meeting
+//   ack/EPOCH/RANK     "NUMBER TEXT": the rank's answer and its text
+//   go/EPOCH           the texts of all ranks, or the reason of a failure
 //
-// where EPOCH is rank 0's number. Those under new numbers are waited for; a
-// store whose `get` knows no time limit does where nothing was left behind.
+// where EPOCH is rank 0's number. Keys under new numbers are waited for; a
+// store whose `get` has no time limit suffices if nothing stale was left.
 //
-// Of the standard library alone: runtime/torch/c10d has it without the rest of
-// CommsIR. frontend/commsir/torch/rendezvous.py does the same, on the same
-// keys.
+// This header uses only the standard library, because runtime/torch/c10d
+// includes it without the rest of CommsIR. frontend/commsir/torch/rendezvous.py
+// implements the same protocol on the same keys.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,27 +42,27 @@
 
 namespace commsir::group {
 
-/// What a meeting needs of a store.
+/// The store functions that a rendezvous needs.
 struct RendezvousStore {
-  /// False: the store does not take it.
+  /// Returns false if the store rejects the value.
   std::function<bool(const std::string &key, const std::string &value)> set;
-  /// Waits so many seconds for a key. None: it has not come, or the store does
-  /// not answer.
+  /// Waits up to the given seconds for a key. Returns none if it is missing or
+  /// the store does not answer.
   std::function<std::optional<std::string>(const std::string &key, double)> get;
-  /// Whether to give up, as after Ctrl-C. Asked a few times a second.
+  /// Whether to give up, as after Ctrl-C. Called a few times a second.
   std::function<bool()> stopped;
-  /// Rank 0: how to tell all of those who have not come. Null: in the words of
-  /// the meeting.
+  /// Rank 0: formats the message to the ranks that have not arrived. Null: a
+  /// default text.
   std::function<std::string(const std::vector<int64_t> &)> complain;
 };
 
-/// What came of it.
+/// Outcome of a rendezvous.
 struct RendezvousResult {
-  /// Empty: the ranks have not met, for the reason in `failure`.
+  /// `epoch` is empty if ranks have not met; `failure` then holds the reason.
   std::string epoch, failure;
-  /// What each rank says.
+  /// Text of each rank.
   std::vector<std::string> said;
-  /// On rank 0: who has not come.
+  /// Rank 0: the ranks that have not arrived.
   std::vector<int64_t> missing;
   bool stopped = false;
 };
@@ -73,7 +73,7 @@ public:
       : store(std::move(store)), rank(rank), ranks(ranks), timeout(timeout),
         begun(Clock::now()), number(draw()) {}
 
-  /// A number that nobody has used before.
+  /// Draws a number that nobody has used before.
   static std::string draw() {
     static const char digits[] = "0123456789abcdef";
     std::random_device random;
@@ -84,7 +84,7 @@ public:
     return text;
   }
 
-  /// Collective. `says` is for all ranks to read.
+  /// Runs the rendezvous. Collective. All ranks can read `says`.
   RendezvousResult hold(const std::string &says) {
     if (ranks == 1)
       return {number, "", {says}, {}, false};
@@ -94,8 +94,8 @@ public:
 private:
   using Clock = std::chrono::steady_clock;
   using Text = std::optional<std::string>;
-  /// Of a rank, as rank 0 knows it.
-  struct Guest {
+  /// A rank's state as seen by rank 0.
+  struct RankEntry {
     std::string greeted, number, says;
     bool here = false;
   };
@@ -114,14 +114,14 @@ private:
            std::chrono::duration<double>(Clock::now() - begun).count();
   }
 
-  /// Waits longer from time to time, and never beyond the end.
+  /// Next waiting time: it grows, and never exceeds the deadline.
   double slice() {
     double now = pause;
     pause = std::min(2 * pause, 0.25);
     return std::max(0.001, std::min(now, left()));
   }
 
-  /// Why there is no use in going on; empty: there is.
+  /// Reason not to go on, or "".
   std::string over(const std::string &why) {
     if (result.stopped = store.stopped && store.stopped(); result.stopped)
       return "it was interrupted while it waited in the store";
@@ -130,7 +130,8 @@ private:
     return left() > 0 ? "" : why;
   }
 
-  /// An answer that is none, before its time is over, is the store's trouble.
+  /// Reads a key. A failure before the time is over means that the store is
+  /// unavailable.
   Text ask(const std::string &key, double seconds) {
     auto before = Clock::now();
     Text text = store.get(key, seconds);
@@ -149,17 +150,18 @@ private:
     return std::move(result);
   }
 
-  /// Number, length and text of each rank, behind each other.
-  static std::string pack(const std::vector<Guest> &guests) {
+  /// Concatenates number, length and text of each rank.
+  static std::string pack(const std::vector<RankEntry> &rankEntries) {
     std::string text;
-    for (const Guest &guest : guests)
+    for (const RankEntry &guest : rankEntries)
       text += guest.number + " " + textOf(guest.says.size()) + " " + guest.says;
     return text;
   }
 
-  static bool unpack(const std::string &text, std::vector<Guest> &guests) {
+  static bool unpack(const std::string &text,
+                     std::vector<RankEntry> &rankEntries) {
     size_t at = 0;
-    for (Guest &guest : guests) {
+    for (RankEntry &guest : rankEntries) {
       size_t space = text.find(' ', at), next = text.find(' ', space + 1);
       if (space == std::string::npos || next == std::string::npos)
         return false;
@@ -180,7 +182,7 @@ private:
   }
 
   /// Rank 0: looks for one rank.
-  void greet(int64_t other, Guest &guest) {
+  void greet(int64_t other, RankEntry &guest) {
     Text here = ask("here/" + textOf(other), slice());
     if (!here)
       return;
@@ -199,20 +201,20 @@ private:
   }
 
   RendezvousResult lead(const std::string &says) {
-    std::vector<Guest> guests(ranks);
-    guests[0] = {number, number, says, true};
+    std::vector<RankEntry> rankEntries(ranks);
+    rankEntries[0] = {number, number, says, true};
     while (true) {
       bool all = true;
       for (int64_t other = 1; other < ranks && !broken; ++other) {
-        if (!guests[other].here)
-          greet(other, guests[other]);
-        all = all && guests[other].here;
-        if (!guests[other].here && store.stopped && store.stopped())
+        if (!rankEntries[other].here)
+          greet(other, rankEntries[other]);
+        all = all && rankEntries[other].here;
+        if (!rankEntries[other].here && store.stopped && store.stopped())
           break;
       }
       if (all && !broken)
         break;
-      std::string who = absent(guests);
+      std::string who = absent(rankEntries);
       if (store.complain)
         who = store.complain(result.missing);
       if (std::string why = over(who); !why.empty()) {
@@ -220,21 +222,21 @@ private:
         return fail(why);
       }
     }
-    tell("go/" + number, "yes " + pack(guests));
-    return finish(guests);
+    tell("go/" + number, "yes " + pack(rankEntries));
+    return finish(rankEntries);
   }
 
-  /// Which ranks rank 0 waits for.
-  std::string absent(const std::vector<Guest> &guests) {
+  /// Describes the ranks that rank 0 waits for.
+  std::string absent(const std::vector<RankEntry> &rankEntries) {
     result.missing.clear();
     std::string text;
     bool stale = false;
     for (int64_t other = 0; other < ranks; ++other) {
-      if (guests[other].here)
+      if (rankEntries[other].here)
         continue;
       text += (text.empty() ? "" : ", ") + textOf(other);
       result.missing.push_back(other);
-      stale = stale || !guests[other].greeted.empty();
+      stale = stale || !rankEntries[other].greeted.empty();
     }
     return (result.missing.size() == 1 ? "rank " : "ranks ") + text + " of " +
            textOf(ranks) + (result.missing.size() == 1 ? " has" : " have") +
@@ -246,7 +248,7 @@ private:
     tell("here/" + textOf(rank), number);
     std::string leader;
     while (true) {
-      // Another rank 0 may have come since.
+      // Another rank 0 may have replaced the first.
       Text hello = ask("hello/" + number, slice());
       if (hello && *hello != leader) {
         leader = *hello;
@@ -267,32 +269,32 @@ private:
     }
   }
 
-  /// What rank 0 has told all.
+  /// Reads the message of rank 0 to all ranks.
   RendezvousResult hear(const std::string &leader, const std::string &go) {
     if (go.rfind("no ", 0) == 0)
       return fail(go.substr(3));
-    std::vector<Guest> guests(ranks);
-    if (go.rfind("yes ", 0) != 0 || !unpack(go.substr(4), guests))
+    std::vector<RankEntry> rankEntries(ranks);
+    if (go.rfind("yes ", 0) != 0 || !unpack(go.substr(4), rankEntries))
       return fail("ranks disagree on how many they are: rank " + textOf(rank) +
                   " is one of " + textOf(ranks) + ", and rank 0 is not");
-    if (guests[rank].number != number)
+    if (rankEntries[rank].number != number)
       return fail("another process has come as rank " + textOf(rank) +
                   "; give each process a rank of its own");
     number = leader;
-    return finish(guests);
+    return finish(rankEntries);
   }
 
-  RendezvousResult finish(std::vector<Guest> &guests) {
+  RendezvousResult finish(std::vector<RankEntry> &rankEntries) {
     if (broken)
       return fail("the store does not answer");
-    for (Guest &guest : guests)
+    for (RankEntry &guest : rankEntries)
       result.said.push_back(std::move(guest.says));
     result.epoch = number;
     return std::move(result);
   }
 
   static constexpr double kShort = 0.02;
-  /// Rank 0 tells at its deadline, which may be a little later.
+  /// Rank 0 answers at its deadline, which may be a little later than ours.
   static constexpr double kGrace = 3;
   RendezvousStore store;
   int64_t rank, ranks;

@@ -14,7 +14,7 @@
 
 namespace commsir::cpu {
 
-/// A block that waits.
+/// A waiting block.
 struct Waiting {
   int64_t rank, block;
   std::string op, location;
@@ -34,18 +34,18 @@ struct RunError {
   } kind = Other;
   std::string message;
   std::vector<Waiting> waiting;
-  /// The whole report, with lines that end in a newline.
+  /// The complete report; each line ends in a newline.
   std::string render() const;
 };
 
 struct RunStats {
-  /// From a rank's first step to its last, for each rank.
+  /// Time from a rank's first step to its last, for each rank.
   std::vector<double> rankMicroseconds;
   double totalMicroseconds = 0;
-  /// Times that a block was given the processor.
+  /// Number of times a block was scheduled.
   uint64_t steps = 0;
-  /// Bytes written by puts, packets and poisoned stores; of an instrumented
-  /// kernel, every recorded byte.
+  /// Bytes written by puts, packets and poisoned stores. For an instrumented
+  /// kernel: all recorded bytes.
   uint64_t bytesMoved = 0;
 };
 

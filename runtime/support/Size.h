@@ -18,7 +18,7 @@ namespace commsir {
 /// "64 KiB", "1.5 MiB", "100 B".
 std::string renderSize(int64_t bytes);
 
-/// "65536", "64K", "1G" in bytes; false when `text` is none of these.
+/// Parses "65536", "64K" or "1G" to bytes. Returns false for other texts.
 bool parseSize(llvm::StringRef text, uint64_t &bytes);
 
 } // namespace commsir

@@ -13,8 +13,8 @@
 
 namespace commsir {
 
-/// The candidate closest to `name` if it is close enough for a typing slip,
-/// else "". For "did you mean".
+/// Returns the candidate closest to `name` if it may be a typing error, else
+/// "". For "did you mean".
 llvm::StringRef closest(llvm::StringRef name,
                         llvm::ArrayRef<llvm::StringRef> candidates);
 

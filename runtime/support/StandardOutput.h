@@ -12,9 +12,9 @@
 
 namespace commsir::driver {
 
-/// Flushes standard output and returns `code`. What could not be written (a
-/// full disk, a closed descriptor) is said on standard error in the name of
-/// `tool`, and makes success ExitUsage; LLVM would abort.
+/// Flushes standard output and returns `code`. A write error (full disk, closed
+/// descriptor) is reported on standard error in the name of `tool` and turns
+/// success into ExitUsage. Without this, LLVM would abort.
 int flushOutput(llvm::StringRef tool, int code);
 
 } // namespace commsir::driver

@@ -15,13 +15,14 @@
 
 namespace commsir::group {
 
-/// Where ranks meet before they share memory: torch's store, a folder of files,
-/// a map in tests. Keys are ASCII; values are bytes. Usable from any thread.
+/// A key-value store through which ranks meet before they share memory: torch's
+/// store, a folder, or a map in tests. Keys are ASCII; values are bytes.
+/// Thread-safe.
 class Store {
 public:
   virtual ~Store() = default;
   virtual llvm::Error set(llvm::StringRef key, llvm::StringRef value) = 0;
-  /// Waits until the key is there; fails after `timeout` seconds.
+  /// Waits until the key exists; fails after `timeout` seconds.
   virtual llvm::Expected<std::string> get(llvm::StringRef key,
                                           double timeout) = 0;
 };

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A prepared call knows everything about a fused collective but its tensors.
+// A prepared call holds everything about a fused collective except its tensors.
 // The Python extension (c10d) reads tensors and allocates results; the library
-// of ops knows the groups. Python hands the functions below from one to the
-// other by their addresses, since neither is linked to the other.
+// of ops knows the groups. Neither is linked to the other, so that Python
+// passes the addresses of the functions below from one to the other.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +20,8 @@
 
 namespace commsir {
 
-/// The texts of a call, as torch.ops.commsir.fused_collective takes them.
-/// `produce` reads the first `sources` arguments.
+/// Texts of a call, as in torch.ops.commsir.fused_collective. `produce` reads
+/// the first `sources` arguments.
 struct PreparedTexts {
   const char *op, *reduction, *consume, *group, *site;
   bool symmetric;
@@ -29,8 +29,8 @@ struct PreparedTexts {
   size_t sources;
 };
 
-/// A contiguous tensor. `columns` are the elements of its last dimension,
-/// `width` is an element's bytes, `type` torch's number of its ScalarType.
+/// A contiguous tensor. `columns` is the size of its last dimension, `width`
+/// the bytes per element, `type` torch's number of its ScalarType.
 struct PreparedTensor {
   void *data;
   int64_t elements, columns, dimensions, width;
@@ -45,21 +45,21 @@ struct PreparedTensors {
   size_t outputCount;
 };
 
-/// What came of a prepared call.
+/// Outcome of a prepared call.
 enum class PreparedOutcome : int {
   Done = 0,
-  /// Nothing has happened. The op has to be called: it makes the group, lets
-  /// the ranks agree, or says what is wrong.
+  /// Nothing was done. The caller must call the op, which makes the group, lets
+  /// the ranks agree, or reports the error.
   CallOp = 1,
   Failed = 2
 };
 
-/// Number of ranks of the call's group on GPU `device`; 0: the op has to be
-/// called.
+/// Returns the number of ranks of the call's group on GPU `device`; 0: the
+/// caller must call the op.
 using PreparedRanks = int64_t (*)(const PreparedTexts *texts, int32_t device);
 
 /// Launches the call in the current stream of GPU `device`. After `Failed`,
-/// `message` is a text that is valid until the thread's next call.
+/// `message` is valid until the thread's next call.
 using PreparedRun = PreparedOutcome (*)(const PreparedTexts *texts,
                                         int32_t device,
                                         const PreparedTensors *tensors,

@@ -14,8 +14,8 @@
 
 namespace commsir {
 
-/// An object that a thread without the interpreter's lock may hold, copy and
-/// drop, also after Python's end; to use it takes the lock.
+/// A Python object that a thread may hold, copy and drop without the GIL, also
+/// after Python has ended. Using it requires the GIL.
 template <typename Object>
 std::shared_ptr<Object> holdPython(Object object) {
   return {new Object(std::move(object)), [](Object *dropped) {

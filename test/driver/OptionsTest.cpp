@@ -89,11 +89,11 @@ TEST(Options, RefusesWhatDoesNotGoTogether) {
 }
 
 TEST(Options, RefusesWhatWouldBeForgotten) {
-  EXPECT_ERROR("--bitwise is of a comparison", "k.mlir", "--bitwise");
-  EXPECT_ERROR("--rtol is of a comparison", "k.mlir", "--rtol", "1");
-  EXPECT_ERROR("--workers is of --fast", "k.mlir", "--workers", "2");
-  EXPECT_ERROR("--check-events is of", "k.mlir", "--no-check", "--check-events",
-               "9");
+  EXPECT_ERROR("--bitwise requires a comparison", "k.mlir", "--bitwise");
+  EXPECT_ERROR("--rtol requires a comparison", "k.mlir", "--rtol", "1");
+  EXPECT_ERROR("--workers requires --fast", "k.mlir", "--workers", "2");
+  EXPECT_ERROR("--check-events requires", "k.mlir", "--no-check",
+               "--check-events", "9");
   EXPECT_ERROR("write --ranks into them", "--ranks", "2", "--batch", "lines");
   EXPECT_ERROR("leave out 'k.mlir'", "k.mlir", "--batch", "lines");
   EXPECT_EQ(errorOf({"--batch", "lines"}), "no error");

@@ -40,17 +40,17 @@ static void ask(const Tables &tables, const Table &table) {
   for (const Section &section : table.sections)
     for (const auto &[size, recipes] : section.points)
       for (int64_t bytes : {size, size / 2, size + 1}) {
-        Question question;
-        question.op = section.op;
-        question.reduction = "sum";
-        question.elementType = section.type;
-        question.bytes = bytes;
-        question.rows = section.columns ? 4 : 0;
-        question.columns = section.columns;
-        question.ranks = table.ranks;
-        question.chip = table.chip;
-        question.device = table.device;
-        (void)chooseFrom(tables, question);
+        ConfigQuery query;
+        query.op = section.op;
+        query.reduction = "sum";
+        query.elementType = section.type;
+        query.bytes = bytes;
+        query.rows = section.columns ? 4 : 0;
+        query.columns = section.columns;
+        query.ranks = table.ranks;
+        query.chip = table.chip;
+        query.device = table.device;
+        (void)chooseFrom(tables, query);
       }
 }
 

@@ -1008,7 +1008,7 @@ TEST_F(GroupTest, WhyAPeerGaveUpIsHeardAfterItHasLeft) {
     llvm::consumeError(mesh->all("asking", "", 0.05).takeError());
     me.leaveIf(me.store->set("sent", "yes"));
     me.take(me.store->get("left", 60));
-    return mesh->whySilent(1);
+    return mesh->silenceReason(1);
   });
   EXPECT_EQ(ended[0].said, "it has given up: enough");
 }

@@ -227,7 +227,7 @@ TEST(OneSidedTest, ATakeInVainEndsTheGroup) {
     CUstream stream = self.makeStream();
     std::string refused =
         llvm::toString(self.side->take(0, 1, /*source=*/2, stream));
-    if (refused.find("rank 2 is none of a group of 2") == std::string::npos)
+    if (refused.find("rank 2 is not in a group of 2") == std::string::npos)
       return refused;
     if (self.rank == 1)
       // Until the other has ended.

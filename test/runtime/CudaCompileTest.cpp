@@ -92,7 +92,7 @@ struct StandIn {
     kernel.shape = {options.blocks ? options.blocks : 3, 64, 1, 0, true};
     kernel.paramBytes = 40;
     if (options.impl == "nccl")
-      kernel.nccl = NcclNeeds{3, 0, 1, 4, 2, true};
+      kernel.nccl = NcclRequirements{3, 0, 1, 4, 2, true};
     return kernel;
   }
 };
@@ -252,7 +252,7 @@ TEST_F(CudaCompile, BlocksThatDoNotFitTogetherAreCounted) {
   if (!havePtxas())
     GTEST_SKIP() << "no ptxas: registers are not known";
   Cache cache(settings);
-  tune::Question machine;
+  tune::ConfigQuery machine;
   machine.multiprocessors = 2;
   for (auto [blocks, fewer] : {std::pair(65, 64), {64, 0}, {1, 0}}) {
     options.blocks = blocks;
@@ -266,7 +266,7 @@ TEST_F(CudaCompile, BlocksThatDoNotFitTogetherAreCounted) {
 TEST_F(CudaCompile, BlocksThatDoNotFitTogetherAreCompiledAnew) {
   if (!havePtxas())
     GTEST_SKIP() << "no ptxas: registers are not known";
-  tune::Question machine;
+  tune::ConfigQuery machine;
   machine.multiprocessors = 2;
   options.nccl = nullptr;
   auto fit = [&](int64_t chosen, bool isOpen) {

@@ -493,7 +493,7 @@ TEST(GroupTest, RanksThatDisagreedGoOn) {
         if (!reduceOnes(member, collectives, size, member.ranks))
           return;
     }
-    if (member.group->timesMended() != 12)
+    if (member.group->timesRecovered() != 12)
       member.complain("other failures than expected");
     if (!passOn())
       return;
@@ -565,7 +565,7 @@ TEST(GroupTest, WhatIsNoStepIsToldOfADisagreementOrNeedNotKnow) {
     if (!member.good(member.group->adopt(own, sizeof own, parts)) ||
         !member.group->isSymmetric(own, sizeof own))
       member.complain("nothing was adopted");
-    if (member.group->timesMended())
+    if (member.group->timesRecovered())
       member.complain("ranks have met already");
     if (reduceOnes(member, collectives, 64, 2))
       member.good(member.group->poll());
@@ -602,7 +602,7 @@ TEST(GroupTest, OthersOnTheGroupGoOnAfterADisagreement) {
       if (!works || sums[3] != float(member.ranks))
         return member.complain("round " + llvm::Twine(round));
     }
-    if (member.group->timesMended() != 6)
+    if (member.group->timesRecovered() != 6)
       member.complain("other failures than expected");
   });
 }

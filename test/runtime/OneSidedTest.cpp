@@ -356,7 +356,7 @@ TEST(OneSidedTest, WrongArgumentsAreNamed) {
       return side.put(peer, to, from, bytes, nullptr);
     };
     member.expect(put(2, data, &value, 8), Kind::Usage,
-                  {"put: rank 2 is none of a group of 2"});
+                  {"put: rank 2 is not in a group of 2"});
     member.expect(put(-1, data, &value, 8), Kind::Usage, {"rank -1"});
     member.expect(put(1, data, nullptr, 8), Kind::Usage, {"null pointer"});
     member.expect(put(1, data + 7, data, 16), Kind::Bounds,

@@ -241,7 +241,7 @@ TEST(Proof, RunsBesideAndHoldsBackWhatIsSaidMeanwhile) {
   EXPECT_EQ(source.diagnostics, "");
   EXPECT_FALSE(proof->isRefused());
   go.set_value();
-  EXPECT_FALSE(bool(proof->settle()));
+  EXPECT_FALSE(bool(proof->finishProof()));
   EXPECT_EQ(source.diagnostics, "judged\nmeanwhile\n");
   mlir::emitWarning(module->getLoc()) << "later";
   EXPECT_EQ(source.diagnostics, "judged\nmeanwhile\nlater\n");
@@ -255,7 +255,7 @@ TEST(Proof, OfARefusedModuleNothingElseIsSaid) {
     return false;
   });
   mlir::emitError(module->getLoc()) << "meanwhile";
-  llvm::Error error = proof->settle();
+  llvm::Error error = proof->finishProof();
   ASSERT_TRUE(bool(error));
   EXPECT_TRUE(isCheckerRefusal(error));
   consumeError(std::move(error));
@@ -296,7 +296,7 @@ TEST(Proof, JudgesTheModuleAsItWas) {
       });
   module->setName("after");
   go.set_value();
-  EXPECT_FALSE(bool(proof->settle()));
+  EXPECT_FALSE(bool(proof->finishProof()));
   EXPECT_EQ(seen, "before");
 }
 

@@ -43,22 +43,22 @@ inline std::vector<Table> readHeld() {
   return all;
 }
 
-inline Question askOf(const Table &table, const Section &section,
-                      int64_t size) {
-  Question question;
-  question.op = section.op;
-  question.reduction = "sum";
-  question.elementType = section.type;
-  question.bytes = section.columns ? size * section.columns * 2 : size;
-  question.rows = section.columns ? size : 0;
-  question.columns = section.columns;
-  question.ranks = table.ranks;
-  question.chip = table.chip;
-  question.device = table.device;
+inline ConfigQuery askOf(const Table &table, const Section &section,
+                         int64_t size) {
+  ConfigQuery query;
+  query.op = section.op;
+  query.reduction = "sum";
+  query.elementType = section.type;
+  query.bytes = section.columns ? size * section.columns * 2 : size;
+  query.rows = section.columns ? size : 0;
+  query.columns = section.columns;
+  query.ranks = table.ranks;
+  query.chip = table.chip;
+  query.device = table.device;
   // Measured on windows; rows with a residual, so that no rank can write what
   // comes out for another.
-  question.windows = !section.columns;
-  return question;
+  query.windows = !section.columns;
+  return query;
 }
 
 /// Doublings between two shapes: of all threads, of those of a CTA, of CTAs of
@@ -73,26 +73,27 @@ inline double distance(const Config &a, const Config &b) {
 }
 
 /// The way of the same pair whose shape is nearest.
-inline const Config *findNearest(const Config &way,
+inline const Config *findNearest(const Config &config,
                                  const std::vector<Config> &all) {
   const Config *nearest = nullptr;
   for (const Config &other : all)
-    if (other.algorithm == way.algorithm && other.protocol == way.protocol &&
-        (!nearest || distance(way, other) < distance(way, *nearest)))
+    if (other.algorithm == config.algorithm &&
+        other.protocol == config.protocol &&
+        (!nearest || distance(config, other) < distance(config, *nearest)))
       nearest = &other;
   return nearest;
 }
 
 /// The ways of a point with their times, the fastest first.
 inline std::vector<Config> listWays(const std::map<Recipe, double> &times,
-                                    const Question &question) {
-  std::vector<Config> ways;
+                                    const ConfigQuery &query) {
+  std::vector<Config> configs;
   for (const auto &[recipe, time] : times) {
-    ways.push_back(applyRecipe(recipe, question));
-    ways.back().microseconds = time;
+    configs.push_back(applyRecipe(recipe, query));
+    configs.back().microseconds = time;
   }
-  llvm::sort(ways, isFaster);
-  return ways;
+  llvm::sort(configs, isFaster);
+  return configs;
 }
 
 } // namespace commsir::tune

@@ -23,8 +23,8 @@ enum class Kind { Right, Late, Wrong, Forgets, Fails };
 /// Broadcasts by copying; writes what it does into a log.
 class Made : public Contender {
 public:
-  Made(std::string name, Kind way, const Reference &inputs, std::string &log)
-      : name(std::move(name)), way(way), inputs(inputs), log(log),
+  Made(std::string name, Kind config, const Reference &inputs, std::string &log)
+      : name(std::move(name)), config(config), inputs(inputs), log(log),
         output(inputs.input(0).size()) {}
 
   llvm::Error poison() override {
@@ -35,13 +35,13 @@ public:
   llvm::Expected<double> replay() override {
     log += name + " ";
     ++replays;
-    if (way == Kind::Fails && replays > 3)
+    if (config == Kind::Fails && replays > 3)
       return llvm::createStringError(llvm::inconvertibleErrorCode(), "lost");
-    if (way != Kind::Forgets)
+    if (config != Kind::Forgets)
       llvm::copy(inputs.input(0), output.begin());
-    if (way == Kind::Wrong)
+    if (config == Kind::Wrong)
       output[4] ^= 64;
-    return way == Kind::Late ? 20 : 10;
+    return config == Kind::Late ? 20 : 10;
   }
   llvm::Error read(int64_t, llvm::MutableArrayRef<char> out) override {
     llvm::copy(output, out.begin());
@@ -50,7 +50,7 @@ public:
 
 private:
   std::string name;
-  Kind way;
+  Kind config;
   const Reference &inputs;
   std::string &log;
   std::vector<char> output;
@@ -59,15 +59,15 @@ private:
 
 class MadeTarget : public BenchTarget {
 public:
-  explicit MadeTarget(std::vector<std::pair<std::string, Kind>> ways)
-      : ways(std::move(ways)) {}
+  explicit MadeTarget(std::vector<std::pair<std::string, Kind>> configs)
+      : configs(std::move(configs)) {}
   int64_t ranks() const override { return 2; }
   llvm::Error describe(Header &) override { return llvm::Error::success(); }
   std::vector<Candidate> baselines(const BenchCase &) override {
     std::vector<Candidate> all;
-    for (unsigned i = 0; i < ways.size(); ++i) {
+    for (unsigned i = 0; i < configs.size(); ++i) {
       Candidate one;
-      one.name = ways[i].first;
+      one.name = configs[i].first;
       one.baseline = true;
       one.number = i;
       all.push_back(one);
@@ -80,13 +80,13 @@ public:
     if (!candidate.baseline)
       return llvm::createStringError(llvm::inconvertibleErrorCode(),
                                      "no compiler here");
-    auto [name, way] = ways[candidate.number];
-    return std::make_unique<Made>(name, way, inputs, log);
+    auto [name, config] = configs[candidate.number];
+    return std::make_unique<Made>(name, config, inputs, log);
   }
   std::string log;
 
 private:
-  std::vector<std::pair<std::string, Kind>> ways;
+  std::vector<std::pair<std::string, Kind>> configs;
 };
 
 Plan makePlan(bool ours = false) {

@@ -24,23 +24,24 @@
 using namespace commsir;
 using namespace commsir::tune;
 
-static Question ask(std::string op, int64_t bytes, std::string type = "bf16") {
-  Question question;
-  question.op = std::move(op);
-  question.reduction = "sum";
-  question.elementType = std::move(type);
-  question.bytes = bytes;
-  question.ranks = 4;
-  question.chip = "sm_90";
-  question.device = "NVIDIA H200";
-  return question;
+static ConfigQuery ask(std::string op, int64_t bytes,
+                       std::string type = "bf16") {
+  ConfigQuery query;
+  query.op = std::move(op);
+  query.reduction = "sum";
+  query.elementType = std::move(type);
+  query.bytes = bytes;
+  query.ranks = 4;
+  query.chip = "sm_90";
+  query.device = "NVIDIA H200";
+  return query;
 }
 
-static Question askRows(int64_t rows, int64_t columns) {
-  Question question = ask("all_reduce", rows * columns * 2);
-  question.rows = rows;
-  question.columns = columns;
-  return question;
+static ConfigQuery askRows(int64_t rows, int64_t columns) {
+  ConfigQuery query = ask("all_reduce", rows * columns * 2);
+  query.rows = rows;
+  query.columns = columns;
+  return query;
 }
 
 static constexpr const char *kTable = R"({"format": "commsir-table-1",
@@ -132,60 +133,60 @@ TEST(Table, RefusesWhatIsNone) {
 
 TEST(Table, TheBestAtAMeasuredSizeIsChosen) {
   Tables tables = tablesOf(kTable);
-  Answer answer = chooseFrom(tables, ask("all_reduce", 1024));
-  EXPECT_EQ(answer.way.algorithm, "one_shot");
-  EXPECT_EQ(answer.way.threads, 64);
-  EXPECT_EQ(answer.way.blocks, 1);
-  EXPECT_EQ(answer.way.microseconds, 2);
+  ConfigChoice answer = chooseFrom(tables, ask("all_reduce", 1024));
+  EXPECT_EQ(answer.config.algorithm, "one_shot");
+  EXPECT_EQ(answer.config.threads, 64);
+  EXPECT_EQ(answer.config.blocks, 1);
+  EXPECT_EQ(answer.config.microseconds, 2);
   EXPECT_EQ(answer.source, "table up-4 of 2026-01-02, at 1 KiB");
   answer = chooseFrom(tables, ask("all_reduce", 4 << 20));
-  EXPECT_EQ(answer.way.protocol, "pull");
-  EXPECT_EQ(answer.way.blocks, 128); // 512 tiles of 8 KiB, 4 to a block.
+  EXPECT_EQ(answer.config.protocol, "pull");
+  EXPECT_EQ(answer.config.blocks, 128); // 512 tiles of 8 KiB, 4 to a block.
   EXPECT_EQ(answer.considered.size(), 3u);
 }
 
 TEST(Table, TimesBetweenSizesAreLogLog) {
   Tables tables = tablesOf(kTable);
   // Half way between 64 KiB and 4 MiB on the logarithmic axis.
-  Answer answer = chooseFrom(tables, ask("all_reduce", 512 << 10));
+  ConfigChoice answer = chooseFrom(tables, ask("all_reduce", 512 << 10));
   ASSERT_EQ(answer.considered.size(), 3u);
   std::map<std::string, double> times;
-  for (const Config &way : answer.considered)
-    times[way.algorithm + "/" + way.protocol] = way.microseconds;
+  for (const Config &config : answer.considered)
+    times[config.algorithm + "/" + config.protocol] = config.microseconds;
   EXPECT_NEAR(times["one_shot/lamport"], 16, 1e-6);
   EXPECT_NEAR(times["two_shot/lamport"], std::sqrt(6 * 32.0), 1e-6);
   EXPECT_NEAR(times["two_shot/pull"], 12, 1e-6);
-  EXPECT_EQ(answer.way.protocol, "pull");
+  EXPECT_EQ(answer.config.protocol, "pull");
   EXPECT_NE(answer.source.find("between 64 KiB and 4 MiB"), std::string::npos);
 }
 
 TEST(Choice, AllRowsAreOnTheGpuAtOnceWhereTheyFit) {
   // 64 clusters of 8 CTAs of 128 threads; a second round for five rows would
   // take most of the time again (7.67 us, not 6.11, on 2 H200).
-  Question question = askRows(64, 8192);
-  question.ranks = 2;
-  question.device = "NVIDIA H200";
-  Answer answer = choose(question);
-  EXPECT_EQ(answer.way.blocks, 64) << explain(question, answer, 3);
+  ConfigQuery query = askRows(64, 8192);
+  query.ranks = 2;
+  query.device = "NVIDIA H200";
+  ConfigChoice answer = choose(query);
+  EXPECT_EQ(answer.config.blocks, 64) << explain(query, answer, 3);
 }
 
 TEST(Choice, WhatTakesLongLeavesMultiprocessorsToOthers) {
-  auto ctasOf = [](Question question) {
-    Config way = choose(question).way;
-    return way.blocks * way.cluster;
+  auto ctasOf = [](ConfigQuery query) {
+    Config config = choose(query).config;
+    return config.blocks * config.cluster;
   };
-  Question large = ask("all_reduce", 64 << 20);
+  ConfigQuery large = ask("all_reduce", 64 << 20);
   EXPECT_GT(ctasOf(large), 32);
   large.ctas = 32;
-  Answer answer = choose(large);
-  EXPECT_EQ(answer.way.algorithm + "/" + answer.way.protocol,
+  ConfigChoice answer = choose(large);
+  EXPECT_EQ(answer.config.algorithm + "/" + answer.config.protocol,
             "permutation/push");
-  EXPECT_EQ(answer.way.blocks * answer.way.cluster, 32);
+  EXPECT_EQ(answer.config.blocks * answer.config.cluster, 32);
   EXPECT_NE(answer.source.find("on 32 CTAs for others"), std::string::npos);
   // It is over before anybody misses them; it is waited for; it is settled.
-  Question shorter = ask("all_reduce", 4 << 20), exchange = large,
-           settled = large, rows = askRows(1 << 14, 8192);
-  for (Question *one : {&shorter, &exchange, &rows})
+  ConfigQuery shorter = ask("all_reduce", 4 << 20), exchange = large,
+              settled = large, rows = askRows(1 << 14, 8192);
+  for (ConfigQuery *one : {&shorter, &exchange, &rows})
     one->ctas = 32;
   EXPECT_GT(ctasOf(shorter), 32);
   exchange.op = "all_to_all";
@@ -205,10 +206,10 @@ TEST(Table, FewCtasThatWereMeasuredAreTakenAsMeasured) {
  "sections": [{"op": "all_reduce", "type": "bf16", "points":
    [[4194304, 0, 100, 1, 110], [67108864, 0, 400, 1, )" +
         std::string(slower) + "]]}]}";
-    Question question = ask("all_reduce", 64 << 20);
-    question.ctas = 32;
-    Answer answer = chooseFrom(tablesOf(text.c_str()), question);
-    return answer.way.algorithm + " " + std::to_string(answer.way.blocks);
+    ConfigQuery query = ask("all_reduce", 64 << 20);
+    query.ctas = 32;
+    ConfigChoice answer = chooseFrom(tablesOf(text.c_str()), query);
+    return answer.config.algorithm + " " + std::to_string(answer.config.blocks);
   };
   EXPECT_EQ(chosen("500"), "ring 24");
   EXPECT_EQ(chosen("600"), "permutation 32");
@@ -232,12 +233,12 @@ TEST(Choice, TheLimitOnCtasIsANumber) {
 
 TEST(Table, BeyondTheLastSizeTimeGrowsAtMostWithTheBytes) {
   Tables tables = tablesOf(kTable);
-  Answer answer = chooseFrom(tables, ask("all_reduce", 64 << 20));
+  ConfigChoice answer = chooseFrom(tables, ask("all_reduce", 64 << 20));
   // The best grew 6 times in 64 times the bytes.
-  EXPECT_EQ(answer.way.protocol, "pull");
-  EXPECT_NEAR(answer.way.microseconds,
+  EXPECT_EQ(answer.config.protocol, "pull");
+  EXPECT_NEAR(answer.config.microseconds,
               24 * std::pow(16, std::log(6) / std::log(64)), 1e-6);
-  EXPECT_NEAR(chooseFrom(tables, ask("all_reduce", 16)).way.microseconds, 2,
+  EXPECT_NEAR(chooseFrom(tables, ask("all_reduce", 16)).config.microseconds, 2,
               1e-9);
 }
 
@@ -250,53 +251,54 @@ TEST(Table, WhatWasSlowBeforeTheLastSizeIsNotFastBeyond) {
           "sections": [{"op": "all_reduce", "type": "bf16", "points": [
             [16777216, 0, 100, 1, 390], [67108864, 0, 380, 1, 400]]}]})");
   for (int shift : {26, 27, 30})
-    EXPECT_EQ(
-        chooseFrom(tables, ask("all_reduce", int64_t(1) << shift)).way.protocol,
-        "pull");
+    EXPECT_EQ(chooseFrom(tables, ask("all_reduce", int64_t(1) << shift))
+                  .config.protocol,
+              "pull");
 }
 
 TEST(Table, WhatIsSettledStays) {
   Tables tables = tablesOf(kTable);
-  Question question = ask("all_reduce", 1024);
-  question.algorithm = "two_shot";
-  Answer answer = chooseFrom(tables, question);
-  EXPECT_EQ(answer.way.algorithm, "two_shot");
-  EXPECT_EQ(answer.way.protocol, "lamport");
-  question.protocol = "ll"; // Not in the table.
-  answer = chooseFrom(tables, question);
-  EXPECT_EQ(answer.way.protocol, "ll");
+  ConfigQuery query = ask("all_reduce", 1024);
+  query.algorithm = "two_shot";
+  ConfigChoice answer = chooseFrom(tables, query);
+  EXPECT_EQ(answer.config.algorithm, "two_shot");
+  EXPECT_EQ(answer.config.protocol, "lamport");
+  query.protocol = "ll"; // Not in the table.
+  answer = chooseFrom(tables, query);
+  EXPECT_EQ(answer.config.protocol, "ll");
   EXPECT_EQ(answer.source, "cost model");
-  question = ask("all_reduce", 1024);
-  question.blocks = 7;
-  question.threads = 512;
-  answer = chooseFrom(tables, question);
-  EXPECT_EQ(answer.way.blocks, 7);
-  EXPECT_EQ(answer.way.threads, 512);
-  EXPECT_EQ(answer.way.protocol, "pull");
+  query = ask("all_reduce", 1024);
+  query.blocks = 7;
+  query.threads = 512;
+  answer = chooseFrom(tables, query);
+  EXPECT_EQ(answer.config.blocks, 7);
+  EXPECT_EQ(answer.config.threads, 512);
+  EXPECT_EQ(answer.config.protocol, "pull");
 }
 
 TEST(Table, WaysThatTheTypeCannotTakeAreLeftOut) {
   Tables tables = tablesOf(kTable);
-  Answer answer = chooseFrom(tables, ask("all_reduce", 1024, "i32"));
-  EXPECT_EQ(answer.way.protocol, "pull"); // Lamport has no poison for integers.
+  ConfigChoice answer = chooseFrom(tables, ask("all_reduce", 1024, "i32"));
+  EXPECT_EQ(answer.config.protocol,
+            "pull"); // Lamport has no poison for integers.
   EXPECT_EQ(answer.considered.size(), 1u);
 }
 
 TEST(Table, RowsAreChosenAsThoseOfTheNextLength) {
   Tables tables = tablesOf(kTable);
-  EXPECT_EQ(chooseFrom(tables, askRows(1, 4096)).way.cluster, 8);
-  EXPECT_EQ(chooseFrom(tables, askRows(64, 4096)).way.cluster, 8);
-  EXPECT_EQ(chooseFrom(tables, askRows(64, 8192)).way.cluster, 1);
-  Answer answer = chooseFrom(tables, askRows(64, 5120));
-  EXPECT_EQ(answer.way.cluster, 1);
+  EXPECT_EQ(chooseFrom(tables, askRows(1, 4096)).config.cluster, 8);
+  EXPECT_EQ(chooseFrom(tables, askRows(64, 4096)).config.cluster, 8);
+  EXPECT_EQ(chooseFrom(tables, askRows(64, 8192)).config.cluster, 1);
+  ConfigChoice answer = chooseFrom(tables, askRows(64, 5120));
+  EXPECT_EQ(answer.config.cluster, 1);
   EXPECT_NE(answer.source.find("at 64 rows of 8192"), std::string::npos);
   answer = chooseFrom(tables, askRows(8, 8192)); // Half way from 1 to 64.
   ASSERT_EQ(answer.considered.size(), 2u);
   EXPECT_NEAR(answer.considered[0].microseconds, std::sqrt(4 * 24.0), 1e-6);
   EXPECT_NEAR(answer.considered[1].microseconds, std::sqrt(9 * 12.0), 1e-6);
   // Longer and shorter rows than any: the nearest length.
-  EXPECT_EQ(chooseFrom(tables, askRows(64, 16384)).way.cluster, 1);
-  EXPECT_EQ(chooseFrom(tables, askRows(1, 128)).way.cluster, 8);
+  EXPECT_EQ(chooseFrom(tables, askRows(64, 16384)).config.cluster, 1);
+  EXPECT_EQ(chooseFrom(tables, askRows(1, 128)).config.cluster, 8);
 }
 
 TEST(Table, WhatRestsOnADeviceIsChosenThereAlone) {
@@ -306,34 +308,34 @@ TEST(Table, WhatRestsOnADeviceIsChosenThereAlone) {
              ["one_shot", "ll128", 64, 1, 1, 1056]],
  "sections": [
   {"op": "all_gather", "type": "bf16", "points": [[1024, 0, 3, 1, 2]]}]})");
-  Question question = ask("all_gather", 1024);
-  EXPECT_EQ(chooseFrom(tables, question).way.protocol, "ll128");
-  question.device = "NVIDIA H100 PCIe";
-  EXPECT_EQ(chooseFrom(tables, question).way.protocol, "ll");
-  question.protocol = "ll128"; // By name it may travel anywhere.
-  EXPECT_EQ(chooseFrom(tables, question).way.protocol, "ll128");
-  question = ask("all_gather", 1024);
+  ConfigQuery query = ask("all_gather", 1024);
+  EXPECT_EQ(chooseFrom(tables, query).config.protocol, "ll128");
+  query.device = "NVIDIA H100 PCIe";
+  EXPECT_EQ(chooseFrom(tables, query).config.protocol, "ll");
+  query.protocol = "ll128"; // By name it may travel anywhere.
+  EXPECT_EQ(chooseFrom(tables, query).config.protocol, "ll128");
+  query = ask("all_gather", 1024);
   // No table: the estimate relies on it where it has been seen to hold.
-  question.ranks = 5;
-  EXPECT_EQ(chooseFrom(tables, question).way.protocol, "ll128");
+  query.ranks = 5;
+  EXPECT_EQ(chooseFrom(tables, query).config.protocol, "ll128");
   for (const char *device : {"", "NVIDIA H100 PCIe"}) {
-    question.device = device;
-    for (const Config &way : chooseFrom(tables, question).considered)
-      EXPECT_NE(way.protocol, "ll128");
+    query.device = device;
+    for (const Config &config : chooseFrom(tables, query).considered)
+      EXPECT_NE(config.protocol, "ll128");
   }
 }
 
 TEST(Table, OtherMachines) {
   Tables tables = tablesOf(kTable);
-  Question question = ask("all_reduce", 1024);
-  question.device = "NVIDIA H100 80GB HBM3";
-  EXPECT_NE(chooseFrom(tables, question).source.find("measured on NVIDIA H200"),
+  ConfigQuery query = ask("all_reduce", 1024);
+  query.device = "NVIDIA H100 80GB HBM3";
+  EXPECT_NE(chooseFrom(tables, query).source.find("measured on NVIDIA H200"),
             std::string::npos);
-  question.chip = "sm_80";
-  EXPECT_EQ(chooseFrom(tables, question).source, "cost model");
-  question = ask("all_reduce", 1024);
-  question.ranks = 5;
-  EXPECT_EQ(chooseFrom(tables, question).source, "cost model");
+  query.chip = "sm_80";
+  EXPECT_EQ(chooseFrom(tables, query).source, "cost model");
+  query = ask("all_reduce", 1024);
+  query.ranks = 5;
+  EXPECT_EQ(chooseFrom(tables, query).source, "cost model");
   EXPECT_EQ(chooseFrom(tables, ask("broadcast", 1024)).source, "cost model");
 }
 
@@ -347,18 +349,18 @@ TEST(Table, TypesThatTheSameProtocolsCarryTellOfEachOther) {
   {"op": "all_reduce", "type": "bf16", "points": [[1024, 0, 2, 1, 3]]},
   {"op": "all_reduce", "type": "i32", "points": [[1024, 1, 5, 2, 4]]},
   {"op": "broadcast", "type": "bf16", "points": [[1024, 2, 3]]}]})");
-  auto way = [&](const char *op, const char *type) {
-    Config best = chooseFrom(tables, ask(op, 1024, type)).way;
+  auto config = [&](const char *op, const char *type) {
+    Config best = chooseFrom(tables, ask(op, 1024, type)).config;
     return best.algorithm + "/" + best.protocol;
   };
-  EXPECT_EQ(way("all_reduce", "bf16"), "one_shot/lamport");
-  EXPECT_EQ(way("all_reduce", "f32"), "one_shot/lamport");
-  EXPECT_EQ(way("all_reduce", "i32"), "one_shot/ll128");
+  EXPECT_EQ(config("all_reduce", "bf16"), "one_shot/lamport");
+  EXPECT_EQ(config("all_reduce", "f32"), "one_shot/lamport");
+  EXPECT_EQ(config("all_reduce", "i32"), "one_shot/ll128");
   // They have no bits to spare for poison.
-  EXPECT_EQ(way("all_reduce", "i8"), "one_shot/ll128");
-  EXPECT_EQ(way("all_reduce", "f8E4M3FN"), "one_shot/ll128");
+  EXPECT_EQ(config("all_reduce", "i8"), "one_shot/ll128");
+  EXPECT_EQ(config("all_reduce", "f8E4M3FN"), "one_shot/ll128");
   // Nothing fits: bytes are bytes.
-  EXPECT_EQ(way("broadcast", "i8"), "one_shot/ll128");
+  EXPECT_EQ(config("broadcast", "i8"), "one_shot/ll128");
 }
 
 TEST(Table, PruningKeepsWhatIsNeededBetweenSizes) {
@@ -405,14 +407,13 @@ TEST(Tables, BuiltInOnesAreFoundByWhatTheyAreOf) {
   ASSERT_FALSE(readBuiltIn().empty());
   for (const Table *table : readBuiltIn()) {
     EXPECT_FALSE(table->sections.empty()) << table->name;
-    Question question;
-    question.ranks = table->ranks;
-    question.chip = table->chip;
-    question.device = table->device;
-    EXPECT_TRUE(llvm::is_contained(tables.find(question), table))
-        << table->name;
-    question.ranks = 77;
-    EXPECT_TRUE(tables.find(question).empty());
+    ConfigQuery query;
+    query.ranks = table->ranks;
+    query.chip = table->chip;
+    query.device = table->device;
+    EXPECT_TRUE(llvm::is_contained(tables.find(query), table)) << table->name;
+    query.ranks = 77;
+    EXPECT_TRUE(tables.find(query).empty());
   }
 }
 
@@ -429,18 +430,18 @@ TEST(Model, KnowsEveryOperationTypeAndNumberOfRanks) {
     for (const char *type : {"bf16", "f16", "f32", "f64", "i8", "i32", "i64"})
       for (int64_t ranks : {1, 2, 3, 8, 72})
         for (int64_t bytes : {16, 1 << 16, 1 << 28}) {
-          Question question = ask(op, bytes, type);
-          question.ranks = ranks;
-          Answer answer = chooseFrom(none, question);
+          ConfigQuery query = ask(op, bytes, type);
+          query.ranks = ranks;
+          ConfigChoice answer = chooseFrom(none, query);
           EXPECT_EQ(answer.source, "cost model") << op << " " << type;
           ASSERT_FALSE(answer.considered.empty()) << op << " " << type;
-          for (const Config &way : answer.considered) {
-            algorithms.insert(way.algorithm);
-            EXPECT_GT(way.microseconds, 0);
-            EXPECT_GE(way.blocks, 1);
+          for (const Config &config : answer.considered) {
+            algorithms.insert(config.algorithm);
+            EXPECT_GT(config.microseconds, 0);
+            EXPECT_GE(config.blocks, 1);
             // All blocks are on the GPU at a time.
-            EXPECT_LE(way.blocks * way.cluster,
-                      countResident(question, way.threads));
+            EXPECT_LE(config.blocks * config.cluster,
+                      countResident(query, config.threads));
           }
         }
   EXPECT_EQ(algorithms.size(), mlir::comms::getAlgorithms().size());
@@ -455,30 +456,30 @@ TEST(Model, EveryProtocolIsWeighed) {
 
 TEST(Model, NobodyKnows) {
   Tables none;
-  for (Question question : {ask("sum", 64), ask("all_reduce", 64, "bf17")}) {
-    Answer answer = chooseFrom(none, question);
+  for (ConfigQuery query : {ask("sum", 64), ask("all_reduce", 64, "bf17")}) {
+    ConfigChoice answer = chooseFrom(none, query);
     EXPECT_TRUE(answer.considered.empty());
-    EXPECT_EQ(answer.way.algorithm, "");
-    EXPECT_EQ(answer.way.blocks, 1);
+    EXPECT_EQ(answer.config.algorithm, "");
+    EXPECT_EQ(answer.config.blocks, 1);
   }
 }
 
 TEST(Model, SmallMessagesGoAtOnceAndLargeOnesInShares) {
   Tables none;
-  EXPECT_EQ(chooseFrom(none, ask("all_reduce", 1024)).way.algorithm,
+  EXPECT_EQ(chooseFrom(none, ask("all_reduce", 1024)).config.algorithm,
             "one_shot");
-  EXPECT_NE(chooseFrom(none, ask("all_reduce", 64 << 20)).way.algorithm,
+  EXPECT_NE(chooseFrom(none, ask("all_reduce", 64 << 20)).config.algorithm,
             "one_shot");
-  EXPECT_LE(chooseFrom(none, ask("all_reduce", 1024)).way.threads, 128);
+  EXPECT_LE(chooseFrom(none, ask("all_reduce", 1024)).config.threads, 128);
 }
 
 TEST(Model, RowsTakeABlockEach) {
   Tables none;
-  Config few = chooseFrom(none, askRows(8, 8192)).way;
+  Config few = chooseFrom(none, askRows(8, 8192)).config;
   EXPECT_EQ(few.blocks, 8);
   EXPECT_EQ(few.cluster, 8);
   EXPECT_EQ(few.threads, 128);
-  Config many = chooseFrom(none, askRows(512, 8192)).way;
+  Config many = chooseFrom(none, askRows(512, 8192)).config;
   EXPECT_EQ(many.cluster, 1);
   EXPECT_EQ(many.threads, 1024);
   EXPECT_EQ(many.blocks, 132);
@@ -486,29 +487,29 @@ TEST(Model, RowsTakeABlockEach) {
 
 TEST(Model, RegistersSayHowManyBlocksFit) {
   // What the driver said of such kernels on an H200: 396, and 30 clusters.
-  Question question = ask("all_reduce", 1 << 20);
-  EXPECT_EQ(countFitting(question, 131, 128, 1), 396);
-  EXPECT_LE(countFitting(question, 82, 256, 8), 30);
-  EXPECT_GE(countFitting(question, 82, 256, 8), 28);
-  EXPECT_EQ(countFitting(question, 64, 1024, 1), 132);
-  EXPECT_EQ(countFitting(question, 0, 128, 1), 528);
+  ConfigQuery query = ask("all_reduce", 1 << 20);
+  EXPECT_EQ(countFitting(query, 131, 128, 1), 396);
+  EXPECT_LE(countFitting(query, 82, 256, 8), 30);
+  EXPECT_GE(countFitting(query, 82, 256, 8), 28);
+  EXPECT_EQ(countFitting(query, 64, 1024, 1), 132);
+  EXPECT_EQ(countFitting(query, 0, 128, 1), 528);
 }
 
 TEST(Model, CpuIsAsTheLoweringSays) {
-  Question question = ask("all_reduce", 4096);
-  question.chip = "cpu";
-  question.device = "";
-  Answer answer = chooseFrom({}, question);
-  EXPECT_EQ(answer.way.protocol, "ll");
-  EXPECT_EQ(answer.way.algorithm, "one_shot");
-  EXPECT_EQ(answer.way.threads, 0);
-  for (const Config &way : answer.considered)
-    EXPECT_TRUE(way.protocol == "ll" || way.protocol == "pull");
+  ConfigQuery query = ask("all_reduce", 4096);
+  query.chip = "cpu";
+  query.device = "";
+  ConfigChoice answer = chooseFrom({}, query);
+  EXPECT_EQ(answer.config.protocol, "ll");
+  EXPECT_EQ(answer.config.algorithm, "one_shot");
+  EXPECT_EQ(answer.config.threads, 0);
+  for (const Config &config : answer.considered)
+    EXPECT_TRUE(config.protocol == "ll" || config.protocol == "pull");
 }
 
 TEST(Explain, SaysWhatAndWhy) {
-  Question question = ask("all_reduce", 65536);
-  std::string text = explain(question, chooseFrom(tablesOf(kTable), question));
+  ConfigQuery query = ask("all_reduce", 65536);
+  std::string text = explain(query, chooseFrom(tablesOf(kTable), query));
   EXPECT_EQ(text,
             "all_reduce of 64 KiB bf16, 4 ranks, sm_90 (NVIDIA H200): "
             "one_shot/lamport b64 t64, by the table up-4 of 2026-01-02, at 64 "
@@ -520,13 +521,13 @@ TEST(Explain, SaysWhatAndWhy) {
 
 // Broadcasts in permutations write into the outputs of others.
 TEST(Model, WhatNeedsWindowsIsForWindows) {
-  Question question = ask("broadcast", 64 << 20);
+  ConfigQuery query = ask("broadcast", 64 << 20);
   auto permutes = [&] {
-    return llvm::any_of(listPairs(question), [](const auto &pair) {
+    return llvm::any_of(listPairs(query), [](const auto &pair) {
       return pair.first == "permutation";
     });
   };
   EXPECT_FALSE(permutes());
-  question.windows = true;
+  query.windows = true;
   EXPECT_TRUE(permutes());
 }

@@ -27,20 +27,21 @@ using namespace commsir::tune;
 /// the threads in twice the blocks.
 static constexpr double kNear = 2;
 
-/// What `way` took, or the nearest shape of its pair; infinite when none was
+/// What `config` took, or the nearest shape of its pair; infinite when none was
 /// measured, or was too slow to be kept.
-static double timeOf(const Config &way, const std::vector<Config> &measured) {
-  const Config *nearest = findNearest(way, measured);
-  return nearest && distance(way, *nearest) <= kNear ? nearest->microseconds
-                                                     : INFINITY;
+static double timeOf(const Config &config,
+                     const std::vector<Config> &measured) {
+  const Config *nearest = findNearest(config, measured);
+  return nearest && distance(config, *nearest) <= kNear ? nearest->microseconds
+                                                        : INFINITY;
 }
 
 /// Whether a table has rows of that length. Others go by longer ones, which is
 /// right to 10 %.
-static bool isMeasuredLength(const Tables &tables, const Question &question) {
-  return llvm::any_of(tables.find(question), [&](const Table *table) {
+static bool isMeasuredLength(const Tables &tables, const ConfigQuery &query) {
+  return llvm::any_of(tables.find(query), [&](const Table *table) {
     return llvm::any_of(table->sections, [&](const Section &section) {
-      return section.op == question.op && section.columns == question.columns;
+      return section.op == query.op && section.columns == query.columns;
     });
   });
 }
@@ -69,10 +70,10 @@ static constexpr Known kKnown[] = {
     {4, "all_gather", 0, 8192, 1.06},
 };
 
-static const Known *findKnown(const Question &question, const Section &section,
+static const Known *findKnown(const ConfigQuery &query, const Section &section,
                               int64_t size) {
   const Known *known = llvm::find_if(kKnown, [&](const Known &each) {
-    return each.ranks == question.ranks && each.op == section.op &&
+    return each.ranks == query.ranks && each.op == section.op &&
            each.columns == section.columns && each.size == size;
   });
   return known == std::end(kKnown) ? nullptr : known;
@@ -88,20 +89,20 @@ TEST(Held, TheChoiceIsWithinFivePerCentOfTheBest) {
   for (const Table &held : all)
     for (const Section &section : held.sections)
       for (const auto &[size, times] : section.points) {
-        Question question = askOf(held, section, size);
-        Answer answer = chooseFrom(tables, question);
+        ConfigQuery query = askOf(held, section, size);
+        ConfigChoice answer = chooseFrom(tables, query);
         EXPECT_NE(answer.source, "cost model") << section.op;
-        std::vector<Config> measured = listWays(times, question);
+        std::vector<Config> measured = listWays(times, query);
         double best = measured.front().microseconds;
-        double factor = isMeasuredLength(tables, question) ? 1.05 : 1.10;
-        double time = timeOf(answer.way, measured);
+        double factor = isMeasuredLength(tables, query) ? 1.05 : 1.10;
+        double time = timeOf(answer.config, measured);
         if (std::isinf(time)) {
           // A single warp has become better since these were measured.
-          EXPECT_EQ(answer.way.threads, 32) << explain(question, answer, 3);
+          EXPECT_EQ(answer.config.threads, 32) << explain(query, answer, 3);
           ++unmeasured;
           continue;
         }
-        if (const Known *known = findKnown(question, section, size)) {
+        if (const Known *known = findKnown(query, section, size)) {
           ++exceptions;
           EXPECT_GT(time, factor * best) << "is as near as all others now: the "
                                             "exception can go";
@@ -109,7 +110,7 @@ TEST(Held, TheChoiceIsWithinFivePerCentOfTheBest) {
         }
         EXPECT_LE(time, factor * best)
             << section.op << ", " << size << ", " << section.columns << ", "
-            << question.ranks << " ranks: " << explain(question, answer, 3);
+            << query.ranks << " ranks: " << explain(query, answer, 3);
         sum += time / best - 1;
         ++count;
       }

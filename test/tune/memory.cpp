@@ -30,21 +30,21 @@ using namespace commsir::tune;
 
 static constexpr uint64_t kGiB = uint64_t(1) << 30;
 
-static Question ask(std::string op, int64_t ranks, int64_t bytes) {
-  Question question;
-  question.op = std::move(op);
-  question.reduction = "sum";
-  question.elementType = "bf16";
-  question.bytes = bytes;
-  question.ranks = ranks;
-  question.chip = "sm_90";
-  question.device = "NVIDIA H200";
-  question.memory = kGiB;
-  return question;
+static ConfigQuery ask(std::string op, int64_t ranks, int64_t bytes) {
+  ConfigQuery query;
+  query.op = std::move(op);
+  query.reduction = "sum";
+  query.elementType = "bf16";
+  query.bytes = bytes;
+  query.ranks = ranks;
+  query.chip = "sm_90";
+  query.device = "NVIDIA H200";
+  query.memory = kGiB;
+  return query;
 }
 
-static std::string name(const Config &way) {
-  return way.algorithm + "/" + way.protocol;
+static std::string name(const Config &config) {
+  return config.algorithm + "/" + config.protocol;
 }
 
 /// The kernels that the benchmark compiles, flat and on rows.
@@ -59,10 +59,9 @@ static std::vector<BenchCase> listProblems(int64_t ranks) {
   return problems;
 }
 
-static Config makeWay(const Question &question,
+static Config makeWay(const ConfigQuery &query,
                       const std::pair<std::string, std::string> &pair) {
-  return applyRecipe(suggestRecipe(question, pair.first, pair.second),
-                     question);
+  return applyRecipe(suggestRecipe(query, pair.first, pair.second), query);
 }
 
 //===----------------------------------------------------------------------===//
@@ -77,39 +76,39 @@ TEST(ChannelMemory, IsWithinTheBound) {
             "broadcast", "reduce", "gather", "scatter", "send_recv"})
         for (int64_t bytes : {int64_t(64), int64_t(100000), int64_t(64) << 20})
           for (bool rows : {false, true}) {
-            Question question = ask(op, ranks, bytes);
-            question.elementType = type;
+            ConfigQuery query = ask(op, ranks, bytes);
+            query.elementType = type;
             // Arrays of one rank to another are flat.
             if (rows && bytes >= 100000 && op != llvm::StringRef("send_recv")) {
-              question.columns = 2048;
-              question.rows = 16;
-              question.bytes = 16 * 2048 * (type[0] == 'i' ? 1 : 2);
+              query.columns = 2048;
+              query.rows = 16;
+              query.bytes = 16 * 2048 * (type[0] == 'i' ? 1 : 2);
             }
-            question.windows = ranks == 2 && !question.rows;
-            for (const auto &pair : listPairs(question, true)) {
-              Config way = makeWay(question, pair);
-              auto counted = countChannels(question, way);
-              ASSERT_TRUE(counted) << op << " " << type << " " << name(way);
-              EXPECT_LE(*counted, boundChannels(question))
-                  << op << " " << type << " " << bytes << " " << name(way);
+            query.windows = ranks == 2 && !query.rows;
+            for (const auto &pair : listPairs(query, true)) {
+              Config config = makeWay(query, pair);
+              auto counted = countChannels(query, config);
+              ASSERT_TRUE(counted) << op << " " << type << " " << name(config);
+              EXPECT_LE(*counted, boundChannels(query))
+                  << op << " " << type << " " << bytes << " " << name(config);
             }
           }
 }
 
 TEST(ChannelMemory, NamesWhatItTakes) {
-  Question question = ask("all_reduce", 8, int64_t(256) << 20);
+  ConfigQuery query = ask("all_reduce", 8, int64_t(256) << 20);
   auto take = [&](const char *algorithm, const char *protocol) {
-    return countChannels(question, {algorithm, protocol, 128, 1024, 1});
+    return countChannels(query, {algorithm, protocol, 128, 1024, 1});
   };
   // Three buffers for pieces of all ranks, and three for the sums.
   EXPECT_EQ(take("permutation", "lamport"), uint64_t(1536) << 20);
   // In rounds of 128 MiB, of which there are two.
   ASSERT_TRUE(take("permutation", "push"));
   EXPECT_LE(*take("permutation", "push"), uint64_t(512) << 20);
-  question.windows = true; // The sums go where they belong.
+  query.windows = true; // The sums go where they belong.
   EXPECT_EQ(take("permutation", "lamport"), uint64_t(768) << 20);
   EXPECT_FALSE(take("no_shot", "push"));
-  question.elementType = "pear";
+  query.elementType = "pear";
   EXPECT_FALSE(take("permutation", "push"));
 }
 
@@ -120,30 +119,30 @@ TEST(ChannelMemory, IsWhatCompiledKernelsTake) {
   Compiler compiler;
   int compared = 0;
   for (const BenchCase &problem : listProblems(4)) {
-    Question question = makeQuestion(problem);
-    question.chip = "sm_90";
-    question.windows = problem.columns == 0;
-    for (const auto &pair : listPairs(question, true)) {
-      Config way = makeWay(question, pair);
-      way.blocks = 4;
-      std::string what = problem.describe() + " " + name(way);
-      auto counted = countChannels(question, way);
+    ConfigQuery query = makeQuery(problem);
+    query.chip = "sm_90";
+    query.windows = problem.columns == 0;
+    for (const auto &pair : listPairs(query, true)) {
+      Config config = makeWay(query, pair);
+      config.blocks = 4;
+      std::string what = problem.describe() + " " + name(config);
+      auto counted = countChannels(query, config);
       if (!counted) {
         ADD_FAILURE() << what << " cannot be counted";
         continue;
       }
       jit::CudaOptions options;
       options.ranks = problem.ranks;
-      options.blocks = way.blocks;
-      options.threads = way.threads;
-      options.cluster = way.cluster;
-      options.algorithm = way.algorithm;
-      options.protocol = way.protocol;
+      options.blocks = config.blocks;
+      options.threads = config.threads;
+      options.cluster = config.cluster;
+      options.algorithm = config.algorithm;
+      options.protocol = config.protocol;
       options.check = false;
       options.optLevel = 0;
       options.linker = "driver"; // PTX is enough.
       auto error = compiler.withModule(
-          problem.kernelText(question.windows),
+          problem.kernelText(query.windows),
           [&](mlir::OwningOpRef<mlir::ModuleOp> module) -> llvm::Error {
             auto kernel = jit::compileCuda(std::move(module), "bench", options);
             if (!kernel)
@@ -191,14 +190,14 @@ TEST(ChannelMemory, NothingAboveTheLimitIsChosen) {
   int leftOut = 0;
   for (const Tables *tables : {&none, &shipped})
     for (const auto &one : cases) {
-      Question question = ask(one.op, one.ranks, one.mebibytes << 20);
-      question.windows = one.op == llvm::StringRef("broadcast");
-      Answer answer = chooseFrom(*tables, question);
-      auto bytes = countChannels(question, answer.way);
+      ConfigQuery query = ask(one.op, one.ranks, one.mebibytes << 20);
+      query.windows = one.op == llvm::StringRef("broadcast");
+      ConfigChoice answer = chooseFrom(*tables, query);
+      auto bytes = countChannels(query, answer.config);
       ASSERT_TRUE(bytes) << one.op;
-      EXPECT_LE(*bytes, kGiB) << explain(question, answer);
-      for (const LeftOut &other : answer.tooLarge)
-        EXPECT_GT(other.bytes, kGiB) << explain(question, answer);
+      EXPECT_LE(*bytes, kGiB) << explain(query, answer);
+      for (const RejectedConfig &other : answer.tooLarge)
+        EXPECT_GT(other.bytes, kGiB) << explain(query, answer);
       leftOut += !answer.tooLarge.empty();
     }
   EXPECT_GT(leftOut, 3);
@@ -217,28 +216,28 @@ TEST(ChannelMemory, ExplainNamesWhatWasLeftOut) {
   Tables tables;
   tables.own.push_back(
       llvm::cantFail(parseTable(kLamportFirst, "made-8.json")));
-  Question question = ask("all_reduce", 8, int64_t(256) << 20);
-  Answer answer = chooseFrom(tables, question);
-  std::string text = explain(question, answer);
+  ConfigQuery query = ask("all_reduce", 8, int64_t(256) << 20);
+  ConfigChoice answer = chooseFrom(tables, query);
+  std::string text = explain(query, answer);
   EXPECT_NE(text.find("permutation/lamport"), std::string::npos) << text;
   EXPECT_NE(text.find("left out, it takes 1.5 GiB of channel memory, and the "
                       "limit is 1 GiB"),
             std::string::npos)
       << text;
-  EXPECT_EQ(name(answer.way), "permutation/push") << text;
-  question.memory = 0;
-  answer = chooseFrom(tables, question);
-  EXPECT_EQ(name(answer.way), "permutation/lamport");
-  EXPECT_EQ(explain(question, answer).find("left out"), std::string::npos);
+  EXPECT_EQ(name(answer.config), "permutation/push") << text;
+  query.memory = 0;
+  answer = chooseFrom(tables, query);
+  EXPECT_EQ(name(answer.config), "permutation/lamport");
+  EXPECT_EQ(explain(query, answer).find("left out"), std::string::npos);
 }
 
 TEST(ChannelMemory, WhereNothingFitsTheFastestIsNamed) {
   Tables none;
-  Question question = ask("all_reduce", 8, int64_t(256) << 20);
-  question.protocol = "ll";
-  question.memory = 64 << 20;
-  Answer answer = chooseFrom(none, question);
-  EXPECT_EQ(answer.way.protocol, "ll");
+  ConfigQuery query = ask("all_reduce", 8, int64_t(256) << 20);
+  query.protocol = "ll";
+  query.memory = 64 << 20;
+  ConfigChoice answer = chooseFrom(none, query);
+  EXPECT_EQ(answer.config.protocol, "ll");
   EXPECT_NE(answer.source.find("lack of a way"), std::string::npos);
 }
 
@@ -251,10 +250,11 @@ TEST(ChannelMemory, TablesAndTheModelAreAskedInTurn) {
  "sections": [{"op": "all_reduce", "type": "bf16", "points":
    [[1024, 0, 2], [1073741824, 0, 500]]}]})",
       "small-8.json")));
-  Answer answer = chooseFrom(tables, ask("all_reduce", 8, int64_t(1024) << 20));
+  ConfigChoice answer =
+      chooseFrom(tables, ask("all_reduce", 8, int64_t(1024) << 20));
   EXPECT_EQ(answer.source, "cost model");
   ASSERT_FALSE(answer.tooLarge.empty());
-  EXPECT_EQ(answer.tooLarge.front().way.microseconds, 500);
+  EXPECT_EQ(answer.tooLarge.front().config.microseconds, 500);
   answer = chooseFrom(tables, ask("all_reduce", 8, 1 << 20));
   EXPECT_NE(answer.source.find("table small-8"), std::string::npos);
 }
@@ -269,7 +269,7 @@ TEST(ChannelMemory, CollectivesOfAKernelShareIt) {
   llvm::sys::fs::remove(path);
   Compiler compiler;
   auto choose = [&](uint64_t memory) {
-    std::vector<std::string> ways;
+    std::vector<std::string> configs;
     llvm::cantFail(compiler.withModule(
         R"(
 comms.kernel @two(%x: memref<134217728xbf16>, %y: memref<134217728xbf16>) {
@@ -279,17 +279,17 @@ comms.kernel @two(%x: memref<134217728xbf16>, %y: memref<134217728xbf16>) {
   comms.return
 })",
         [&](mlir::OwningOpRef<mlir::ModuleOp> module) -> llvm::Error {
-          Question wish;
+          ConfigQuery wish;
           wish.ranks = 8;
           wish.chip = "sm_90";
           wish.memory = memory;
           for (auto kernel : module->getOps<mlir::comms::KernelOp>())
-            for (auto &[question, answer] :
+            for (auto &[query, answer] :
                  chooseForKernel(kernel, wish).collectives)
-              ways.push_back(name(answer.way));
+              configs.push_back(name(answer.config));
           return llvm::Error::success();
         }));
-    return ways;
+    return configs;
   };
   std::string fast = "permutation/lamport", small = "permutation/push";
   EXPECT_EQ(choose(0), (std::vector<std::string>{fast, fast}));

@@ -45,9 +45,10 @@ struct Summary {
 };
 } // namespace
 
-static std::string name(const Config &way) {
-  return llvm::formatv("{0}/{1} b{2} t{3} c{4}", way.algorithm, way.protocol,
-                       way.blocks, way.threads, way.cluster);
+static std::string name(const Config &config) {
+  return llvm::formatv("{0}/{1} b{2} t{3} c{4}", config.algorithm,
+                       config.protocol, config.blocks, config.threads,
+                       config.cluster);
 }
 
 static std::string name(const Section &section, const Table &table) {
@@ -57,17 +58,17 @@ static std::string name(const Section &section, const Table &table) {
 
 static Choice compare(const Table &table, const Section &section,
                       int64_t size) {
-  Question question = askOf(table, section, size);
-  std::vector<Config> measured = listWays(section.points.at(size), question);
+  ConfigQuery query = askOf(table, section, size);
+  std::vector<Config> measured = listWays(section.points.at(size), query);
   Choice choice;
   choice.problem =
       name(section, table) + ", " +
       (section.columns ? llvm::formatv("{0} x {1}", size, section.columns).str()
                        : llvm::formatv("{0} B", size).str());
   choice.best = measured.front();
-  for (const Config &way : estimateAll(question)) {
-    if (const Config *nearest = findNearest(way, measured)) {
-      choice.chosen = way;
+  for (const Config &config : estimateAll(query)) {
+    if (const Config *nearest = findNearest(config, measured)) {
+      choice.chosen = config;
       choice.stand = *nearest;
       return choice;
     }
@@ -134,17 +135,17 @@ TEST(Regret, TheModelsChoiceIsNearTheBestAtOtherSizes) {
 // Where there is no table
 //===----------------------------------------------------------------------===//
 
-static Question askEight(std::string op, int64_t bytes) {
-  Question question;
-  question.op = std::move(op);
-  question.reduction = "sum";
-  question.elementType = "bf16";
-  question.bytes = bytes;
-  question.ranks = 8;
-  question.chip = "sm_90";
-  question.device = "NVIDIA H200";
-  question.windows = true;
-  return question;
+static ConfigQuery askEight(std::string op, int64_t bytes) {
+  ConfigQuery query;
+  query.op = std::move(op);
+  query.reduction = "sum";
+  query.elementType = "bf16";
+  query.bytes = bytes;
+  query.ranks = 8;
+  query.chip = "sm_90";
+  query.device = "NVIDIA H200";
+  query.windows = true;
+  return query;
 }
 
 static Config chooseForEight(std::string op, int64_t bytes) {
@@ -156,21 +157,21 @@ static Config chooseForEight(std::string op, int64_t bytes) {
 TEST(Chips, ThoseWithoutClustersGetNone) {
   for (const char *chip : {"sm_80", "sm_86", "sm_90a", "sm_100"})
     for (int64_t rows : {1, 8, 64}) {
-      Question question;
-      question.op = "all_reduce";
-      question.reduction = "sum";
-      question.elementType = "bf16";
-      question.ranks = 4;
-      question.rows = rows;
-      question.columns = 8192;
-      question.bytes = rows * question.columns * 2;
-      question.chip = chip;
-      Recipe recipe = suggestRecipe(question, "one_shot", "ll");
+      ConfigQuery query;
+      query.op = "all_reduce";
+      query.reduction = "sum";
+      query.elementType = "bf16";
+      query.ranks = 4;
+      query.rows = rows;
+      query.columns = 8192;
+      query.bytes = rows * query.columns * 2;
+      query.chip = chip;
+      Recipe recipe = suggestRecipe(query, "one_shot", "ll");
       bool hasClusters = llvm::StringRef(chip).drop_front(3).front() != '8';
-      EXPECT_EQ(getMostCtas(question), hasClusters ? 8 : 1) << chip;
-      EXPECT_LE(recipe.cluster, getMostCtas(question)) << chip;
-      for (const Recipe &near : neighbors(recipe, question))
-        EXPECT_LE(near.cluster, getMostCtas(question)) << chip;
+      EXPECT_EQ(getMostCtas(query), hasClusters ? 8 : 1) << chip;
+      EXPECT_LE(recipe.cluster, getMostCtas(query)) << chip;
+      for (const Recipe &near : neighborRecipes(recipe, query))
+        EXPECT_LE(near.cluster, getMostCtas(query)) << chip;
     }
 }
 
@@ -178,17 +179,16 @@ TEST(Chips, LinesAreForDevicesThatWereSeenToWriteThemWhole) {
   for (llvm::StringRef device :
        {"NVIDIA H200", "NVIDIA H100 80GB HBM3", "NVIDIA H200 NVL",
         "NVIDIA H100 PCIe", "NVIDIA A100"}) {
-    Question question;
-    question.op = "all_gather";
-    question.elementType = "bf16";
-    question.ranks = 8;
-    question.bytes = 64 << 10;
-    question.chip = "sm_90";
-    question.device = device;
-    question.windows = true;
-    bool offered =
-        llvm::is_contained(llvm::make_second_range(listPairs(question, false)),
-                           std::string("ll128"));
+    ConfigQuery query;
+    query.op = "all_gather";
+    query.elementType = "bf16";
+    query.ranks = 8;
+    query.bytes = 64 << 10;
+    query.chip = "sm_90";
+    query.device = device;
+    query.windows = true;
+    bool offered = llvm::is_contained(
+        llvm::make_second_range(listPairs(query, false)), std::string("ll128"));
     bool writesLines =
         device == "NVIDIA H200" || device == "NVIDIA H100 80GB HBM3";
     EXPECT_EQ(offered, writesLines) << device.str();
@@ -223,9 +223,9 @@ TEST(EightRanks, TakeWhatTheyTookByHand) {
       {"two_shot", 64 << 20, 375.},
   };
   for (const auto &row : rows) {
-    Question question = askEight("all_reduce", row.bytes);
-    question.algorithm = row.algorithm;
-    double time = estimateAll(question).front().microseconds;
+    ConfigQuery query = askEight("all_reduce", row.bytes);
+    query.algorithm = row.algorithm;
+    double time = estimateAll(query).front().microseconds;
     EXPECT_LE(time, 1.1 * row.time) << row.algorithm << " " << row.bytes;
     EXPECT_GE(time, 0.8 * row.time) << row.algorithm << " " << row.bytes;
     double copies = row.algorithm[0] == 'o' ? 7 : 1.75;
@@ -237,19 +237,19 @@ TEST(EightRanks, TakeWhatTheyTookByHand) {
 TEST(EightRanks, HaveGridsThatFit) {
   for (int64_t columns : {128, 2880, 4096, 5120, 8192, 16384})
     for (int64_t rows : {1, 2, 8, 32, 64, 128, 256, 512, 1024, 4096}) {
-      Question question = askEight("all_reduce", rows * columns * 2);
-      question.rows = rows;
-      question.columns = columns;
-      question.windows = false;
-      for (const Config &way : estimateAll(question)) {
-        SCOPED_TRACE(name(way));
-        EXPECT_LE(way.blocks, rows);
+      ConfigQuery query = askEight("all_reduce", rows * columns * 2);
+      query.rows = rows;
+      query.columns = columns;
+      query.windows = false;
+      for (const Config &config : estimateAll(query)) {
+        SCOPED_TRACE(name(config));
+        EXPECT_LE(config.blocks, rows);
         // Where a thread has one vector 102 registers are enough, else 128.
         int64_t vectors = columns * 2 / 16;
-        bool one = way.threads * way.cluster >= vectors;
-        EXPECT_LE(way.blocks * way.cluster * way.threads,
-                  132 * std::max<int64_t>(one ? 640 : 512, way.threads));
-        EXPECT_GE(way.blocks, std::min<int64_t>(rows, 29));
+        bool one = config.threads * config.cluster >= vectors;
+        EXPECT_LE(config.blocks * config.cluster * config.threads,
+                  132 * std::max<int64_t>(one ? 640 : 512, config.threads));
+        EXPECT_GE(config.blocks, std::min<int64_t>(rows, 29));
       }
     }
 }

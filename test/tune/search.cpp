@@ -29,12 +29,12 @@ static Range makeRange(std::vector<int64_t> sizes) {
 }
 
 /// The model's time, with a best shape that the model does not know of.
-static double madeUp(const Question &question, const Recipe &recipe) {
-  double time = estimate(question, recipe).value_or(1e9);
-  double wanted = question.bytes < (1 << 20) ? 64 : 512;
+static double madeUp(const ConfigQuery &query, const Recipe &recipe) {
+  double time = estimate(query, recipe).value_or(1e9);
+  double wanted = query.bytes < (1 << 20) ? 64 : 512;
   time *= 1 + 0.1 * std::abs(std::log2(double(recipe.threads) / wanted));
-  Config way = applyRecipe(recipe, question);
-  return time * (1 + 0.02 * std::abs(std::log2(double(way.blocks) / 64)));
+  Config config = applyRecipe(recipe, query);
+  return time * (1 + 0.02 * std::abs(std::log2(double(config.blocks) / 64)));
 }
 
 static const std::vector<int64_t> kSizes = {1 << 10, 1 << 12, 1 << 14,
@@ -69,15 +69,15 @@ struct Made {
 } // namespace
 
 /// The best of all pairs and a wide grid of shapes.
-static double bruteForce(const Question &question) {
+static double bruteForce(const ConfigQuery &query) {
   double best = INFINITY;
-  for (auto &[algorithm, protocol] : listPairs(question, true))
+  for (auto &[algorithm, protocol] : listPairs(query, true))
     for (int64_t threads : {32, 64, 128, 256, 512, 1024})
       for (int64_t spread = 1; spread <= 64; spread *= 2)
-        for (int64_t limit = 8; limit <= countResident(question, threads);
+        for (int64_t limit = 8; limit <= countResident(query, threads);
              limit *= 2)
-          best = std::min(best, madeUp(question, {algorithm, protocol, threads,
-                                                  1, spread, limit}));
+          best = std::min(best, madeUp(query, {algorithm, protocol, threads, 1,
+                                               spread, limit}));
   return best;
 }
 
@@ -108,19 +108,20 @@ TEST(Search, SizesInBetweenComeWithinFivePerCent) {
   table.sections = search.sections();
   prune(table);
   for (int64_t size : kSizes) {
-    Question question = made.ranges[0].at(size * 2);
+    ConfigQuery query = made.ranges[0].at(size * 2);
     std::string where;
-    std::vector<Config> ways = weigh(table, question, where);
-    ASSERT_FALSE(ways.empty());
+    std::vector<Config> configs = rankConfigs(table, query, where);
+    ASSERT_FALSE(configs.empty());
     // The recipe behind the way: its time as it is, not as it is told.
     double best = INFINITY, chosen = INFINITY;
     for (const auto &[recipe, told] : table.sections[0].points.at(size)) {
-      Config way = applyRecipe(recipe, question);
-      double time = madeUp(question, recipe);
+      Config config = applyRecipe(recipe, query);
+      double time = madeUp(query, recipe);
       best = std::min(best, time);
-      if (way.algorithm == ways[0].algorithm &&
-          way.protocol == ways[0].protocol && way.blocks == ways[0].blocks &&
-          way.threads == ways[0].threads)
+      if (config.algorithm == configs[0].algorithm &&
+          config.protocol == configs[0].protocol &&
+          config.blocks == configs[0].blocks &&
+          config.threads == configs[0].threads)
         chosen = std::min(chosen, time);
     }
     // At 8 MiB, which no table has, permutations begin to go in steps: their
@@ -188,12 +189,12 @@ TEST(Search, EndsWhenTimeIsUpWithWhatThereIs) {
 }
 
 TEST(Search, NeighborsStayOnTheGpu) {
-  Question question = makeRange(kSizes).at(1 << 22);
+  ConfigQuery query = makeRange(kSizes).at(1 << 22);
   for (const Recipe &recipe :
-       neighbors({"one_shot", "ll", 128, 1, 1, 528}, question)) {
-    EXPECT_LE(recipe.limit, countResident(question, recipe.threads));
+       neighborRecipes({"one_shot", "ll", 128, 1, 1, 528}, query)) {
+    EXPECT_LE(recipe.limit, countResident(query, recipe.threads));
     EXPECT_GE(recipe.threads, 32);
   }
-  question.chip = "cpu";
-  EXPECT_TRUE(neighbors({"one_shot", "ll", 0, 1, 1, 1}, question).empty());
+  query.chip = "cpu";
+  EXPECT_TRUE(neighborRecipes({"one_shot", "ll", 0, 1, 1, 1}, query).empty());
 }

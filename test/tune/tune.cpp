@@ -121,9 +121,9 @@ class NoTarget : public BenchTarget {
 public:
   int64_t ranks() const override { return 4; }
   llvm::Error describe(Header &) override { return llvm::Error::success(); }
-  void describeMachine(Question &question) const override {
-    question.chip = "sm_90";
-    question.multiprocessors = 132;
+  void describeMachine(ConfigQuery &query) const override {
+    query.chip = "sm_90";
+    query.multiprocessors = 132;
   }
   std::vector<Candidate> baselines(const BenchCase &) override { return {}; }
   llvm::Expected<std::unique_ptr<Contender>>
@@ -161,10 +161,10 @@ TEST(Ranges, AreByOperationTypeAndLengthOfRows) {
   EXPECT_EQ(all.ranges[1].base.columns, 64);
   EXPECT_EQ(all.ranges[2].base.columns, 128);
   EXPECT_EQ(all.ranges[2].sizes, (std::vector<int64_t>{1, 8}));
-  Question question = all.ranges[2].at(8);
-  EXPECT_EQ(question.rows, 8);
-  EXPECT_EQ(question.bytes, 8 * 128 * 2);
-  EXPECT_EQ(question.multiprocessors, 132);
+  ConfigQuery query = all.ranges[2].at(8);
+  EXPECT_EQ(query.rows, 8);
+  EXPECT_EQ(query.bytes, 8 * 128 * 2);
+  EXPECT_EQ(query.multiprocessors, 132);
   EXPECT_FALSE(plan.check);
   EXPECT_EQ(plan.timeout, 2);
 }

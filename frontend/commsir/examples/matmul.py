@@ -1,4 +1,4 @@
-"""Matrix products beside communication, tile by tile: what a rank waits for, or sends, is a tile, not the whole.
+"""Matrix products overlapped with communication, tile by tile: ranks wait for and send tiles rather than arrays.
 
 `all_gather_matmul` multiplies the rows of all ranks: one block sends this rank's rows, the others multiply what has
 come, their own rows first. `matmul_reduce_scatter` stores each tile of its partial product at the rank that owns it,

@@ -1,4 +1,4 @@
-"""A checkpoint is pulled out of a process that computes on and takes part in nothing.
+"""Pulls a checkpoint out of a worker that keeps computing and makes no call for it.
 
 The worker has two copies of its state in its window, and tells the saver the number of the newer. It never waits:
 where the saver has not yet read the older copy, or a newer one, it writes none this time.

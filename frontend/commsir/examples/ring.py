@@ -1,4 +1,4 @@
-"""A ring all-gather by hand: each rank passes on what it got, and a signal says how far the neighbor is."""
+"""A hand-written ring all-gather: each rank forwards the data that it received, and a signal counts the parts."""
 
 from __future__ import annotations
 

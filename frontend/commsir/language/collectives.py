@@ -40,7 +40,7 @@ outside: Callable[[str, dict[str, Any]], Any] | None = None
 
 
 class _Options(TypedDict, total=False):
-    """What collectives take by name, besides what their kind takes."""
+    """Keyword options of collectives, in addition to those of their kind."""
 
     outs: Any
     args: Any

@@ -174,7 +174,7 @@ def reset_counter(cell: Cell) -> None:
 
 @op
 def flush(team: Team | None = None, *, gin: str | None = None) -> None:
-    """Ends when every earlier put of this block to the team has left its source, which may then be written.
+    """Waits until every earlier put of this block to the team has read its source, which may then be written.
 
     It does not say that a put has arrived: a signal does.
     """
@@ -294,7 +294,7 @@ def bulk_wait(*copies: Token) -> Token:
 def engine_copy(
     source: Memory | Tile, window: Window | Tile, peer: Index, team: Team | None = None, *, count: Index | None = None
 ) -> None:
-    """A copy by the copy engine, as a step of the host: what stands before it has ended on this rank when it begins.
+    """A copy by the copy engine, as a step of the host: it begins when everything before it has ended on this rank.
 
     It orders nothing at the peer: a barrier or signal behind it does.
     """
@@ -313,7 +313,7 @@ def channel(
     slots: int = 1,
     protocol: str = "ll",
 ) -> Channel:
-    """Carries tiles of `length` elements between the ranks of a team, in `slots` places for each pair.
+    """A channel that sends tiles of `length` elements between the ranks of a team, with `slots` slots for each pair.
 
     `pattern` is "multicast" (a tile goes to all, its sender included), "pairwise" or "single" (to one rank, from one).
     In a launch a slot carries one tile from a source to a destination. `protocol` says how: "pull", "push", "ll", ….

@@ -1,4 +1,4 @@
-"""What a kernel says that it computes: the checker proves it, or shows the difference (docs/Checker.md)."""
+"""The postcondition that a kernel declares. The checker proves it or shows the difference (docs/Checker.md)."""
 
 from __future__ import annotations
 

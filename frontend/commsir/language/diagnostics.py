@@ -64,7 +64,7 @@ def _translated(error: CommsError) -> None:
 
 
 def _placed(said: Diagnostic, start: Place | None) -> Diagnostic:
-    """What is said of the generated text, where the kernel begins instead, for the text's lines are not Python's."""
+    """Moves messages about the generated text to the kernel's first line, because the text's lines are not Python's."""
     notes = tuple(_placed(note, start) for note in said.notes)
     file, line, column = start or ("", 0, 0)
     if said.file == GENERATED:
@@ -73,7 +73,7 @@ def _placed(said: Diagnostic, start: Place | None) -> Diagnostic:
 
 
 def with_source(error: CommsError, start: Place | None = None, *, is_python: bool = True) -> CommsError:
-    """The same error in the terms of Python, its diagnostics showing the lines that they are about.
+    """The same error in Python terms; its diagnostics show the lines that they refer to.
 
     `start` is where the kernel begins, if that is known; a kernel that is no Python keeps the words of the dialect.
     """
@@ -93,7 +93,7 @@ def with_source(error: CommsError, start: Place | None = None, *, is_python: boo
 
 @contextmanager
 def in_terms_of(kernel: Any) -> Iterator[None]:
-    """What the library raises is said in the terms of the kernel, if it is one in Python and no text of MLIR."""
+    """Converts an error of the library to the terms of the kernel, if that is Python rather than MLIR text."""
     try:
         yield
     except CommsError as error:

@@ -49,7 +49,7 @@ class DType:
 
     @property
     def numpy(self) -> np.dtype[Any]:
-        """What holds the bits of an element in NumPy: the type itself, or unsigned integers of its width."""
+        """NumPy type for the bits of an element: the type itself, or unsigned integers of its width."""
         return np.dtype(_NUMPY.get(self.name, f"uint{self.width}"))
 
     @property

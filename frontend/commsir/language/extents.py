@@ -25,7 +25,7 @@ _ALLOWED = "dimensions are calculated with by +, -, * and //, as in rows * ranks
 
 
 class _DimArithmetic:
-    """What an annotation may calculate with. The results are no numbers before the names have values."""
+    """Arithmetic for annotations. Results have no value until the named dimensions do."""
 
     __slots__ = ()
 

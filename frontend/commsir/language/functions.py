@@ -112,7 +112,7 @@ def local(window: Window) -> Array:
 
 @op
 def peer(window: Window, peer: Index, team: Team | None = None) -> Array:
-    """The part of a window on rank `peer` of a team (the world), as an array: by load and store, of the window's shape.
+    """The part of a window on rank `peer` of a team (default: the world), as an array of the window's shape.
 
     What the peer wrote is seen, and what is written is seen there, only behind a signal and its wait, or a barrier.
     """
@@ -125,7 +125,8 @@ def multimem(window: Window, team: Team | None = None) -> Array:
 
 @op
 def scratch(dtype: Any, *shape: int | tuple[int, ...], space: str = "") -> Array:
-    """Memory of this block alone while the kernel runs: `scratch(f32, 4, 64)`, `scratch(f32, (4, 64), space="shared")`.
+    """Memory private to this block while the kernel runs: `scratch(f32, 4, 64)`, `scratch(f32, (4, 64),
+    space="shared")`.
 
     `space` is "" (global), "scratch" or "shared". What it holds at first is undefined; in a loop it is the same memory.
     """

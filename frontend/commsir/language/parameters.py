@@ -1,4 +1,4 @@
-"""What kernels take: annotations of parameters, and the types that editors know them by.
+"""Annotations of kernel parameters, and their types for editors.
 
 `x: f32[Window, "rows", 64]` is a window of rows of 64 elements; static checkers see `Window`. The same is written
 `Window["rows, 64", "f32"]`. Methods and attributes of the classes here are there for editors, type checkers and `help`:
@@ -86,7 +86,7 @@ def dims(names: str) -> Any:
 
 @dataclass(frozen=True)
 class Parameter:
-    """How a kernel's parameter is bound: what it is, its elements, and its shape (numbers and names)."""
+    """Binding of a kernel's parameter: its kind, element type and shape (numbers and names)."""
 
     kind: str  # "window", "array", "signal", "counter" or "scalar"
     dtype: DType
@@ -172,7 +172,7 @@ class _Annotated:
 
 
 class Memory(_Annotated):
-    """What windows and arrays have in common."""
+    """Common base of windows and arrays."""
 
     shape: tuple[int, ...]
     size: int
@@ -217,7 +217,7 @@ class Window(Memory):
 
 
 class HostWindow(Window):
-    """A window whose part the program around the kernel reads or writes between two launches of its rank.
+    """A window whose part the surrounding program reads or writes between two launches of its rank.
 
     The checker then refuses a kernel in which a peer may reach this rank's part before this rank's launch has begun,
     or after it has ended.
@@ -288,7 +288,7 @@ class Team:
 
 
 class Tile:
-    """What a block handles at a time: a row of values. Arithmetic is element by element, as NumPy's."""
+    """A row of values that a block processes at a time. Arithmetic is elementwise, as in NumPy."""
 
     dtype: Any
     shape: tuple[int]
@@ -297,14 +297,14 @@ class Tile:
 
     @property
     def T(self) -> Tile:  # noqa: N802 (NumPy's name)
-        """Of several rows of an array, the transpose, for `@`."""
+        """The transpose, for `@`, of several rows of an array."""
 
     def __len__(self) -> int: ...
     def __matmul__(self, other: Any) -> Array:
-        """Of several rows of an array: the product of two matrices."""
+        """The product of two matrices, each several rows of an array."""
 
     def __getitem__(self, i: int) -> Tile:
-        """Of a tile of one element, that element: a scalar."""
+        """The element of a tile of one element, as a scalar."""
 
     def sum(self, axis: int | None = None, keepdims: bool = False) -> Tile: ...
     def prod(self, axis: int | None = None, keepdims: bool = False) -> Tile: ...

@@ -1,4 +1,4 @@
-"""What the library says of a kernel, in the words of the Python program that the kernel was compiled from.
+"""Translates the library's messages about a kernel to the words of its Python source.
 
 The library names operations and types of the dialect. `CONSTRUCTS` is the one table of what stands for them in Python.
 """
@@ -146,7 +146,7 @@ _TYPES = {dtype.mlir: name for name, dtype in BY_NAME.items() if dtype.name == n
 
 
 def construct(op: str) -> str:
-    """What a Python kernel has in place of the operation `op` ("comms.epoch"), or `op` where it is none of them."""
+    """The Python construct for the operation `op` ("comms.epoch"), or `op` if there is none."""
     if not re.fullmatch(_OP, op):
         return op
     return CONSTRUCTS.get(op) or op.partition(".")[2]

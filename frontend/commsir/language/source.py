@@ -24,7 +24,7 @@ Place = tuple[str, int, int]  # file, line, column from 1
 
 @dataclass(frozen=True)
 class Source:
-    """Where a function stands: its file, and its node in the tree of that file."""
+    """Location of a function: its file, and its node in the file's syntax tree."""
 
     file: str
     node: ast.FunctionDef | ast.Lambda
@@ -152,7 +152,7 @@ def _codes(text: str, file: str, features: int) -> frozenset[CodeType]:
 
 
 def _typed(function: FunctionType) -> list[str]:
-    """What was typed at a prompt, which newer Pythons keep by its code and not by the name of a file."""
+    """Source that was typed at a prompt, which newer Pythons store by code object rather than by file name."""
     try:
         return inspect.findsource(function)[0]
     except (OSError, TypeError):
@@ -193,7 +193,8 @@ def _does(node: ast.Lambda) -> list[tuple[str, Any]]:
 
 
 def _steps(code: CodeType) -> list[tuple[str, Any]]:
-    """What a code does; names of outer functions and of modules are alike, since a lambda alone has no outer one."""
+    """The instructions of a code object, with names of outer functions and modules made equal, because a lambda by
+    itself has no outer function."""
     steps = [(i.opname, _exact(i.argval)) for i in dis.get_instructions(code) if i.opname not in _ENTRY]
     return [("LOAD" if name in ("LOAD_GLOBAL", "LOAD_DEREF") else name, value) for name, value in steps]
 

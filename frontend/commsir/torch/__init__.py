@@ -140,5 +140,5 @@ atexit.register(_end)
 
 
 def autoload() -> None:
-    """What torch calls at the end of `import torch`, by the entry point torch.backends."""
+    """Called by torch at the end of `import torch`, through the entry point torch.backends."""
     register()

@@ -1,4 +1,4 @@
-"""Imported before torch is: says what to do where there is none."""
+"""Imported before torch: gives instructions if torch is missing."""
 
 try:
     import torch  # noqa: F401

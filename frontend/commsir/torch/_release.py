@@ -1,5 +1,5 @@
-"""Where prebuilt backends are, and how they are named by torch's version. Without torch, which those who use it may not
-have: runtime/torch/c10d/CMakeLists.txt, and commsir.doctor."""
+"""Locations of prebuilt backends, and their names for each torch version. Does not need torch, which its users may
+lack: runtime/torch/c10d/CMakeLists.txt, and commsir.doctor."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BACKEND = "libcommsir_c10d"
 
 
 def folders() -> list[Path]:
-    """Where libcommsir.so and the prebuilt backends may be, best first."""
+    """Folders that may contain libcommsir.so and the prebuilt backends, the preferred one first."""
     named = os.environ.get("COMMSIR_LIBRARY")
     here = Path(__file__).resolve().parents[1]
     found = [here / "_lib", here.parents[1] / "build" / "lib"]

@@ -1,4 +1,4 @@
-"""Whether all ranks of a process group run one and the same kernel at a place of a compiled graph.
+"""Whether all ranks of a process group run the same kernel at a site of a compiled graph.
 
 Each rank compiles for itself, and may come to other arithmetic behind a collective than the others: it multiplies by
 its number, adds a bias that only it has, or fuses nothing. What all ranks have in common is the collective itself. So
@@ -41,7 +41,7 @@ def digest_of(*what: Any) -> str:
 
 
 class Agreement:
-    """Of one process group on one device (-1: the CPU)."""
+    """State of one process group on one device (-1: the CPU)."""
 
     def __init__(self, process_group: Any, device: int) -> None:
         self._ranks, self._rank = int(process_group.size()), int(process_group.rank())
@@ -76,7 +76,7 @@ class Agreement:
         return made, all_want
 
     def _number(self) -> int:
-        """Of the last collective of the process group, the same on all ranks."""
+        """Number of the process group's last collective, equal on all ranks."""
         try:
             return int(self._backend._get_sequence_number_for_group())
         except Exception:  # A backend that does not count: ranks go by the calls that they have made here.

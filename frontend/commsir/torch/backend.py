@@ -61,7 +61,7 @@ def _warn_without_library() -> None:
 
 @dataclass
 class Settings:
-    """What a process group is made from."""
+    """Parameters of a process group."""
 
     store: Any
     rank: int
@@ -160,7 +160,7 @@ def _prebuilt() -> Any:
 
 
 def _nothing_fits() -> str:
-    """What is at hand instead of a backend for this torch and Python."""
+    """Lists the available backends if none fits this torch and Python."""
     have = ", ".join(f"{minor} (Python {', '.join(pythons)})" for minor, pythons in prebuilt().items())
     return (
         f"commsir: no C++ backend for torch {torch.__version__} and Python "
@@ -189,7 +189,7 @@ def module_at_hand() -> Any:
 
 
 def load_module() -> Any:
-    """The extension; None: it cannot be had, and all calls go to Gloo and NCCL.
+    """Loads the extension; None: not available, and all calls go to Gloo and NCCL.
 
     COMMSIR_TORCH_BACKEND says which: "cpp" (prebuilt, else built) or "build" (built, even where a prebuilt one fits);
     with either, that there is none is an error. The default is "cpp" where it can be had.
@@ -214,7 +214,7 @@ def load_module() -> Any:
 
 
 def create(options: Any, backend_options: Any) -> Any:
-    """What torch calls for init_process_group and new_group."""
+    """Called by torch for init_process_group and new_group."""
     return make(settings(options))
 
 
@@ -299,7 +299,7 @@ def calls_of(group: Any) -> list[dict[str, Any]] | None:
 
 
 def recent_calls(group: Any = None) -> list[tuple[int, str, str]]:
-    """The last calls of a group: (number, what, "queued" | "begun" | "done" | "failed"), the oldest first.
+    """The last calls of a group: (number, name, "queued" | "begun" | "done" | "failed"), oldest first.
 
     Sends and receives are counted for themselves. TORCH_FR_BUFFER_SIZE says how many are kept; the default is 2000.
     """
@@ -308,7 +308,7 @@ def recent_calls(group: Any = None) -> list[tuple[int, str, str]]:
 
 
 def end() -> None:
-    """At the program's end, while Python is still whole: threads of groups end, and drop what they hold of Python's.
+    """Called at the program's end, while Python is intact: ends the threads of groups, which drop their Python objects.
 
     A thread that drops a tensor, or takes the interpreter's lock, after that takes the process down with it. Calls that
     are under way get a few seconds, and are aborted then.
@@ -318,7 +318,7 @@ def end() -> None:
 
 
 def timeout_of(group: Any, device: str) -> timedelta | None:
-    """How long calls of a process group wait for peers; None: its backend does not tell."""
+    """Timeout of a process group's calls; None: its backend does not tell."""
     for backend in ours(group):
         return _loaded.timeout(backend)  # type: ignore[no-any-return]
     used = group._get_backend(torch.device(device)) if hasattr(group, "_get_backend") else group
@@ -326,8 +326,7 @@ def timeout_of(group: Any, device: str) -> timedelta | None:
 
 
 def patience_of(group: Any, device: str) -> float:
-    """Seconds that what is made beside a process group waits for peers where its caller does not say: never longer than
-    the process group's calls."""
+    """Default timeout in seconds for objects made for a process group: at most the timeout of its calls."""
     limit = timeout_of(group, device)
     return _PATIENCE if limit is None else min(_PATIENCE, limit.total_seconds())
 

@@ -151,7 +151,7 @@ def _ours() -> Any:
 
 
 def _wanted(op: str, ins: int, device: str) -> torch.Tensor:
-    """What an op of OPS gives this rank, where each has put in its pattern of `ins` elements."""
+    """The expected result of an op of OPS on this rank, if each rank passes its pattern of `ins` elements."""
     rank, ranks = dist.get_rank(), dist.get_world_size()
     inputs = [pattern(r, ins, device) for r in range(ranks)]
     if op == "all_gather":
@@ -244,7 +244,7 @@ def contenders(op: str, size: int, dtype: torch.dtype) -> list[Contender]:
 
 
 def check(contender: Contender) -> str:
-    """What is wrong with the contender's result, on any rank; empty: nothing."""
+    """Describes an error in the contender's result on any rank; empty: correct."""
     wrong = contender.made.wrong()
     if _slowest(float(bool(wrong))):
         return wrong or "is wrong on another rank"
@@ -262,7 +262,7 @@ def _say(*text: object) -> None:
 
 
 def _prepare(contender: Contender) -> dict[str, Callable[[], float]]:
-    """Ways to time the contender, by their names; or an exception that says why there are none."""
+    """Ways to time the contender, by name; or an exception with the reason why there are none."""
     if contender.missing:
         raise RuntimeError(contender.missing)
     if wrong := check(contender):
@@ -278,7 +278,7 @@ def _prepare(contender: Contender) -> dict[str, Callable[[], float]]:
 
 
 def measure(op: str, size: int, dtype: torch.dtype, rounds: int = 9) -> list[dict[str, Any]]:
-    """One entry for each contender: its median in microseconds by the way of timing, or what was wrong with it."""
+    """One entry per contender: its median in microseconds for each way of timing, or the error."""
     entries, ways = [], {}
     for contender in contenders(op, size, dtype):
         entry: dict[str, Any] = {"op": op, "bytes": size, "contender": contender.name}
@@ -366,7 +366,7 @@ def _lines(rows: list[list[str]]) -> str:
 
 
 def warm_up(dtype: torch.dtype) -> None:
-    """What nobody counts: at first a GPU's clocks are low and caches cold, and what is measured first looks slow."""
+    """Unmeasured calls: at first a GPU's clocks are low and caches cold, which would penalize the first contender."""
     measure("all_reduce", 4096, dtype, WARM_ROUNDS)
 
 
@@ -420,7 +420,7 @@ def _count(text: str) -> int:
 
 
 def _file(text: str) -> str:
-    """One that can be written when all has been measured: by rank 0, whose host alone needs its folder."""
+    """An output file, opened by rank 0 only, after all measurements."""
     path = Path(text)
     folder = path.parent
     if os.environ.get("RANK", "0") != "0":
@@ -445,7 +445,7 @@ def _picture(text: str) -> str:
         raise argparse.ArgumentTypeError(f"a plot needs matplotlib ({error}): pip install matplotlib") from None
     kinds = FigureCanvasAgg.get_supported_filetypes()
     if (kind := Path(text).suffix.removeprefix(".").lower()) and kind not in kinds:
-        raise argparse.ArgumentTypeError(f"'{text}' is of no kind of pictures: write .png, .svg or .pdf")
+        raise argparse.ArgumentTypeError(f"'{text}' does not end in .png, .svg or .pdf")
     return path
 
 

@@ -21,21 +21,22 @@ Tensors = list[torch.Tensor]
 
 @dataclass
 class CheckedCall:
-    """A call and its check: `wrong` makes it once, and tells what is wrong with its result here; empty: nothing."""
+    """A call and its check: `wrong` makes the call once and describes an error in this rank's result; empty:
+    correct."""
 
     call: Callable[[], Any]
     wrong: Callable[[], str]
 
 
 def pattern(rank: int, elements: int, device: torch.device | str = "cpu") -> torch.Tensor:
-    """What a rank puts in: sums of such numbers are exact in any type."""
+    """A rank's input; sums of such numbers are exact in any type."""
     return torch.arange(elements, device=device) % 8 + rank
 
 
 def tensors(
     call: Callable[[], Any], sources: Tensors, results: Tensors, want: Callable[[], torch.Tensor]
 ) -> CheckedCall:
-    """`want` gives what the results hold, joined, when the sources of each rank, joined, hold its pattern."""
+    """`want` returns the expected results, joined, if the joined sources of each rank hold its pattern."""
 
     def wrong() -> str:
         given = pattern(dist.get_rank(), sum(one.numel() for one in sources), sources[0].device) if sources else None
@@ -58,7 +59,7 @@ def tensors(
 
 @dataclass
 class _CallSettings:
-    """Where a call is made, and how large it is: `most` elements, `part` of each rank."""
+    """Device and size of a call: at most `most` elements, `part` per rank."""
 
     group: Any
     most: int
@@ -121,7 +122,7 @@ def _all_to_all(g: _CallSettings) -> CheckedCall:
 
 
 def _all_to_all_uneven(g: _CallSettings) -> CheckedCall:
-    """What two ranks send each other is as much both ways, and each sends as much as the others in all."""
+    """Two ranks send each other equally many elements, and all ranks send the same total."""
     step = g.part // (2 * g.ranks)
 
     def sizes(rank: int) -> list[int]:
@@ -193,7 +194,7 @@ def _batch_send_recv(g: _CallSettings) -> CheckedCall:
 def _objects(
     g: _CallSettings, call: Callable[[bytes, list[Any]], Any], want: Callable[[Callable[[int], bytes]], Any]
 ) -> CheckedCall:
-    """`call` leaves what it gives in the list, which `want` says of what each rank puts in."""
+    """`call` stores its results in the list; `want` computes them from all ranks' inputs."""
 
     def of(rank: int) -> bytes:
         return bytes([65 + rank]) * (g.most * g.dtype.itemsize)

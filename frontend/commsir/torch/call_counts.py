@@ -25,7 +25,7 @@ def _module() -> Any:
 
 
 def stats(group: Any = None) -> dict[str, Any]:
-    """The calls of this process.
+    """Counters of the calls of this process.
 
     "calls" is a list of {"group", "op", "path", "reason", "count"}, of the backend; `path` is "commsir", "gloo" or
     "nccl", of monitored_barrier "store", and `reason` says why it is not "commsir". "groups" has, for each kind of
@@ -70,7 +70,7 @@ def _of_backends(used: Any) -> dict[str, Any]:
 
 
 def clear_stats() -> None:
-    """Forgets the calls counted so far."""
+    """Resets the counters."""
     _counts.clear()
     module = _module()
     if module:

@@ -60,7 +60,7 @@ def memory(address: int, size: int, device: torch.device, owner: object = None) 
 
 @dataclass(frozen=True)
 class Collective:
-    """A call on flat memory: arrays are (address, elements), with address 0 where this rank has none.
+    """A call on contiguous memory: arrays are (address, elements), with address 0 if this rank has none.
 
     `named` is what the elements are taken for, where `element` says only how they are moved.
     """
@@ -94,7 +94,7 @@ class CommsIRError(dist.DistBackendError):
 
 
 def _ask(name: str, *arguments: Any) -> Any:
-    """[status, result, …] of the binding: what comes after the status, or an exception."""
+    """Calls the binding, which returns [status, result, …]. Returns the results, or raises the error."""
     answer = _native.library().get_function(name)(*arguments)
     if int(answer[0]) != 0:
         error = errors.from_json(int(answer[0]), str(answer[1]))
@@ -141,7 +141,7 @@ def element_type(dtype: torch.dtype) -> str:
 
 
 def named_type(dtype: torch.dtype) -> str:
-    """What elements are taken for: those of other ranks must be the same, even where bytes alone move."""
+    """The caller's element type, which must be equal on all ranks even if only bytes are moved."""
     return _NAMES.get(dtype) or _TYPES.get(dtype) or str(dtype).removeprefix("torch.")
 
 
@@ -157,7 +157,7 @@ class GroupKernel(Signature):
         self._group, self._kernel = group, kernel
 
     def _tensor(self, argument: dict[str, Any], value: Any) -> torch.Tensor | None:
-        """What the kernel gets; None where the group has its own."""
+        """The tensor for the kernel; None if the group provides it."""
         kind = argument["kind"]
         if kind in ("signal", "counter"):
             return None
@@ -188,7 +188,7 @@ def _scalar_type(name: str) -> torch.dtype:
 
 
 class Group:
-    """Made collectively from a torch store. Belongs to one thread at a time, but for `abort`."""
+    """Made collectively from a torch store. Used by one thread at a time, except `abort`."""
 
     def __init__(
         self,
@@ -235,7 +235,7 @@ class Group:
 
     @property
     def address(self) -> int:
-        """Of the commsir_group, for C++ beside the binding; 0: the group was destroyed."""
+        """Address of the commsir_group, for C++ code; 0: the group was destroyed."""
         return int(_native.call("group_address", self._handle))
 
     def _ask(self, name: str, *arguments: Any) -> Any:
@@ -259,7 +259,7 @@ class Group:
         return GroupKernel(self, int(kernel), str(described))
 
     def launch(self, kernel: int, tensors: Sequence[torch.Tensor | None], stream: int) -> None:
-        """A kernel with one tensor for each argument, None for what is the group's."""
+        """Launches a kernel with one tensor per argument, None for arguments that the group provides."""
         memory = [number for one in tensors for number in ((0, 0) if one is None else (one.data_ptr(), one.nbytes))]
         self._ask("kernel_launch_at", kernel, memory, stream)
 
@@ -284,7 +284,7 @@ class Group:
         _native.call("window_forget", self._handle, own)
 
     def peer(self, data: int, rank: int) -> int:
-        """Where this rank reaches another rank's copy of symmetric memory; 0: out of reach."""
+        """Address at which this rank reaches another rank's copy of symmetric memory; 0: out of reach."""
         return int(_native.call("window_address", self._handle, data, rank))
 
     def put(self, peer: int, to: int, source: int, size: int, stream: int = 0) -> None:
@@ -307,7 +307,7 @@ class Group:
         self._ask("signal_send", peer, cell, int(adds), 1, stream)
 
     def take_signal(self, cell: int, value: int, source: int, stream: int = 0) -> None:
-        """Waits until a cell of this rank, which `source` signals, holds `value` or more, and takes so much from it.
+        """Waits until a cell of this rank, signaled by `source`, holds at least `value`, then subtracts `value`.
 
         On a GPU the stream waits; `poll` raises what it waited for in vain.
         """
@@ -322,7 +322,7 @@ class Group:
         self._ask("group_poll")
 
     def counts(self) -> dict[str, Any]:
-        """What the group has done."""
+        """Counters of the group."""
         return dict(json.loads(str(self._ask("group_stats"))))
 
     def abort(self, reason: str) -> None:
@@ -335,7 +335,7 @@ class Group:
         self._end(waits=True)
 
     def drop(self) -> None:
-        """The same where other ranks may go on: waits for none."""
+        """Same, for use while other ranks may continue: does not wait for them."""
         self._end(waits=False)
 
     # Late at the interpreter's exit the globals of modules are None: it brings its own.

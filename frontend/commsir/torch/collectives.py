@@ -48,7 +48,7 @@ class Collective:
 
     @property
     def value(self) -> torch.Tensor | None:
-        """What its result looks like, or the first one."""
+        """Fake value of its result, or of the first one."""
         value = first_tensor(self.node.meta.get("val"))
         if value is None:  # What writes into its arguments.
             value = first_tensor([one.meta.get("val") for one in self.node.all_input_nodes])
@@ -56,7 +56,7 @@ class Collective:
 
     @property
     def shape(self) -> tuple[Any, ...]:
-        """Of its result, or the first one."""
+        """Shape of its result, or of the first one."""
         return () if self.value is None else tuple(self.value.shape)
 
     def may_be_fused(self) -> bool:
@@ -147,7 +147,7 @@ def first_tensor(value: Any) -> torch.Tensor | None:
 
 
 def _target(node: Node) -> Any:
-    """What it calls, also where it is called for its effect."""
+    """The called operation, also behind a wrapper for effects."""
     if node.target is torch.ops.higher_order.with_effects:
         return node.args[1]
     return node.target
@@ -159,7 +159,7 @@ def is_communication(node: Node) -> bool:
 
 
 def named_argument(node: Node, *names: str) -> Any:
-    """Of an operation's call, the argument of one of these names; None: it has none."""
+    """The argument of a call with one of these names; None: it has none."""
     schema = getattr(_target(node), "_schema", None)
     given = node.args if _target(node) is node.target else node.args[2:]
     for place, argument in enumerate(schema.arguments if schema else ()):
@@ -211,7 +211,7 @@ def site_of(collective: Collective, all_of_graph: list[Collective], *what: Any) 
 
 
 def set_value(node: Node) -> None:
-    """What the fake kernel says of the op's results."""
+    """Sets the op's result as its fake kernel describes it."""
 
     arguments = map_arg(node.args, lambda one: one.meta["val"])
     named = map_arg(node.kwargs, lambda one: one.meta["val"])

@@ -1,4 +1,4 @@
-"""Where the pass has a defect: the graph is compiled as it was, a warning says so once, and a program repeats it.
+"""Handles defects of the pass: the graph is compiled unchanged, one warning is printed, and a reproducer is saved.
 
 COMMSIR_TORCH_STRICT=1 raises instead, as our tests do.
 """
@@ -149,7 +149,7 @@ def _line(node: Node) -> str:
 
 
 def program(graph: Graph, groups: Iterable[str]) -> str:
-    """A program that makes the graph, without what it calculates with, and runs the pass over it."""
+    """A program that rebuilds the graph, without its data, and runs the pass on it."""
     sizes = {name: int(_C10D._resolve_process_group(name).size()) for name in sorted(set(groups))}
     lines = [f'dist.init_process_group("fake", store=FakeStore(), rank=0, world_size={max(sizes.values(), default=1)})']
     lines += [

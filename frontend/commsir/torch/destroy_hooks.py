@@ -1,4 +1,4 @@
-"""Tells when process groups end: torch tells nobody."""
+"""Hooks for the end of process groups, for which torch has no callback."""
 
 from __future__ import annotations
 

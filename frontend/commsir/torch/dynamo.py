@@ -1,4 +1,4 @@
-"""torch.compile and process groups of classes in Python, of which Dynamo is to see what it sees of those in C++.
+"""Makes Dynamo treat process groups of Python classes like those in C++.
 
 It traces what is Python, and would go from a compiled function into a group's locks and queues. Of a group in C++ it
 knows who is in it; what torch makes no functional collective of breaks the graph there, and runs as it stands.
@@ -25,7 +25,7 @@ _MODULE = "torch._dynamo.variables.distributed"
 
 
 def opaque(given: _Given) -> _Given:
-    """Keeps Dynamo out of a function, or of what a class defines, and not out of what classes made from it define.
+    """Keeps Dynamo out of a function, or of the methods that a class defines, but not of its subclasses' methods.
 
     For those that programs or C++ may call while a compiled function runs, or that are dropped there.
     """
@@ -37,7 +37,7 @@ def opaque(given: _Given) -> _Given:
 
 
 def _keep_out_of(function: Any) -> None:
-    """What `torch.compiler.disable` does, without importing Dynamo and without a wrapper around each call."""
+    """Like `torch.compiler.disable`, without importing Dynamo and without a wrapper around each call."""
     function._torchdynamo_disable = True
     function._torchdynamo_disable_msg = "commsir: the calls of a process group are not traced"
     # It also takes what C++ calls while a compiled function runs, as DDP does in its forward pass.
@@ -47,7 +47,7 @@ def _keep_out_of(function: Any) -> None:
 
 
 def _teach(module: Any) -> None:
-    """torch 2.11 goes by the exact types of its own groups; newer ones know what is made from ProcessGroup."""
+    """torch 2.11 tests for the exact types of its own groups; newer releases accept subclasses of ProcessGroup."""
     if variable := getattr(module, "ProcessGroupVariable", None):
         known = variable.is_process_group
         variable.is_process_group = staticmethod(lambda value: isinstance(value, dist.ProcessGroup) or known(value))

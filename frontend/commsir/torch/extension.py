@@ -73,13 +73,13 @@ class Extension:
     what: str = "CommsIR's backend"
 
     def folder(self, root: Path) -> Path:
-        """Where what is built is kept: another one for other sources, of which torch's builder would take objects."""
+        """Folder for build results, different for different sources, because torch's builder would reuse objects."""
         tag = importlib.machinery.EXTENSION_SUFFIXES[0].strip(".").removesuffix(".so")
         kind = _cache() / "torch" / f"{torch.__version__}-{tag}" / self.name.removeprefix("libcommsir_")
         return kind / self._of_sources(root)[:16]
 
     def _of_sources(self, root: Path) -> str:
-        """Names what it is built from."""
+        """Digest of everything that it is built from."""
         read = hashlib.sha256()
         own = [(root / "runtime", pattern) for pattern in (*self.sources, *self.reads)]
         for place, pattern in own + [(place, pattern) for _, place, pattern in self.links]:
@@ -104,12 +104,13 @@ class Extension:
             return self._build(root, folder, alone)
 
     def _open(self, root: Path) -> _files.OwnFolder:
-        """`folder`, where nobody else writes to it: what is there is loaded, as are entries of the cache above."""
+        """Opens `folder`, which nobody else may write to, because its contents are loaded, like entries of the kernel
+        cache."""
         base, folder = _cache(), self.folder(root)
         return _files.OwnFolder(base, *folder.relative_to(base).parts)
 
     def _build(self, root: Path, own: _files.OwnFolder, alone: bool) -> Any:
-        """Loads what was built before: to ask torch's builder takes a second."""
+        """Loads an earlier build if possible, because calling torch's builder takes a second."""
         folder, built = own.path, own.path / f"{self.name}.so"
         if why := own.read("refused"):
             raise RuntimeError(why)

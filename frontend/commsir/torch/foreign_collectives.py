@@ -35,7 +35,7 @@ class _Meaning:
     groups: Groups | None
 
     def key(self) -> Any:
-        """For Inductor's cache; None: nothing says when the groups are others."""
+        """Key for Inductor's cache; None: changes of the groups are not detectable."""
         if callable(self.groups):
             return None
         names = sorted((str(key), group_of(group)) for key, group in (self.groups or {}).items())
@@ -62,7 +62,7 @@ def group_of(group: Any) -> str:
 
 
 def register_collective(operation: Any, op: str, *, reduce_op: str = "sum", groups: Groups | None = None) -> None:
-    """Says that an operation is a collective, so that `torch.compile` fuses it with what stands beside it.
+    """Registers an operation as a collective, so that `torch.compile` fuses it with adjacent arithmetic.
 
     `operation` is a custom op without effects, one of `torch.ops`, or its name, "library::name". Its first argument is
     the input, and its result that of `op`: "all_reduce", or "all_gather" or "reduce_scatter" along dimension 0.
@@ -100,7 +100,7 @@ def _overload(operation: Any) -> Any:
 
 
 def uuid() -> Any:
-    """Of all that is registered, for Inductor's cache; None: nothing is to be cached."""
+    """Key of all registrations, for Inductor's cache; None: do not cache."""
     keys = {str(target): meaning.key() for target, meaning in _meanings.items()}
     return None if None in keys.values() else tuple(sorted(keys.items()))
 
@@ -128,7 +128,7 @@ def is_any_in(graph: Graph) -> bool:
 
 
 def write(graph: Graph) -> list[Written]:
-    """Puts torch's own collectives in the place of what is registered; what they stand for."""
+    """Replaces registered operations by torch's own collectives. Returns the replaced nodes."""
     written = list[Written]()
     for node in list(graph.nodes):
         meaning = _meanings.get(node.target) if node.op == "call_function" else None

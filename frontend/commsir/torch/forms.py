@@ -1,4 +1,4 @@
-"""How programs call a process group's methods: with options, as torch's own functions do, or with what options hold.
+"""The call forms of a process group's methods: with options objects, or with their fields as arguments.
 
 Groups in C++ take both, `group.allreduce([x], options)` and `group.allreduce(x, op=ReduceOp.MAX)`, by the names that
 torch has for arguments. Those in Python are written for the first form alone.
@@ -93,7 +93,7 @@ def _fits(name: str, value: Any) -> bool:
 
 
 def _with_options(held: dict[str, Any], options: Any) -> list[Any]:
-    """The same with options, which take lists, and lists of lists, of tensors."""
+    """Same, in the form with options, which takes lists, or lists of lists, of tensors."""
     for name in [name for name in held if name in _HELD]:
         if (value := held.pop(name)) is not None:
             setattr(options, _HELD[name], value)

@@ -1,4 +1,4 @@
-"""What kernels gain beside the collective and the arithmetic one after the other, measured on all ranks."""
+"""Measures, on all ranks, what fused kernels gain over the collective followed by the arithmetic."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Call:
 
     @classmethod
     def of(cls, given: tuple[Any, ...]) -> Call | None:
-        """Of the arguments of fused_collective in a graph; None: a size is not known when it is compiled."""
+        """The arguments of fused_collective in a graph; None: a size is unknown at compile time."""
         op, source, args, reduce_op, consume, types, columns, _, group, _, parts, produce, sources = given
         likes = [_like(node) for node in (source, *args, *(parts or ()))]
         known = [one for one in likes if one is not None]
@@ -91,7 +91,7 @@ def _ways(call: Call) -> tuple[Callable[[], Any], Callable[[], Any]]:
 
 
 def _seconds(run: Callable[[], Any], on_gpu: bool, calls: int) -> float:
-    """Of one call, the median of several turns, behind one that compiles."""
+    """Time of one call: the median of several rounds, after a call that compiles."""
     turns = []
     run()
     for _ in range(5):
@@ -130,13 +130,13 @@ def _from_all(value: Any, group: Any) -> list[Any]:
 
 
 def _shared(digests: list[str], group: Any) -> list[str]:
-    """Those that all ranks have, in the first rank's order."""
+    """The entries that all ranks have, in the first rank's order."""
     said = _from_all(digests, group)
     return [one for one in said[0] if all(one in some for some in said)]
 
 
 def measure(calls: int = 20) -> reporting.Report:
-    """Measures what each kernel of the report gains in a call, and returns the report with the figures.
+    """Measures the gain of each kernel in the report, and returns the report with the results.
 
     All ranks call it, behind the same compiled graphs. Each kernel runs on ones, beside the process group's collective
     and the arithmetic in a kernel of its own; `calls` of each, five times. A kernel that some rank has not is left out,

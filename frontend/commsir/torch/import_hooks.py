@@ -42,7 +42,7 @@ def when_imported(name: str, teach: Callable[[Any], None]) -> None:
 
 
 def accept_in_accelerate(name: str) -> None:
-    """Has Accelerate, and with it Hugging Face's Trainer, take the backend `name` for CPU tensors.
+    """Makes Accelerate, and therefore Hugging Face's Trainer, accept the backend `name` for CPU tensors.
 
     It knows Gloo and MPI there, and says of all others that they are not available.
     """

@@ -78,7 +78,7 @@ def adopt_symmetric_memory(group: capi.Group, tensor: torch.Tensor, process_grou
 
 
 def _extents(memory: Any) -> list[tuple[int, int]]:
-    """Addresses and bytes of what a tensor or a pool has of the current GPU, the lowest first."""
+    """Addresses and sizes in bytes of a tensor's or pool's memory on the current GPU, in ascending order."""
     device = torch.cuda.current_device()
     if isinstance(memory, torch.Tensor):
         if memory.device != torch.device("cuda", device):
@@ -94,7 +94,7 @@ def _extents(memory: Any) -> list[tuple[int, int]]:
 
 
 def _sharing(group: Any) -> tuple[list[Any], dict[int, int]]:
-    """What holds windows for a process group: the group of the ops, and its backend if it is ours."""
+    """The owner of a process group's windows: the group of the ops, and its backend if that is CommsIR's."""
     from commsir.torch import ops
 
     used = dist.distributed_c10d._get_default_group() if group is None else group
@@ -108,7 +108,7 @@ def _sharing(group: Any) -> tuple[list[Any], dict[int, int]]:
 
 
 def _agreed(used: Any, memory: Any, known: dict[int, int]) -> list[tuple[int, int]]:
-    """What of `memory` is to be shared, the same on all ranks of a process group, or an error on all of them."""
+    """The part of `memory` to share, equal on all ranks of a process group, or an error on all of them."""
     mine: list[tuple[int, int]] = []
     wrong: Exception | None = None
     try:
@@ -126,7 +126,7 @@ def _agreed(used: Any, memory: Any, known: dict[int, int]) -> list[tuple[int, in
 
 
 def _differing(heard: list[Any]) -> str:
-    """What each rank has, where that is not one thing."""
+    """Describes each rank's value if they differ."""
     ranks: dict[str, list[str]] = {}
     for rank, told in enumerate(heard):
         if isinstance(told, str):
@@ -188,7 +188,7 @@ def window_tensor(
     base: int = 0,
     rank: int = -1,
 ) -> torch.Tensor:
-    """Symmetric memory of a group as a tensor.
+    """Returns symmetric memory of a group as a tensor.
 
     Without `base` it is allocated, collectively. With `base`, an address in a window (`tensor.data_ptr()`), and
     `rank`, it is that rank's copy as this rank reaches it: what is written there, that rank reads; this is for groups

@@ -36,7 +36,7 @@ _WAIT = torch.ops._c10d_functional.wait_tensor.default
 
 @dataclass(frozen=True)
 class JoinedCollectives:
-    """What one collective stands for."""
+    """The collectives that one collective replaces."""
 
     #: The inputs of those that are summed up.
     parts: tuple[Node, ...] = ()
@@ -53,13 +53,13 @@ def _value(node: Node) -> Any:
 
 
 def _dtype(node: Any) -> torch.dtype | None:
-    """Of a tensor; None: it is a number, which may not be known when it is compiled."""
+    """Type of a tensor; None: a number, which may be unknown at compile time."""
     value = node.meta.get("val") if isinstance(node, Node) else None
     return value.dtype if isinstance(value, torch.Tensor) else None
 
 
 def _takes(collective: Collective) -> bool:
-    """Whether a kernel can run in its place, which is what ranks agree on."""
+    """Whether a kernel can replace it, which ranks agree on."""
     if not collective.may_be_fused():
         return False
     try:
@@ -87,7 +87,7 @@ class _GraphCollectives:
         return [one for one in self.known.values() if not one.node._erased]
 
     def runs(self, nodes: Iterable[Node]) -> Iterator[list[Node]]:
-        """Those that begin one right after the other, two or more, in the graph's order."""
+        """Runs of two or more collectives that begin one right after the other, in the graph's order."""
         members = set(nodes)
         left = (node for node in self.order if not node._erased)
         for is_member, run in groupby(left, members.__contains__):
@@ -135,7 +135,7 @@ def _sums_of(root: Node) -> list[Node]:
 
 
 def _leaves(root: Node) -> list[Node]:
-    """What a tree of additions adds up, one by one."""
+    """The summands of a tree of additions."""
     tree = dict.fromkeys(_sums_of(root))
     return [one for node in tree for one in node.all_input_nodes if one not in tree]
 
@@ -153,12 +153,12 @@ def _begun_by(leaf: Node) -> Node | None:
 
 
 def _group_of(collective: Collective) -> Any:
-    """What has to be the same of those that are put together; their shapes are the same where they are added."""
+    """Properties that must be equal for collectives to be joined; shapes are equal if results are added."""
     return collective.op, collective.group, collective.node.args[1:], _dtype(collective.node)
 
 
 def _without(graph: Graph, leaf: Node) -> None:
-    """Takes a leaf out of its tree: the sum is what is left of it."""
+    """Removes a leaf from its tree of additions."""
     (parent,) = leaf.users
     others = [one for one in parent.args if one is not leaf]
     (other,) = others

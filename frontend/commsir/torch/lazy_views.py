@@ -34,7 +34,7 @@ def _is_lazy(value: Any) -> bool:
 
 
 def _resolved(given: Any) -> Any:
-    """The same arguments with copies of lazy views."""
+    """The arguments with copies in place of lazy views."""
     return pytree.tree_map(lambda one: one.clone().resolve_neg().resolve_conj() if _is_lazy(one) else one, given)
 
 
@@ -53,7 +53,7 @@ def _is_ours(given: Any, ours: Callable[[Any], list[Any]]) -> bool:
 
 
 def _calling(op: Any, after: Any, ours: Callable[[Any], list[Any]]) -> _Kernel:
-    """Of c10d: CommsIR's backend gets the tensors of the program, others what they always got."""
+    """Wrapper of a c10d function: CommsIR's backend gets the program's tensors, others get what they always got."""
 
     def call(keys: Any, *given: Any) -> Any:
         return op.redispatch(keys & after, *(given if _is_ours(given, ours) else _resolved(given)))

@@ -1,4 +1,4 @@
-"""What Inductor has to know about torch.ops.commsir in its graphs: where inputs lie, and the order of calls."""
+"""Inductor lowerings for torch.ops.commsir: placement of inputs, and the order of calls."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["groups_with_symmetric_memory", "lower"]
 
 
 def groups_with_symmetric_memory() -> tuple[str, ...]:
-    """Of these, Inductor places inputs in it."""
+    """The groups for which Inductor places inputs in symmetric memory."""
     import torch.distributed._symmetric_memory as symm_mem
 
     return tuple(sorted(map(str, getattr(symm_mem, "_group_name_to_store", ()))))
@@ -83,7 +83,7 @@ def lower() -> None:
 
 @functools.cache
 def _prepared_kernel() -> Any:
-    """Generated Python prepares a call when it is loaded, and then passes tensors alone."""
+    """Generated Python prepares a call at load time and then passes only tensors."""
     from torch._inductor import ir, virtualized
 
     class Prepared(ir.FallbackKernel):
@@ -122,7 +122,7 @@ def _prepare_in(wrapper: Any, texts: str) -> str:
 
 
 def _order_collectives() -> None:
-    """Those of process groups, too, keep their places among ours: what is fused may be run as one of them."""
+    """Collectives of process groups also keep their order among ours, because fused ones may run as one of them."""
     from torch._inductor import ir, virtualized
     from torch._inductor.lowering import lowerings
 
@@ -151,7 +151,7 @@ def _has_ours(graph: Any) -> bool:
 
 
 def _keep_order(graph: Any, operations: list[Any], has_effects: bool = True) -> None:
-    """The scheduler, too, keeps the order of what ranks meet in: as it does for operations with effects."""
+    """Makes the scheduler keep the order of collectives, as it does for operations with effects."""
     if not hasattr(graph, "effectful_ops") or not hasattr(graph, "additional_star_deps"):
         return  # another torch
     effect = torch._library.effects.EffectType.ORDERED

@@ -142,7 +142,7 @@ def _rank(name: bytes) -> int:
 
 
 def _symmetric(name: str, device: int, data: int, size: int) -> list[int]:
-    """Where each rank's copy of symmetric memory of torch lies. Collective."""
+    """Addresses of every rank's copy of torch's symmetric memory. Collective."""
     import torch.distributed._symmetric_memory as symm_mem
 
     rendezvous: Any = symm_mem.rendezvous
@@ -166,7 +166,7 @@ def _limited(process_group: Any, limit: timedelta) -> Iterator[None]:
 
 
 def _extents(process_group: Any, limit: timedelta, reached: Any) -> tuple[list[int], str]:
-    """Where each rank's copy lies, as this rank reaches it, or why the ranks use none in place, on all of them."""
+    """Addresses of every rank's copy as this rank reaches it, or the reason why no rank uses the memory in place."""
     # Nothing of this rank alone, such as the number of its GPU, may be in the name of the place.
     place = _DIST.PrefixStore("commsir/ops/adopt", store_of(process_group))
     rank, size = process_group.rank(), process_group.size()
@@ -246,7 +246,7 @@ _library, _callbacks = _load()
 
 
 def counts_of(process_group: Any) -> dict[str, Any]:
-    """What the groups that the ops have made for a process group have counted, by kind of device."""
+    """Counters of the groups that the ops made for a process group, by device type."""
     made = {device: group for (_, device), (known, group) in list(_groups.items()) if known is process_group}
     return {"cpu.ops" if device < 0 else "cuda.ops": group.counts() for device, group in made.items()}
 
@@ -502,7 +502,7 @@ _differentiate("broadcast", _broadcast_backward)
 
 
 def _refuse_gradients(name: str, why: str) -> None:
-    """Lets an op without a derivative say so where an argument has a gradient, which it would drop."""
+    """Makes an op without a derivative raise an error if an argument requires a gradient."""
     if _is_direct:
         _extension.refuse_gradients(name, why)
         return
@@ -598,7 +598,7 @@ def _yielded(region: str) -> tuple[str, list[int]]:
 
 
 def _produced(input: torch.Tensor, sources: list[torch.Tensor], produce: str) -> list[torch.Tensor]:  # noqa: A002
-    """What travels, made on this rank alone: one tensor for each tile that `produce` yields."""
+    """Computes the data to send on this rank: one tensor for each tile that `produce` yields."""
     types, widths = _yielded(produce)
     made = _OPS.commsir.fused_collective("all_gather", input, sources, "", produce, types, widths, False, _ALONE)
     return cast("list[torch.Tensor]", made)
@@ -691,7 +691,7 @@ def _apart(
 
 
 def _saying(call: Any) -> Any:
-    """Keeps what went wrong for `error`: between here and the caller is C++, which has a status alone."""
+    """Keeps the exception for `error`: the C++ code between here and the caller can only return a status."""
 
     def said(*arguments: Any) -> Any:
         try:
@@ -752,7 +752,7 @@ def all_reduce(input: torch.Tensor, op: str = "sum", group: Any = None) -> torch
 
 
 def all_gather(input: torch.Tensor, group: Any = None) -> torch.Tensor:  # noqa: A002
-    """All ranks' `input`, one after the other along dimension 0."""
+    """Concatenates all ranks' `input` along dimension 0, in rank order."""
     return _call(_all_gather, input, _named(group), rows=lambda: _rows(input, _ranks(group), 1))
 
 
@@ -762,7 +762,7 @@ def reduce_scatter(input: torch.Tensor, op: str = "sum", group: Any = None) -> t
 
 
 def all_to_all(input: torch.Tensor, group: Any = None) -> torch.Tensor:  # noqa: A002
-    """Part p of `input`, along dimension 0, goes to rank p; what comes is in rank order."""
+    """Sends part p of `input`, along dimension 0, to rank p. The result holds the received parts in rank order."""
     return _call(_all_to_all, input, _named(group))
 
 
@@ -784,7 +784,7 @@ def fused_collective(
     produce: str = "",
     sources: int = 0,
 ) -> list[torch.Tensor]:
-    """A collective with arithmetic on what arrives, and on what is sent, in one kernel.
+    """A collective with arithmetic on the received data, and on the data to send, in one kernel.
 
     `input` is rows of its last dimension. `args` are read by the arithmetic: a tensor of one dimension is one row for
     all rows, others have a row for each row of the result. `consume` is MLIR text, "(%sum: tensor<64xf32>, %r:
@@ -873,7 +873,7 @@ def prepare(
     produce: str = "",
     sources: int = 0,
 ) -> PreparedCall:
-    """`fused_collective` without its tensors: call what it returns as `call(input, args)`.
+    """`fused_collective` without its tensors: call the result as `call(input, args)`.
 
     On plain GPU tensors such a call goes from Python to the launch without torch's dispatcher, and costs its caller
     about half of what the op costs. It may be kept as long as the process group; nothing meets, and nothing is

@@ -64,7 +64,7 @@ _METHODS = (
 
 @dynamo.opaque
 class _Joined(dist.Work):  # type: ignore[misc]
-    """Works that a program holds as one, whose future has `tensors`; without works, what is over."""
+    """Several Works as one, whose future has `tensors`. Without Works it is complete."""
 
     def __init__(self, tensors: Sequence[torch.Tensor], works: Sequence[Any]) -> None:
         super().__init__()
@@ -104,12 +104,12 @@ _BOTH_NAMES = _NAMES | {new: old for old, new in _NAMES.items()}
 
 
 def _name_in_torch(name: str) -> str:
-    """What this release of torch calls a method; empty: it has none."""
+    """The name of a method in this release of torch; empty: it has none."""
     return next((one for one in (name, _BOTH_NAMES.get(name, "")) if hasattr(dist.ProcessGroup, one)), "")
 
 
 def _forwarding(name: str) -> Callable[..., Any]:
-    """Of ProcessGroup: the backend's own."""
+    """A ProcessGroup method that forwards to the backend's."""
     known = _name_in_torch(name)
     old = next((one for one, new in _NAMES.items() if new == name), name)
     plain, options = _COALESCED.get(old, ("", None))
@@ -170,7 +170,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         return self.group_on(getattr(self._running, "device", "cpu"))
 
     def group_on(self, device: str) -> capi.Group:
-        """The same for "cpu" or "cuda"."""
+        """Same, for "cpu" or "cuda"."""
         found = torch.device(device)
         if found.type == "cuda" and found.index is None:
             found = torch.device("cuda", torch.cuda.current_device())

@@ -1,4 +1,4 @@
-"""Arithmetic before a collective as its `produce` region: casts, scales, quantization and norms of what is sent.
+"""Arithmetic before a collective as its `produce` region: casts, scales, quantization and norms of the data to send.
 
 The region ends at the collective's input and grows towards the graph's inputs, for as long as nobody else reads what it
 makes. What somebody else reads too is made once, outside, and the region begins with it.
@@ -29,7 +29,7 @@ _MOST_NODES = 64
 
 @dataclass(frozen=True)
 class Produced:
-    """A region that makes what a collective sends."""
+    """A region that computes the data that a collective sends."""
 
     region: Region
     #: Its nodes in the graph's order; the last is the collective's input.
@@ -82,7 +82,7 @@ def _is_taken(node: Node) -> bool:
 
 
 def _chain(source: Node, end: Node, movable: dict[Node, None], refused: dict[Node, str]) -> list[Node]:
-    """What makes `source` and nothing that others read, in the graph's order."""
+    """The nodes that compute `source` and whose results have no other readers, in the graph's order."""
     inside: dict[Node, None] = {}
     waiting = [source]
     while waiting and len(inside) < _MOST_NODES:
@@ -127,8 +127,8 @@ def _why_not(source: Node, end: Node, movable: dict[Node, None], refused: dict[N
 
 
 def _gain(region: Region, chain: Sequence[Node]) -> float | None:
-    """What it saves, in µs: a kernel that writes what is sent, and reading it. What other kernels would have made in
-    passing has to be written instead."""
+    """Time saved in µs: a kernel that writes the data to send, and reading it. Values that other kernels computed on
+    the way must then be written."""
     value = chain[-1].meta["val"]
     read = [one.node for one in region.arguments if _is_taken(one.node)]
     made = [node.meta["val"] for node in read if all(user in chain for user in node.users)]

@@ -210,7 +210,7 @@ class ReferenceGroup(dist.ProcessGroup):  # type: ignore[misc]
         return self.gloo.reduce_scatter(outputs, inputs, opts or dist.ReduceScatterOptions())
 
     def alltoall(self, outputs: Any, inputs: Any, opts: Any = None) -> _Done:
-        """Gloo has that of one tensor alone."""
+        """Gloo supports only the variant with one tensor."""
         to, source = [t.numel() for t in outputs], [t.numel() for t in inputs]
         whole = outputs[0].new_empty(sum(to))
         self.alltoall_base(whole, torch.cat([t.reshape(-1) for t in inputs]), to, source, opts).wait()
@@ -289,7 +289,7 @@ comms.kernel @squares(%x: memref<1x{n}xf32>, %y: memref<1x{n}xf32>) {{
 
 
 def sum_of_squares(group: capi.Group, tensor: torch.Tensor) -> torch.Tensor:
-    """What the gradients' norm is made from, by a kernel that the group compiles once for a size."""
+    """Sum of squares for the gradients' norm, by a kernel that the group compiles once per size."""
     result = torch.empty_like(tensor)
     group.kernel(_SQUARES.format(n=tensor.numel()))(tensor.view(1, -1), result.view(1, -1))
     return result

@@ -28,14 +28,14 @@ _GRACE = 3.0
 
 
 def store_of(process_group: Any) -> Any:
-    """A connection of its own to the store of a process group of any backend. One in Python does not tell it itself."""
+    """A separate connection to the store of a process group of any backend. Groups in Python do not expose theirs."""
     store = process_group.get_group_store() or dist.distributed_c10d._get_process_group_store(process_group)
     return store.clone()
 
 
 @dataclass
 class RendezvousResult:
-    """What came of a meeting: `epoch` names it; empty: ranks have not met, for the reason in `failure`."""
+    """Outcome of a rendezvous: `epoch` identifies it; empty: ranks have not met, for the reason in `failure`."""
 
     epoch: str = ""
     failure: str = ""
@@ -63,7 +63,7 @@ def _look(store: Any, key: str, seconds: float) -> bytes | None:
 
 
 def _unpacked(packed: bytes) -> list[_Member]:
-    """What rank 0 says that each rank says; as many as it can be."""
+    """The texts of all ranks in rank 0's message, as far as they can be decoded."""
     guests = list[_Member]()
     while packed:
         number, _, packed = packed.partition(b" ")
@@ -97,7 +97,7 @@ class Rendezvous:
         self._why = ""
 
     def hold(self, says: str = "") -> RendezvousResult:
-        """Collective. `says` is for all ranks to read."""
+        """Runs the rendezvous. Collective. All ranks can read `says`."""
         if self._ranks == 1:
             return RendezvousResult(self._number, said=[says])
         return self._lead(says) if self._rank == 0 else self._follow(says)

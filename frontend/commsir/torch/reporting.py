@@ -1,4 +1,4 @@
-"""What the torch.compile pass did with each collective, as data and as a table.
+"""Results of the torch.compile pass for each collective, as data and as a table.
 
 One list holds an entry per collective of each compiled graph. `fusions()` and `report()` both read it.
 """
@@ -30,7 +30,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Fusion:
-    """What became of one collective of a compiled graph."""
+    """The pass's result for one collective of a compiled graph."""
 
     collective: str
     group: str
@@ -178,12 +178,12 @@ def drop(count: int) -> None:
 
 
 def set_measured(number: int, gain: float) -> None:
-    """Says what the entry of that number gains in a call, in µs."""
+    """Sets the measured gain of an entry, in µs per call."""
     _entries[number] = replace(_entries[number], measured=gain)
 
 
 def fusions() -> list[Fusion]:
-    """What the pass did with each collective that it has met in this process, the oldest first."""
+    """The pass's results for all collectives in this process, oldest first."""
     return list(_entries)
 
 
@@ -194,7 +194,7 @@ def report() -> Report:
 
 
 def clear_fusions() -> None:
-    """Forgets what `fusions` and `report` tell."""
+    """Clears the data of `fusions` and `report`."""
     _entries.clear()
 
 

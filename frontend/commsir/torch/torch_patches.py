@@ -42,7 +42,7 @@ def _unwrapped(group: Any) -> list[Any]:
 
 
 def _has_its_own(group: Any) -> bool:
-    """A group in Python, of whatever name, with a barrier that says who is missing."""
+    """Whether a group in Python, of any name, has a barrier that reports missing ranks."""
     torchs = c10d.ProcessGroup.monitored_barrier
     return getattr(type(_used(group)), "monitored_barrier", torchs) is not torchs
 
@@ -131,7 +131,7 @@ def _split_source(original: Any) -> Any:
 
 
 class Options(_Backend.Options):  # type: ignore[misc]
-    """Those that torch copies to split a group, as it does for the meshes of bound groups."""
+    """Options that torch copies to split a group, as it does for the meshes of bound groups."""
 
     def __deepcopy__(self, memo: Any) -> Any:
         return Options(self.backend, self._timeout)
@@ -155,7 +155,7 @@ def _builtin_hook(original: Any) -> Any:
 
 
 def _give_options() -> None:
-    """Before torch 2.15 it asks them of a backend, of which only its own tell."""
+    """Before torch 2.15, torch asks backends for options, which only its own backends provide."""
     if not hasattr(_Backend, "options"):
         _Backend.options = property(lambda used: Options(used.name()))
 

@@ -51,9 +51,9 @@ class Work:
 
 
 def _is_from_torch() -> bool:
-    """Whether torch.distributed, or DDP in the middle of a backward pass, has made the call that a method of a backend
-    is in. Its C++ would wait for a future that torchcomms completes in Work.wait alone, and would drop the work without
-    Python's lock."""
+    """Whether torch.distributed, or DDP within a backward pass, made the current call of a backend's method. torch's
+    C++ code would wait for a future that torchcomms completes only in Work.wait, and would drop the work without the
+    GIL."""
     frame = sys._getframe()
     while frame and frame.f_globals.get("__name__") == __name__:
         frame = frame.f_back  # type: ignore[assignment]
@@ -79,7 +79,7 @@ _stores: dict[tuple[str, int], Any] = {}
 
 
 def _store(name: str, timeout: timedelta | None = None) -> Any:
-    """That of torchrun's environment, for a communicator of a name."""
+    """The store of torchrun's environment, for a communicator name."""
     port = int(os.environ["MASTER_PORT"])
     rank = int(os.environ["RANK"])
     agent = os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True"
@@ -108,7 +108,7 @@ def make_backend(base: type[Any]) -> type[Any]:
         """One rank of a communicator."""
 
         def init(self, device: torch.device, name: str, options: Any = None) -> None:
-            """Bootstraps from a store alone; collective when the first call is."""
+            """Bootstraps from a store only; the first call is collective."""
             settings = getattr(self, "_settings", None) or backend.Settings(
                 _store(name, getattr(options, "timeout", None))
                 if getattr(options, "store", None) is None
@@ -128,7 +128,7 @@ def make_backend(base: type[Any]) -> type[Any]:
             self._group.shutdown()
 
         def set_timeout(self, timeout: timedelta) -> None:
-            """Of calls to come."""
+            """Sets the timeout of future calls."""
             self._group.set_timeout(timeout)
 
         def get_rank(self) -> int:
@@ -157,11 +157,11 @@ def make_backend(base: type[Any]) -> type[Any]:
             return None
 
         def _done(self, work: Any, async_op: bool) -> Work | None:
-            """Of a collective."""
+            """Future of a collective."""
             return self._finish(Work([work]), async_op and not _is_from_torch())
 
         def _begun(self, work: Any, async_op: bool) -> Work | None:
-            """Of a send or a receive: its peer may come to the other one later, and nobody asks for its future."""
+            """Future of a send or receive: its peer may call later, and no code asks for its future."""
             return self._finish(Work([work]), async_op)
 
         def _opts(self, kind: Any, op: Any = None, root: int | None = None) -> Any:
@@ -265,7 +265,7 @@ def make_backend(base: type[Any]) -> type[Any]:
             if len(set(ranks)) < len(ranks) or not set(ranks) <= set(every) or self.get_rank() not in ranks:
                 raise RuntimeError(
                     f"commsir: rank {self.get_rank()} of {self._name} (ranks 0 to {every[-1]}) cannot be in a part of"
-                    f" ranks {list(ranks)}: name each once, the caller among them, and nobody where it is in no part"
+                    f" ranks {list(ranks)}: name each once, including the caller, or none if the caller is in no part"
                 )
             own = self._settings
             # Others may be called the same, of other ranks and of these.
@@ -328,7 +328,7 @@ def _extension(package: Path) -> extension.Extension:
 
 
 def try_out(path: str) -> None:
-    """Calls of one rank by the extension of a file: what it was compiled over may not be what torchcomms has."""
+    """Tests an extension file with calls of one rank, because it may not match the installed torchcomms."""
     import torchcomms  # type: ignore[import-not-found, unused-ignore]
 
     backend.load_module()
@@ -354,7 +354,7 @@ def _register(module: Any, name: str) -> None:
 
 
 def register() -> None:
-    """Registers with the torchcomms that is installed.
+    """Registers with the installed torchcomms.
 
     COMMSIR_TORCHCOMMS says how: "cpp", "python", or "0", not at all; the default is "cpp" where it can be had.
     """

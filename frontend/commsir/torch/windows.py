@@ -46,7 +46,7 @@ class TensorWindow(GroupWindow):
         return made
 
     def peer(self, rank: int) -> torch.Tensor:
-        """The tensor of another rank, in place: what is written there, that rank reads."""
+        """The tensor of another rank, in place. The other rank sees data written to it."""
         made: torch.Tensor = super().peer(rank)
         return made
 

@@ -54,7 +54,7 @@ const Protocol &getPullProtocol() {
                                     beginSlots,
                                     sendTiles,
                                     recvTiles,
-                                    meetRanks,
+                                    synchronizeRanks,
                                     /*reusable=*/true,
                                     /*tileBytes=*/1,
                                     kCost};

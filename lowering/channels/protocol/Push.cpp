@@ -50,7 +50,7 @@ const Protocol &getPushProtocol() {
                                     beginSlots,
                                     sendTiles,
                                     recvTiles,
-                                    meetRanks,
+                                    synchronizeRanks,
                                     /*reusable=*/true,
                                     /*tileBytes=*/1,
                                     kCost};

@@ -66,12 +66,12 @@ struct Row {
 /// Whether each rank has one peer at a time: there is one, or barriers see to
 /// it.
 static bool isInStep(const CollectiveInfo &problem, double parts) {
-  return problem.ranks == 2 || goesInSteps(problem, parts);
+  return problem.ranks == 2 || usesSteps(problem, parts);
 }
 
 /// Barriers between the steps of one exchange of all with all.
 static double countSteps(const CollectiveInfo &problem, double parts) {
-  return problem.ranks > 2 && goesInSteps(problem, parts)
+  return problem.ranks > 2 && usesSteps(problem, parts)
              ? double(problem.ranks - 2)
              : 0;
 }

@@ -48,7 +48,7 @@ static Job makeRead(CollectiveBuilder &b, Value part, Value round) {
 
 /// The root writes everything to all.
 static void broadcastWhole(CollectiveBuilder &b) {
-  Exchange e(b, makeWhole(b));
+  Exchange e(b, assignOneRound(b));
   b.barrier();
   Value zero = b.constant(0);
   b.ifThen(b.isRank(b.root()),
@@ -58,7 +58,7 @@ static void broadcastWhole(CollectiveBuilder &b) {
 
 /// The root sends each rank a piece, which hands it on to all.
 static void broadcastPieces(CollectiveBuilder &b) {
-  Exchange e(b, makeDeal(b, b.ranks(), b.ranks()));
+  Exchange e(b, assignTiles(b, b.ranks(), b.ranks()));
   Channels channels = e.channels(ChannelPattern::Pairwise, Payload::Wire);
   e.forRounds([&](Value round) {
     // One sender: there is nothing to keep in step.
@@ -89,8 +89,8 @@ namespace {
 /// short, and blocks that wait for its end leave the links to others.
 class Pipeline {
 public:
-  Pipeline(CollectiveBuilder &b, Deal deal)
-      : b(b), e(b, deal), owners(b.ranks() - 1),
+  Pipeline(CollectiveBuilder &b, TileAssignment assignment)
+      : b(b), e(b, assignment), owners(b.ranks() - 1),
         number(b.mod(
             b.sub(b.add(b.rank(), b.constant(2 * b.ranks() - 1)), b.root()),
             b.numRanks())) {}
@@ -111,7 +111,7 @@ private:
     return modulo(b.add(sum, b.constant(1)));
   }
   void sendPiece(Value round, Value step);
-  void handOn(Value round, Value step);
+  void forward(Value round, Value step);
 
   CollectiveBuilder &b;
   Exchange e;
@@ -126,7 +126,7 @@ void Pipeline::sendPiece(Value round, Value step) {
                          {rankOf(step), step, /*isFirst=*/true}));
 }
 
-void Pipeline::handOn(Value round, Value step) {
+void Pipeline::forward(Value round, Value step) {
   Value to = receiver(step);
   Value isOther = b.either(b.less(to, number), b.less(number, to));
   b.ifThen(isOther, [&] {
@@ -136,7 +136,7 @@ void Pipeline::handOn(Value round, Value step) {
 }
 
 void Pipeline::run() {
-  Value one = b.constant(1), rounds = b.constant(e.deal.rounds);
+  Value one = b.constant(1), rounds = b.constant(e.assignment.rounds);
   Value isOwner = b.less(number, b.constant(owners));
   auto forSteps = [&](Value condition, function_ref<void(Value)> body) {
     b.ifThen(condition, [&] { b.loop(b.constant(owners), body); });
@@ -146,19 +146,19 @@ void Pipeline::run() {
     forSteps(b.both(b.isRank(b.root()), b.less(round, rounds)),
              [&](Value step) { sendPiece(round, step); });
     forSteps(b.both(isOwner, b.less(b.constant(0), round)),
-             [&](Value step) { handOn(b.sub(round, one), step); });
+             [&](Value step) { forward(b.sub(round, one), step); });
     b.barrier();
   });
 }
 
 static void broadcastInPipeline(CollectiveBuilder &b) {
   const CollectiveInfo &problem = b.problem();
-  Deal deal;
-  deal.pieces = problem.ranks - 1;
-  deal.tiles = llvm::divideCeil(problem.tiles, deal.pieces);
-  deal.rounds = std::min(countChunks(problem), deal.tiles);
-  deal.slots = llvm::divideCeil(deal.tiles, deal.rounds);
-  Pipeline(b, deal).run();
+  TileAssignment assignment;
+  assignment.pieces = problem.ranks - 1;
+  assignment.tiles = llvm::divideCeil(problem.tiles, assignment.pieces);
+  assignment.rounds = std::min(countChunks(problem), assignment.tiles);
+  assignment.slots = llvm::divideCeil(assignment.tiles, assignment.rounds);
+  Pipeline(b, assignment).run();
 }
 
 void permutation::expandBroadcast(CollectiveBuilder &b) {

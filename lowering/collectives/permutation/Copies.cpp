@@ -40,20 +40,20 @@ static Job makeWrite(CollectiveBuilder &b, Value peer) {
 
 static void copyDirectly(CollectiveBuilder &b) {
   const CollectiveInfo &problem = b.problem();
-  Exchange e(b, makeWhole(b));
+  Exchange e(b, assignOneRound(b));
   Value zero = b.constant(0), own = b.rank();
   auto writeParts = [&](ValueRange peers) {
     e.forTiles(llvm::map_to_vector(
         peers, [&](Value peer) { return makeWrite(b, peer); }));
   };
-  bool inSteps = goesInSteps(problem, 1);
+  bool inSteps = usesSteps(problem, 1);
   bool holds = problem.inputParts() == 1 && inSteps && e.holdsTiles();
   Job get{zero, zero,
           [&](Value, Value tile) {
             return b.makeOutputs(b.produce({}, tile), own, tile);
           },
           nullptr};
-  SmallVector<Held> held;
+  SmallVector<HeldTile> held;
   if (holds) // Nobody writes inputs: loads need not wait for the barrier.
     held = e.hold(get);
   b.barrier();
@@ -138,7 +138,7 @@ static void sendInSteps(Exchange &e, const Channels &channels, Value round,
 
 static void copyLate(Exchange &e, const Channels &channels) {
   CollectiveBuilder &b = e.b;
-  int64_t last = e.deal.rounds - 1;
+  int64_t last = e.assignment.rounds - 1;
   auto lastCopy = [&](Value round) {
     return makeCopy(b, channels, round, e.sourceAt(b.constant(b.ranks() - 1)));
   };
@@ -165,11 +165,11 @@ static bool sharesMemory(const CollectiveInfo &problem) {
 static bool copiesLate(Exchange &e) {
   const CollectiveInfo &problem = e.b.problem();
   return problem.lateCopies && problem.ranks > 2 && e.b.canReuseSlots() &&
-         goesInSteps(problem, 1) && !sharesMemory(problem);
+         usesSteps(problem, 1) && !sharesMemory(problem);
 }
 
 static void copyThroughChannel(CollectiveBuilder &b) {
-  Exchange e(b, makeDeal(b, 1, b.ranks()));
+  Exchange e(b, assignTiles(b, 1, b.ranks()));
   Channels channels = e.channels(ChannelPattern::Pairwise, Payload::Wire);
   if (copiesLate(e))
     copyLate(e, channels);

@@ -19,36 +19,37 @@ using namespace mlir::comms::permutation;
 // Tiles, rounds and steps
 //===----------------------------------------------------------------------===//
 
-Deal permutation::makeDeal(CollectiveBuilder &b, int64_t pieces, int64_t rows) {
+TileAssignment permutation::assignTiles(CollectiveBuilder &b, int64_t pieces,
+                                        int64_t rows) {
   const CollectiveInfo &problem = b.problem();
-  Deal deal;
-  deal.pieces = pieces;
-  deal.tiles = llvm::divideCeil(problem.tiles, pieces);
-  deal.slots = deal.tiles;
+  TileAssignment assignment;
+  assignment.pieces = pieces;
+  assignment.tiles = llvm::divideCeil(problem.tiles, pieces);
+  assignment.slots = assignment.tiles;
   if (!b.canReuseSlots())
-    return deal;
+    return assignment;
   int64_t bytes = 0;
   for (const WireTile &wire : problem.wires)
     bytes += wire.length *
              llvm::divideCeil(wire.elementType.getIntOrFloatBitWidth(), 8);
   int64_t most = std::max<int64_t>(
       problem.roundBytes / std::max<int64_t>(bytes, 1) / rows, 1);
-  deal.rounds = llvm::divideCeil(deal.tiles, most);
-  deal.slots = llvm::divideCeil(deal.tiles, deal.rounds);
-  return deal;
+  assignment.rounds = llvm::divideCeil(assignment.tiles, most);
+  assignment.slots = llvm::divideCeil(assignment.tiles, assignment.rounds);
+  return assignment;
 }
 
-Deal permutation::makeWhole(CollectiveBuilder &b) {
-  Deal deal;
-  deal.tiles = deal.slots = b.problem().tiles;
-  return deal;
+TileAssignment permutation::assignOneRound(CollectiveBuilder &b) {
+  TileAssignment assignment;
+  assignment.tiles = assignment.slots = b.problem().tiles;
+  return assignment;
 }
 
 Value Exchange::firstTile(Value part, Value round) {
-  Value first = b.mul(round, b.constant(deal.slots));
-  if (deal.pieces == 1)
+  Value first = b.mul(round, b.constant(assignment.slots));
+  if (assignment.pieces == 1)
     return first;
-  return b.add(b.mul(part, b.constant(deal.tiles)), first);
+  return b.add(b.mul(part, b.constant(assignment.tiles)), first);
 }
 
 Value Exchange::exists(Value part, Value round, Value slot) {
@@ -57,8 +58,8 @@ Value Exchange::exists(Value part, Value round, Value slot) {
     result = result ? b.both(result, isInside) : isInside;
   };
   if (roundsExceed())
-    require(b.less(b.add(b.mul(round, b.constant(deal.slots)), slot),
-                   b.constant(deal.tiles)));
+    require(b.less(b.add(b.mul(round, b.constant(assignment.slots)), slot),
+                   b.constant(assignment.tiles)));
   if (partsExceed(b.problem().tiles))
     require(b.less(tileOf(part, round, slot), b.constant(b.problem().tiles)));
   return result;
@@ -71,7 +72,7 @@ static Value combine(CollectiveBuilder &b, Value lhs, Value rhs) {
 }
 
 Value Exchange::countWhole(ArrayRef<Job> jobs) {
-  Value count = b.constant(deal.slots);
+  Value count = b.constant(assignment.slots);
   auto limit = [&](int64_t tiles, Value first) {
     Value left = combine<arith::SubIOp>(b, b.constant(tiles), first);
     count = combine<arith::MinSIOp>(b, count, left);
@@ -79,7 +80,7 @@ Value Exchange::countWhole(ArrayRef<Job> jobs) {
   int64_t whole = b.problem().countWholeTiles();
   for (const Job &job : jobs) {
     if (roundsExceed())
-      limit(deal.tiles, b.mul(job.round, b.constant(deal.slots)));
+      limit(assignment.tiles, b.mul(job.round, b.constant(assignment.slots)));
     if (partsExceed(whole))
       limit(whole, firstTile(job.part, job.round));
   }
@@ -87,26 +88,26 @@ Value Exchange::countWhole(ArrayRef<Job> jobs) {
 }
 
 void Exchange::forSlots(Value first, function_ref<void(Value)> body) {
-  b.loop(first, b.constant(deal.slots), b.blocks(), {},
+  b.loop(first, b.constant(assignment.slots), b.blocks(), {},
          [&](Value slot, ValueRange) {
            body(slot);
            return Tiles();
          });
 }
 
-void Exchange::doJobs(ArrayRef<Job> jobs, ValueRange slots) {
-  struct Begun {
+void Exchange::runJobs(ArrayRef<Job> jobs, ValueRange slots) {
+  struct BegunSlots {
     const Job *job;
     Value slot, tile;
     Tiles loaded;
   };
-  SmallVector<Begun> begun;
+  SmallVector<BegunSlots> begun;
   for (Value slot : slots)
     for (const Job &job : jobs)
       begun.push_back({&job, slot, tileOf(job.part, job.round, slot), {}});
-  for (Begun &one : begun)
+  for (BegunSlots &one : begun)
     one.loaded = one.job->load(one.slot, one.tile);
-  for (Begun &one : begun)
+  for (BegunSlots &one : begun)
     one.job->store(one.slot, one.tile, one.loaded);
 }
 
@@ -117,9 +118,9 @@ void Exchange::forTiles(ArrayRef<Job> jobs) {
     return;
   forSlots(rest, [&](Value slot) {
     if (!hasEmptySlots())
-      return doJobs(jobs, slot);
+      return runJobs(jobs, slot);
     for (const Job &job : jobs)
-      b.ifThen(exists(job.part, job.round, slot), [&] { doJobs(job, slot); });
+      b.ifThen(exists(job.part, job.round, slot), [&] { runJobs(job, slot); });
   });
 }
 
@@ -134,7 +135,7 @@ int64_t Exchange::batchOf(ArrayRef<Job> jobs) const {
   if (!blocks)
     return most;
   // Of what each block has at least; as it divides that, if it can be.
-  int64_t own = deal.slots / *blocks;
+  int64_t own = assignment.slots / *blocks;
   most = std::min(most, own);
   for (int64_t batch = most; batch > most / 2; --batch)
     if (own % batch == 0)
@@ -151,11 +152,11 @@ Value Exchange::forBatches(ArrayRef<Job> jobs, int64_t batch) {
            Tiles slots;
            for (int64_t i = 0; i < batch; ++i)
              slots.push_back(b.add(slot, b.mul(blocks, b.constant(i))));
-           b.withWholeTiles([&] { doJobs(jobs, slots); });
+           b.withWholeTiles([&] { runJobs(jobs, slots); });
            return Tiles();
          });
   std::optional<int64_t> known = b.constantBlocks();
-  if (known && !hasPartSlots() && deal.slots % (*known * batch) == 0)
+  if (known && !hasPartSlots() && assignment.slots % (*known * batch) == 0)
     return {};
   // Behind the batches that this block's slots of `count` have filled.
   Value first = combine<arith::MaxSIOp>(b, count, b.constant(0));
@@ -169,14 +170,15 @@ static constexpr int64_t mostHeld = 32;
 
 bool Exchange::holdsTiles() const {
   std::optional<int64_t> blocks = b.constantBlocks();
-  return blocks && *blocks > 0 && deal.rounds == 1 &&
-         deal.slots % *blocks == 0 && !partsExceed(b.problem().tiles) &&
-         deal.slots / *blocks <= std::min(b.problem().heldTiles, mostHeld);
+  return blocks && *blocks > 0 && assignment.rounds == 1 &&
+         assignment.slots % *blocks == 0 && !partsExceed(b.problem().tiles) &&
+         assignment.slots / *blocks <=
+             std::min(b.problem().heldTiles, mostHeld);
 }
 
-SmallVector<Held> Exchange::hold(const Job &get) {
-  SmallVector<Held> held;
-  for (int64_t slot = 0; slot < deal.slots; slot += *b.constantBlocks()) {
+SmallVector<HeldTile> Exchange::hold(const Job &get) {
+  SmallVector<HeldTile> held;
+  for (int64_t slot = 0; slot < assignment.slots; slot += *b.constantBlocks()) {
     Value own = b.add(b.block(), b.constant(slot));
     Value tile = tileOf(get.part, get.round, own);
     held.push_back({own, tile, get.load(own, tile)});
@@ -214,9 +216,9 @@ void Exchange::forSteps(function_ref<void(const Step &)> body, bool inStep) {
 }
 
 void Exchange::forRounds(function_ref<void(Value)> body) {
-  if (deal.rounds == 1)
+  if (assignment.rounds == 1)
     return body(b.constant(0));
-  b.loop(b.constant(deal.rounds), body);
+  b.loop(b.constant(assignment.rounds), body);
 }
 
 SmallVector<Job> Exchange::makeSends(const Channels &channels, Value round,
@@ -252,7 +254,7 @@ Tiles permutation::withOwn(CollectiveBuilder &b, Value peer) {
   return b.ranks() > 1 ? Tiles{peer, b.rank()} : Tiles{peer};
 }
 
-bool permutation::goesInSteps(const CollectiveInfo &problem, double parts) {
+bool permutation::usesSteps(const CollectiveInfo &problem, double parts) {
   return problem.partBytes() / parts >= double(problem.stepBytes);
 }
 
@@ -274,7 +276,7 @@ void permutation::sendToAll(Exchange &e, const Channels &channels, Value round,
 
 void permutation::scatterRound(Exchange &e, const Channels &channels,
                                Value round, ArrayRef<Job> beside) {
-  sendToAll(e, channels, round, goesInSteps(e.b.problem(), e.deal.pieces),
+  sendToAll(e, channels, round, usesSteps(e.b.problem(), e.assignment.pieces),
             beside);
   e.b.endRound(channels);
 }
@@ -313,9 +315,9 @@ Job permutation::writeToAll(CollectiveBuilder &b, Job get, Value part) {
   return get;
 }
 
-void permutation::storeHeld(Exchange &e, ArrayRef<Held> held, Value part) {
+void permutation::storeHeld(Exchange &e, ArrayRef<HeldTile> held, Value part) {
   e.forSteps([&](const Step &step) {
-    for (const Held &one : held)
+    for (const HeldTile &one : held)
       storeInStep(e.b, one.tiles, part, one.tile, step);
   });
 }
@@ -325,7 +327,7 @@ void permutation::gatherDirectly(Exchange &e, const Job &get) {
   Job again = readOutputs(b, get.part, get.round);
   // The sends of this round have been made: outputs may be written.
   b.barrier();
-  if (!goesInSteps(b.problem(), e.deal.pieces))
+  if (!usesSteps(b.problem(), e.assignment.pieces))
     e.forTiles(writeToAll(b, get, {}));
   else if (e.holdsTiles())
     storeHeld(e, e.hold(get), {});

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the exchanges in permutations (algorithm/Permutation.cpp) are written
-// in. A part is a run of neighboring tiles. Its tiles are dealt to rounds, and
+// Building blocks of the permutation exchanges (algorithm/Permutation.cpp). A
+// part is a run of neighboring tiles. Its tiles are assigned to rounds, and
 // those of a round to slots: slot s of a part belongs to block s mod num_blocks
-// on every rank. In each round there is a step for each peer.
+// on every rank. Each round has one step per peer.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,37 +21,38 @@
 
 namespace mlir::comms::permutation {
 
-/// How the tiles of parts are dealt to rounds and slots.
-struct Deal {
-  /// Parts that one array is cut into: more than one where it has none by
-  /// itself (`Movement::Same`).
+/// Assignment of the tiles of parts to rounds and slots.
+struct TileAssignment {
+  /// Number of parts that an array is cut into: more than one if the array has
+  /// no parts of its own (`Movement::Same`).
   int64_t pieces = 1;
-  /// Tiles of a part or piece; slots of a round; rounds.
+  /// Tiles per part or piece; slots per round; rounds.
   int64_t tiles = 0, slots = 0, rounds = 1;
 };
 
-/// Deals `tiles` tiles of each part to as few rounds as the slots of `rows`
+/// Assigns `tiles` tiles of each part to as few rounds as the slots of `rows`
 /// sources allow.
-Deal makeDeal(CollectiveBuilder &b, int64_t pieces, int64_t rows);
-/// Everything in one round.
-Deal makeWhole(CollectiveBuilder &b);
+TileAssignment assignTiles(CollectiveBuilder &b, int64_t pieces, int64_t rows);
+/// Assigns all tiles to one round.
+TileAssignment assignOneRound(CollectiveBuilder &b);
 
-/// What is done with the tile in each slot of a part, in a round.
+/// Operations on the tile in each slot of a part, in a round.
 struct Job {
   Value part, round;
   std::function<Tiles(Value slot, Value tile)> load;
   std::function<void(Value slot, Value tile, ValueRange loaded)> store;
-  /// Tiles that `load` has on their way at once.
+  /// Number of tiles that `load` has in flight at once.
   int64_t loads = 1;
 };
 
-/// A tile that this block has in registers.
-struct Held {
+/// A tile that this block keeps in registers.
+struct HeldTile {
   Value slot, tile;
   Tiles tiles;
 };
 
-/// At step `distance` a rank turns to `peer`, so many ranks after it.
+/// At step `distance` a rank exchanges with `peer`, the rank `distance` after
+/// it.
 struct Step {
   Value peer, distance;
   bool isFirst = false;
@@ -59,118 +60,127 @@ struct Step {
 
 class Exchange {
 public:
-  Exchange(CollectiveBuilder &b, Deal deal) : b(b), deal(deal) {}
+  Exchange(CollectiveBuilder &b, TileAssignment assignment)
+      : b(b), assignment(assignment) {}
 
-  /// The jobs of each of this block's slots in a round that has a tile, the one
-  /// of the job's part: its number in the array or, where arrays have parts, in
-  /// the part. All load before the first stores, so that they wait together,
-  /// those of several slots if they are few; but one after the other where
-  /// tiles may not exist.
+  /// Runs the jobs for each of this block's slots in a round that has a tile,
+  /// at the tile's number in the array or, if arrays have parts, in the job's
+  /// part. All jobs load before the first one stores, so that their loads
+  /// overlap, also across several slots if these are few. If tiles may not
+  /// exist, jobs run one after the other.
   void forTiles(ArrayRef<Job> jobs);
-  /// Whether all that this block has of a part stays in registers over the
-  /// steps: it is little, and as much for each block.
+  /// Whether all of this block's tiles of a part stay in registers over the
+  /// steps: they are few, and equally many in each block.
   bool holdsTiles() const;
-  /// What `get` loads for each tile that is held.
-  SmallVector<Held> hold(const Job &get);
-  /// `body` for each step, `between` between two. A rank that is alone takes
-  /// one, with itself.
+  /// Loads each held tile with `get`.
+  SmallVector<HeldTile> hold(const Job &get);
+  /// Emits `body` for each step, and `between` between steps. A single rank has
+  /// one step, with itself.
   void forSteps(function_ref<void(const Step &)> body,
                 function_ref<void()> between);
-  /// The same, with barriers between steps; without them where not `inStep`.
+  /// Same, with barriers between steps, or without if not `inStep`.
   void forSteps(function_ref<void(const Step &)> body, bool inStep = true);
   /// `body` for each round.
   void forRounds(function_ref<void(Value round)> body);
-  /// Ends a round: others may write what this rank has read in it.
+  /// Ends a round: afterwards peers may overwrite what this rank has read in
+  /// it.
   void endRound() {
-    if (deal.rounds > 1)
+    if (assignment.rounds > 1)
       b.barrier();
   }
-  /// Between the sends of a step and their receives, and between what was
-  /// received before and what is sent to its slots after. Lowered, the two
-  /// barriers are one.
+  /// Separates the sends of a step from their receives, and the previous
+  /// receives from later sends to the same slots. Lowering merges the two
+  /// barriers into one.
   void endStep(const Channels &channels) {
     b.endRound(channels);
     endRound();
   }
   Channels channels(ChannelPattern pattern, Payload payload) {
-    return b.channels(pattern, deal.slots, payload, deal.rounds > 1);
+    return b.channels(pattern, assignment.slots, payload,
+                      assignment.rounds > 1);
   }
-  /// Jobs that send `peers`, ranks, what they are to get.
+  /// Jobs that send each rank in `peers` its data.
   SmallVector<Job> makeSends(const Channels &channels, Value round,
                              ValueRange peers);
-  /// Who turned to this rank at that step.
+  /// The rank that sends to this rank at that step.
   Value sourceAt(Value distance);
 
   CollectiveBuilder &b;
-  Deal deal;
+  TileAssignment assignment;
 
 private:
   /// The number of the first tile of a round of a part.
   Value firstTile(Value part, Value round);
-  /// The tile in a slot.
+  /// The number of the tile in a slot.
   Value tileOf(Value part, Value round, Value slot) {
     return b.add(firstTile(part, round), slot);
   }
   /// Whether rounds have more slots than a part has tiles.
-  bool roundsExceed() const { return deal.slots * deal.rounds > deal.tiles; }
+  bool roundsExceed() const {
+    return assignment.slots * assignment.rounds > assignment.tiles;
+  }
   /// Whether all parts together have more than `tiles` tiles.
   bool partsExceed(int64_t tiles) const {
-    return deal.pieces * deal.tiles > tiles;
+    return assignment.pieces * assignment.tiles > tiles;
   }
-  /// Whether there are slots without a tile, and without a whole one.
+  /// Whether there are slots without a tile; without a whole tile.
   bool hasEmptySlots() const {
     return roundsExceed() || partsExceed(b.problem().tiles);
   }
   bool hasPartSlots() const {
     return roundsExceed() || partsExceed(b.problem().countWholeTiles());
   }
-  /// Whether the tile in a slot exists; null: it does.
+  /// Whether the tile in a slot exists; null: always.
   Value exists(Value part, Value round, Value slot);
-  /// How many slots, from the first on, have whole tiles for all jobs; may be
+  /// Number of slots, from the first on, with whole tiles for all jobs; may be
   /// negative.
   Value countWhole(ArrayRef<Job> jobs);
 
-  /// Slots whose jobs are done together.
+  /// Number of slots whose jobs run together.
   int64_t batchOf(ArrayRef<Job> jobs) const;
-  /// Does the jobs of as many slots at once. Gives the slot of this block from
-  /// which on they have yet to be done; null: none.
+  /// Runs the jobs of `batch` slots at a time. Returns this block's first
+  /// remaining slot; null: none.
   Value forBatches(ArrayRef<Job> jobs, int64_t batch);
-  /// Does the jobs of slots that have tiles.
-  void doJobs(ArrayRef<Job> jobs, ValueRange slots);
+  /// Runs the jobs of slots that have tiles.
+  void runJobs(ArrayRef<Job> jobs, ValueRange slots);
   void forSlots(Value first, function_ref<void(Value slot)> body);
 };
 
-/// Ranks whose tiles are loaded together: they stay in registers.
+/// Maximum number of ranks whose tiles are loaded together; they stay in
+/// registers.
 inline constexpr int64_t mostTogether = 8;
 
-/// All ranks, beginning behind this one.
+/// All ranks, starting after this one.
 Tiles everyone(CollectiveBuilder &b);
-/// `peer` and this rank, which are one where it is alone.
+/// `peer` and this rank; one entry if this rank is alone.
 Tiles withOwn(CollectiveBuilder &b, Value peer);
 
-/// Whether steps are worth their barriers: by the bytes that one rank sends
+/// Whether steps justify their barriers, by the bytes that one rank sends
 /// another.
-bool goesInSteps(const CollectiveInfo &problem, double parts);
+bool usesSteps(const CollectiveInfo &problem, double parts);
 
-/// Sends all ranks what they are to get, this one included: what it keeps takes
-/// the same way, so that a sum is one loop over slots. `beside`: what else is
-/// done in the first step, of those that go in steps.
+/// Sends every rank its data, including this one. Own data takes the same way,
+/// so that a sum is one loop over slots. `beside`: work to do in the first
+/// step, if there are steps.
 void sendToAll(Exchange &e, const Channels &channels, Value round, bool inSteps,
                ArrayRef<Job> beside = {});
-/// Brings what all ranks have of a part to its owner.
+/// Sends every rank's contribution to a part to the part's owner.
 void scatterRound(Exchange &e, const Channels &channels, Value round,
                   ArrayRef<Job> beside = {});
 
-/// Job that reads what this rank has in its outputs.
+/// The job that loads this rank's outputs.
 Job readOutputs(CollectiveBuilder &b, Value part, Value round);
-/// The job that writes what `get` loads, made for outputs, into part `part` of
-/// those of the step's peer, and in the first step of this rank.
+/// The job that writes the result of `get`, converted to outputs, to part
+/// `part` of the outputs of the step's peer, and in the first step also of this
+/// rank.
 Job writeInStep(CollectiveBuilder &b, Job get, Value part, const Step &step);
-/// Into those of all: a part that is not worth a barrier a step.
+/// Same, for the outputs of all ranks: for parts too small to justify a barrier
+/// per step.
 Job writeToAll(CollectiveBuilder &b, Job get, Value part);
-/// What is held, into the outputs of all, in steps.
-void storeHeld(Exchange &e, ArrayRef<Held> held, Value part);
-/// Writes the own part into the outputs of all: `get` loads it, as it travels.
+/// Writes the held tiles to the outputs of all ranks, in steps.
+void storeHeld(Exchange &e, ArrayRef<HeldTile> held, Value part);
+/// Writes this rank's part to the outputs of all ranks. `get` loads it in the
+/// type in which it is sent.
 void gatherDirectly(Exchange &e, const Job &get);
 
 // The programs, by collective.
@@ -180,8 +190,8 @@ void expandReduceScatter(CollectiveBuilder &b);
 void expandCopies(CollectiveBuilder &b);
 void expandBroadcast(CollectiveBuilder &b);
 
-/// Bytes up to which the root of a broadcast writes the whole to everybody; and
-/// from which on a broadcast is a pipeline, of how many chunks.
+/// Whether the root of a broadcast writes everything to all ranks; and the size
+/// from which on a broadcast is a pipeline, with its number of chunks.
 bool isSmallBroadcast(const CollectiveInfo &problem);
 bool isPipelined(const CollectiveInfo &problem);
 int64_t countChunks(const CollectiveInfo &problem);

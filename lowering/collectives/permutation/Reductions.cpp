@@ -83,7 +83,7 @@ static bool outputsHoldSums(const CollectiveInfo &problem) {
 static bool gathersLate(Exchange &e) {
   const CollectiveInfo &problem = e.b.problem();
   return problem.lateCopies && problem.ranks > 1 && e.b.canReuseSlots() &&
-         goesInSteps(problem, e.deal.pieces) && outputsHoldSums(problem);
+         usesSteps(problem, e.assignment.pieces) && outputsHoldSums(problem);
 }
 
 /// Copies what came at a step.
@@ -143,7 +143,7 @@ static void gatherInSteps(Exchange &e, const Channels &channels,
 static void gatherLate(Exchange &e, const Channels &channels) {
   CollectiveBuilder &b = e.b;
   Channels sums = e.channels(ChannelPattern::Pairwise, Payload::Partial);
-  int64_t last = e.deal.rounds - 1;
+  int64_t last = e.assignment.rounds - 1;
   auto lastCopy = [&](Value round) {
     return makeCopy(b, sums, round, e.sourceAt(b.constant(b.ranks() - 1)));
   };
@@ -164,7 +164,7 @@ static void gatherLate(Exchange &e, const Channels &channels) {
 //===----------------------------------------------------------------------===//
 
 void permutation::expandAllReduce(CollectiveBuilder &b) {
-  Exchange e(b, makeDeal(b, b.ranks(), b.ranks()));
+  Exchange e(b, assignTiles(b, b.ranks(), b.ranks()));
   Channels channels = e.channels(ChannelPattern::Pairwise, Payload::Wire);
   bool direct = b.problem().storesToPeers();
   if (!direct && gathersLate(e))
@@ -185,7 +185,7 @@ void permutation::expandAllReduce(CollectiveBuilder &b) {
 }
 
 void permutation::expandReduceScatter(CollectiveBuilder &b) {
-  Exchange e(b, makeDeal(b, 1, b.ranks()));
+  Exchange e(b, assignTiles(b, 1, b.ranks()));
   Channels channels = e.channels(ChannelPattern::Pairwise, Payload::Wire);
   e.forRounds([&](Value round) {
     scatterRound(e, channels, round);

@@ -321,7 +321,7 @@ extern "C" __global__ void commsir_probe_window(void *const *table,
 #define COMMSIR_HAS_GIN 1
 #endif
 
-/// What a device communicator must have (NcclNeeds of runtime/jit/cuda/NcclNeeds.h).
+/// What a device communicator must have (NcclRequirements of runtime/jit/cuda/NcclRequirements.h).
 struct CommsirNeeds {
   int32_t lsaBarriers, railBarriers, contexts, signals, counters;
 };

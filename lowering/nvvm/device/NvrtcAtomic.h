@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What NCCL's device headers use of <cuda/atomic>, in PTX. A machine that runs
-// kernels has NVRTC (it comes with torch), but seldom CUDA's C++ library.
+// Replacement, in PTX, for the parts of <cuda/atomic> that NCCL's device
+// headers use. A machine that runs kernels has NVRTC (it comes with torch), but
+// seldom CUDA's C++ library.
 //
 //===----------------------------------------------------------------------===//
 
@@ -185,7 +186,7 @@ struct atomic_ref {
     static_assert(T(-1) > T(0), "unsigned numbers only");
     return update(order, [&] { return Word::max(p, Type(value), scope); });
   }
-  /// Never fails by chance. The stronger order counts where the value differs.
+  /// Never fails spuriously. If the values differ, the stronger order applies.
   __device__ __forceinline__ bool
   compare_exchange_weak(T &expected, T value, memory_order order,
                         memory_order failure) const {

@@ -5,16 +5,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// NVRTC knows no system headers, and a machine that runs kernels has neither
-// those nor CUDA's. This text stands in for all that NCCL's device headers
-// include besides each other: the types and numbers that they use of it.
+// NVRTC has no system headers, and a machine that runs kernels has neither
+// those nor CUDA's. This file replaces everything that NCCL's device headers
+// include besides each other: the types and constants that they use.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef COMMSIR_LOWERING_NVVM_DEVICE_NVRTCTYPES_H
 #define COMMSIR_LOWERING_NVVM_DEVICE_NVRTCTYPES_H
 
-// Host functions that device code calls are device functions here.
+// Host functions that device code calls become device functions.
 #undef __host__
 #define __host__ __device__
 
@@ -53,11 +53,11 @@ typedef enum CUmemLocationType_enum : int32_t {
   CU_MEM_LOCATION_TYPE_HOST_NUMA = 3
 } CUmemLocationType;
 
-// For Amazon's adapter, whose headers take more of C's extensions. Where NCCL
-// chooses it, commsir_describe_comm says so.
+// Amazon's adapter is disabled, because its headers need further C extensions.
+// If NCCL selects it, commsir_describe_comm reports that.
 #define NCCL_GIN_EFA_GDA_ENABLE 0
 
-// An extension of C, of which NVRTC knows nothing.
+// A C extension that NVRTC lacks.
 template <typename T>
 struct CommsirObject {
   using Type = T;
@@ -73,7 +73,7 @@ struct CommsirObject<T &&> {
 template <typename T>
 using CommsirTypeOf = typename CommsirObject<T>::Type;
 #define typeof(object) CommsirTypeOf<decltype(object)>
-// Headers that ask for __GNUC__ take decltype instead, which gives references.
+// Headers that test __GNUC__ get decltype instead, which yields references.
 #define ACCESS_ONCE(object) (*(volatile typeof(object) *)&(object))
 
 #define INT_MAX 2147483647

@@ -514,12 +514,12 @@ private:
   std::optional<KernelOnRanks> tail;
 };
 
-class OurContender : public GpuContender {
+class KernelContender : public GpuContender {
 public:
   static llvm::Expected<std::unique_ptr<Contender>>
   create(GpuRanks &machine, const Plan &plan, std::shared_ptr<Buffers> buffers,
          const Candidate &candidate, std::unique_ptr<jit::CudaKernel> kernel) {
-    std::unique_ptr<OurContender> self(new OurContender(
+    std::unique_ptr<KernelContender> self(new KernelContender(
         machine, plan, std::move(buffers), candidate, std::move(kernel)));
     if (auto error = self->kernel.load({plan.timeout}))
       return std::move(error);
@@ -528,12 +528,12 @@ public:
     return self;
   }
 
-  ~OurContender() override { dropGraphs(); }
+  ~KernelContender() override { dropGraphs(); }
 
 protected:
-  OurContender(GpuRanks &machine, const Plan &plan,
-               std::shared_ptr<Buffers> shared, const Candidate &candidate,
-               std::unique_ptr<jit::CudaKernel> compiled)
+  KernelContender(GpuRanks &machine, const Plan &plan,
+                  std::shared_ptr<Buffers> shared, const Candidate &candidate,
+                  std::unique_ptr<jit::CudaKernel> compiled)
       : GpuContender(machine, plan, std::move(shared), candidate),
         kernel(machine, *buffers, candidate.registered, std::move(compiled)) {}
 
@@ -605,14 +605,14 @@ public:
     return llvm::Error::success();
   }
 
-  void describeMachine(Question &question) const override {
+  void describeMachine(ConfigQuery &query) const override {
     const cuda::Device &device = *(*machine)[0].device;
-    question.chip = device.getChip();
-    question.multiprocessors = device.getMultiprocessors();
+    query.chip = device.getChip();
+    query.multiprocessors = device.getMultiprocessors();
     const cuda::Driver &cu = (*machine)[0].driver();
     char name[128] = "";
     if (cu.DeviceGetName(name, sizeof(name), device.handle()) == CUDA_SUCCESS)
-      question.device = name;
+      query.device = name;
   }
 
   std::vector<Candidate> baselines(const BenchCase &problem) override {
@@ -679,8 +679,8 @@ public:
     made.threads = shape.threads;
     made.cluster = shape.cluster > 1 ? shape.cluster : 0;
     candidate.name = renderChoice(made, (*kernel)->choices());
-    return OurContender::create(*machine, plan, buffers, candidate,
-                                std::move(*kernel));
+    return KernelContender::create(*machine, plan, buffers, candidate,
+                                   std::move(*kernel));
   }
 
 private:
@@ -698,13 +698,13 @@ private:
 
   llvm::Expected<std::unique_ptr<jit::CudaKernel>>
   compileText(Compiler &with, const std::string &text,
-              jit::CudaOptions &options, const Question &question,
+              jit::CudaOptions &options, const ConfigQuery &query,
               bool isOpen) const {
     std::unique_ptr<jit::CudaKernel> kernel;
     llvm::Error error = with.withModule(
         text, [&](mlir::OwningOpRef<mlir::ModuleOp> module) -> llvm::Error {
           auto compiled = compileFitting(std::move(module), "bench", options,
-                                         question, isOpen);
+                                         query, isOpen);
           if (!compiled)
             return compiled.takeError();
           kernel = std::move(*compiled);
@@ -718,52 +718,52 @@ private:
   llvm::Expected<std::unique_ptr<jit::CudaKernel>>
   compile(Compiler &with, const Candidate &candidate,
           const BenchCase &problem) const {
-    Question question = makeQuestion(problem);
-    describeMachine(question);
+    ConfigQuery query = makeQuery(problem);
+    describeMachine(query);
     // As groups choose.
     auto limit = getChannelLimit();
     if (!limit)
       return limit.takeError();
-    question.memory = *limit;
-    question.windows = candidate.registered && !problem.columns;
+    query.memory = *limit;
+    query.windows = candidate.registered && !problem.columns;
     const KernelChoice &choice = candidate.choice;
-    question.algorithm = choice.algorithm;
-    question.protocol = choice.protocol;
-    question.blocks = choice.blocks;
-    question.threads = choice.threads;
-    question.cluster = choice.cluster;
-    Config way = choose(question).way;
+    query.algorithm = choice.algorithm;
+    query.protocol = choice.protocol;
+    query.blocks = choice.blocks;
+    query.threads = choice.threads;
+    query.cluster = choice.cluster;
+    Config config = choose(query).config;
     jit::CudaOptions options;
     options.ranks = problem.ranks;
-    options.threads = way.threads;
-    options.cluster = way.cluster;
-    options.blocks = way.blocks;
-    options.chip = question.chip;
-    options.algorithm = way.algorithm;
-    options.protocol = way.protocol;
+    options.threads = config.threads;
+    options.cluster = config.cluster;
+    options.blocks = config.blocks;
+    options.chip = query.chip;
+    options.algorithm = config.algorithm;
+    options.protocol = config.protocol;
     options.check = plan.check;
     return compileText(
         with,
         problem.kernelText(candidate.registered, candidate.choice.numbers),
-        options, question, /*isOpen=*/choice.blocks == 0);
+        options, query, /*isOpen=*/choice.blocks == 0);
   }
 
   /// A block a row, as far as they are on the GPU at a time.
   llvm::Expected<std::unique_ptr<jit::CudaKernel>>
   compileTail(const BenchCase &problem) {
-    Question question;
-    describeMachine(question);
+    ConfigQuery query;
+    describeMachine(query);
     jit::CudaOptions options;
     options.ranks = problem.ranks;
     int64_t vectors = problem.bytes / problem.rows() / 16;
     options.threads = std::clamp<int64_t>(
         int64_t(llvm::PowerOf2Ceil(uint64_t(vectors))), 32, 1024);
     options.cluster = 1;
-    options.blocks = std::min<int64_t>(
-        problem.rows(), countResident(question, options.threads));
-    options.chip = question.chip;
+    options.blocks = std::min<int64_t>(problem.rows(),
+                                       countResident(query, options.threads));
+    options.chip = query.chip;
     options.check = false;
-    return compileText(compiler, problem.tailText(), options, question,
+    return compileText(compiler, problem.tailText(), options, query,
                        /*isOpen=*/false);
   }
 

@@ -124,7 +124,7 @@ constexpr unsigned kThreads = 1024;
 constexpr size_t kPushBytes = size_t(32) << 20;
 
 /// The kernels and memory of one rank.
-struct Gauge {
+struct RankProbe {
   CUmodule module = nullptr;
   CUfunction empty = nullptr, hop = nullptr, push = nullptr;
   std::unique_ptr<Graph> graph;
@@ -144,10 +144,11 @@ bool overlaps(const Rank &rank) {
          number >= 90;
 }
 
-class Gauges {
+class FloorProbes {
 public:
-  explicit Gauges(GpuRanks &machine) : machine(machine), all(machine.size()) {}
-  ~Gauges();
+  explicit FloorProbes(GpuRanks &machine)
+      : machine(machine), all(machine.size()) {}
+  ~FloorProbes();
 
   llvm::Error make();
   llvm::Expected<double> measureLaunch();
@@ -155,8 +156,8 @@ public:
   llvm::Expected<double> measureBandwidth();
 
 private:
-  llvm::Error load(Rank &rank, Gauge &gauge);
-  llvm::Error makeTable(Rank &rank, int number, Gauge &gauge);
+  llvm::Error load(Rank &rank, RankProbe &probe);
+  llvm::Error makeTable(Rank &rank, int number, RankProbe &probe);
   llvm::Error launch(Rank &rank, CUfunction function, unsigned ctas,
                      unsigned threads, void **arguments);
   llvm::Error launchHop(Rank &rank, int number, uint32_t base);
@@ -167,95 +168,95 @@ private:
   least(const std::function<llvm::Error(Rank &, int, int turn)> &enqueue);
 
   GpuRanks &machine;
-  std::vector<Gauge> all;
+  std::vector<RankProbe> all;
 };
 
-Gauges::~Gauges() {
+FloorProbes::~FloorProbes() {
   if (machine.isStuck()) {
     // What a GPU may still use stays.
-    new std::vector<Gauge>(std::move(all));
+    new std::vector<RankProbe>(std::move(all));
     return;
   }
   llvm::consumeError(machine.together("freeing", [this](Rank &rank, int r) {
-    Gauge &gauge = all[r];
-    gauge.graph.reset();
-    gauge.table.reset();
-    gauge.window.reset();
-    if (gauge.module)
-      rank.driver().ModuleUnload(gauge.module);
+    RankProbe &probe = all[r];
+    probe.graph.reset();
+    probe.table.reset();
+    probe.window.reset();
+    if (probe.module)
+      rank.driver().ModuleUnload(probe.module);
     return llvm::Error::success();
   }));
 }
 
-llvm::Error Gauges::load(Rank &rank, Gauge &gauge) {
+llvm::Error FloorProbes::load(Rank &rank, RankProbe &probe) {
   const cuda::Driver &cu = rank.driver();
   std::string ptx = overlaps(rank) ? kOverlapHead : kPlainHead;
   ptx += kPtx;
   if (auto error = cu.check(
-          cu.ModuleLoadDataEx(&gauge.module, ptx.c_str(), 0, nullptr, nullptr),
+          cu.ModuleLoadDataEx(&probe.module, ptx.c_str(), 0, nullptr, nullptr),
           "loading the kernels that measure the floor"))
     return error;
-  for (auto [function, name] : {std::pair(&gauge.empty, "floor_empty"),
-                                {&gauge.hop, "floor_hop"},
-                                {&gauge.push, "floor_push"}})
+  for (auto [function, name] : {std::pair(&probe.empty, "floor_empty"),
+                                {&probe.hop, "floor_hop"},
+                                {&probe.push, "floor_push"}})
     if (auto error =
-            cu.check(cu.ModuleGetFunction(function, gauge.module, name), name))
+            cu.check(cu.ModuleGetFunction(function, probe.module, name), name))
       return error;
   return llvm::Error::success();
 }
 
-llvm::Error Gauges::makeTable(Rank &rank, int number, Gauge &gauge) {
+llvm::Error FloorProbes::makeTable(Rank &rank, int number, RankProbe &probe) {
   int peers = machine.size() - 1;
   auto table = cuda::Memory::allocate(*rank.device, sizeof(uint64_t) * peers);
   if (!table)
     return table.takeError();
   std::vector<uint64_t> addresses;
   for (int k = 1; k <= peers; ++k) {
-    CUdeviceptr part = gauge.window->parts()[(number + k) % machine.size()];
+    CUdeviceptr part = probe.window->parts()[(number + k) % machine.size()];
     if (!part)
       return llvm::createStringError(llvm::inconvertibleErrorCode(),
                                      "a peer is out of load/store reach");
     addresses.push_back(part + kFlagBytes + size_t(number) * kPushBytes);
   }
-  gauge.table.emplace(std::move(*table));
+  probe.table.emplace(std::move(*table));
   const cuda::Driver &cu = rank.driver();
-  return cu.check(cu.MemcpyHtoD(gauge.table->address(), addresses.data(),
+  return cu.check(cu.MemcpyHtoD(probe.table->address(), addresses.data(),
                                 sizeof(uint64_t) * peers),
                   "cuMemcpyHtoD");
 }
 
-llvm::Error Gauges::make() {
+llvm::Error FloorProbes::make() {
   return machine.together(
       "preparing to measure the floor",
       [this](Rank &rank, int number) -> llvm::Error {
-        Gauge &gauge = all[number];
-        if (auto error = load(rank, gauge))
+        RankProbe &probe = all[number];
+        if (auto error = load(rank, probe))
           return error;
         auto window = rank.communicator->allocate(
             kFlagBytes + kPushBytes * size_t(machine.size()));
         if (!window)
           return window.takeError();
-        gauge.window = std::move(*window);
+        probe.window = std::move(*window);
         const cuda::Driver &cu = rank.driver();
         if (auto error = cu.check(
-                cu.MemsetD8(gauge.window->base(), 0, kFlagBytes), "cuMemset"))
+                cu.MemsetD8(probe.window->base(), 0, kFlagBytes), "cuMemset"))
           return error;
         if (auto error = cu.check(cu.CtxSynchronize(), "cuMemset"))
           return error;
-        if (auto error = makeTable(rank, number, gauge))
+        if (auto error = makeTable(rank, number, probe))
           return error;
         auto graph = Graph::capture(rank, kCalls, [&] {
-          return launch(rank, gauge.empty, 1, 32, nullptr);
+          return launch(rank, probe.empty, 1, 32, nullptr);
         });
         if (!graph)
           return graph.takeError();
-        gauge.graph = std::move(*graph);
+        probe.graph = std::move(*graph);
         return llvm::Error::success();
       });
 }
 
-llvm::Error Gauges::launch(Rank &rank, CUfunction function, unsigned ctas,
-                           unsigned threads, void **arguments) {
+llvm::Error FloorProbes::launch(Rank &rank, CUfunction function, unsigned ctas,
+                                unsigned threads, void **arguments) {
   CUlaunchConfig config{};
   config.gridDimX = ctas;
   config.blockDimX = threads;
@@ -273,29 +274,29 @@ llvm::Error Gauges::launch(Rank &rank, CUfunction function, unsigned ctas,
                   "cuLaunchKernelEx");
 }
 
-llvm::Error Gauges::launchHop(Rank &rank, int number, uint32_t base) {
+llvm::Error FloorProbes::launchHop(Rank &rank, int number, uint32_t base) {
   if (number > 1)
     return llvm::Error::success();
-  Gauge &gauge = all[number];
-  CUdeviceptr own = gauge.window->base();
-  CUdeviceptr peer = gauge.window->parts()[1 - number];
+  RankProbe &probe = all[number];
+  CUdeviceptr own = probe.window->base();
+  CUdeviceptr peer = probe.window->parts()[1 - number];
   uint32_t rounds = kRounds, first = number == 0;
   void *arguments[] = {&own, &peer, &base, &rounds, &first};
-  return launch(rank, gauge.hop, 1, 1, arguments);
+  return launch(rank, probe.hop, 1, 1, arguments);
 }
 
-llvm::Error Gauges::launchPush(Rank &rank, int number) {
-  Gauge &gauge = all[number];
-  CUdeviceptr table = gauge.table->address();
+llvm::Error FloorProbes::launchPush(Rank &rank, int number) {
+  RankProbe &probe = all[number];
+  CUdeviceptr table = probe.table->address();
   uint32_t peers = uint32_t(machine.size() - 1);
   uint64_t vectors = kPushBytes / 16;
   unsigned ctas =
       std::max(1u, unsigned(rank.device->getMultiprocessors()) / peers) * peers;
   void *arguments[] = {&table, &peers, &vectors};
-  return launch(rank, gauge.push, ctas, kThreads, arguments);
+  return launch(rank, probe.push, ctas, kThreads, arguments);
 }
 
-llvm::Expected<double> Gauges::least(
+llvm::Expected<double> FloorProbes::least(
     const std::function<llvm::Error(Rank &, int, int turn)> &enqueue) {
   double best = 0;
   for (int turn = 0; turn <= kTurns; ++turn) {
@@ -311,7 +312,7 @@ llvm::Expected<double> Gauges::least(
   return best;
 }
 
-llvm::Expected<double> Gauges::measureLaunch() {
+llvm::Expected<double> FloorProbes::measureLaunch() {
   auto time = least(
       [this](Rank &, int number, int) { return all[number].graph->launch(); });
   if (!time)
@@ -319,7 +320,7 @@ llvm::Expected<double> Gauges::measureLaunch() {
   return *time / double(kCalls);
 }
 
-llvm::Expected<double> Gauges::measureHop() {
+llvm::Expected<double> FloorProbes::measureHop() {
   auto time = least([this](Rank &rank, int number, int turn) {
     return launchHop(rank, number, uint32_t(turn) * kRounds);
   });
@@ -328,7 +329,7 @@ llvm::Expected<double> Gauges::measureHop() {
   return *time / (2.0 * kRounds);
 }
 
-llvm::Expected<double> Gauges::measureBandwidth() {
+llvm::Expected<double> FloorProbes::measureBandwidth() {
   auto time = least(
       [this](Rank &rank, int number, int) { return launchPush(rank, number); });
   if (!time)
@@ -340,15 +341,15 @@ llvm::Expected<double> Gauges::measureBandwidth() {
 } // namespace
 
 llvm::Expected<Floor> commsir::tune::measureFloor(GpuRanks &machine) {
-  Gauges gauges(machine);
-  if (auto error = gauges.make())
+  FloorProbes probes(machine);
+  if (auto error = probes.make())
     return error;
   Floor floor;
   for (auto [value, measure] :
-       {std::pair(&floor.launch, &Gauges::measureLaunch),
-        {&floor.hop, &Gauges::measureHop},
-        {&floor.bandwidth, &Gauges::measureBandwidth}}) {
-    auto measured = (gauges.*measure)();
+       {std::pair(&floor.launch, &FloorProbes::measureLaunch),
+        {&floor.hop, &FloorProbes::measureHop},
+        {&floor.bandwidth, &FloorProbes::measureBandwidth}}) {
+    auto measured = (probes.*measure)();
     if (!measured)
       return measured.takeError();
     *value = *measured;

@@ -13,9 +13,9 @@
 
 namespace commsir::tune {
 
-/// Measures launch, hop and bandwidth: a graph of empty kernels, a flag that
-/// goes to and fro between ranks 0 and 1, and every rank writing to all others
-/// at once. The machine has at least two ranks.
+/// Measures launch, hop and bandwidth with a graph of empty kernels, a flag
+/// that bounces between ranks 0 and 1, and all ranks writing to all others at
+/// once. Requires at least two ranks.
 llvm::Expected<Floor> measureFloor(GpuRanks &machine);
 
 } // namespace commsir::tune

@@ -29,29 +29,29 @@ struct Rank {
   const cuda::Driver &driver() const { return device->driver(); }
 };
 
-/// GPU r is rank r; one thread a rank does what the ranks do together.
+/// GPU r is rank r. Collective steps run on one thread per rank.
 class GpuRanks {
 public:
-  /// Opens the GPUs (0: all) and joins them by NCCL, or, where `needNccl` is
-  /// false and there is none, by peer access.
+  /// Opens the GPUs (0: all) and connects them by NCCL, or by peer access if
+  /// NCCL is missing and `needNccl` is false.
   static llvm::Expected<std::unique_ptr<GpuRanks>> create(int ranks,
                                                           bool needNccl);
   ~GpuRanks();
 
   int size() const { return int(ranks.size()); }
   Rank &operator[](int number) { return ranks[number]; }
-  /// Null where peer access joins the GPUs.
+  /// Null if GPUs are connected by peer access.
   const cuda::Nccl *nccl() const { return library; }
   bool isStuck() const { return stuck; }
 
-  /// Runs `work` for every rank with its context current. After a thread has
-  /// not come back, every call fails.
+  /// Runs `work` for every rank with its context current. Once a thread has not
+  /// returned, every call fails.
   llvm::Error
   together(llvm::StringRef what,
            const std::function<llvm::Error(Rank &rank, int number)> &work);
 
-  /// Puts work into every rank's stream at the same moment, waits for it, and
-  /// returns the slowest rank's microseconds between events around it.
+  /// Enqueues work in every rank's stream at the same moment and waits for it.
+  /// Returns the slowest rank's microseconds between events around it.
   llvm::Expected<double>
   time(const std::function<llvm::Error(Rank &rank, int number)> &enqueue);
 
@@ -68,13 +68,13 @@ private:
   bool stuck = false;
 };
 
-/// A graph of `calls` calls, captured on a rank's stream.
+/// A graph of `calls` calls, captured in a rank's stream.
 class Graph {
 public:
-  /// Captures; the context of `rank` is current.
+  /// Captures. The context of `rank` must be current.
   static llvm::Expected<std::unique_ptr<Graph>>
   capture(Rank &rank, int64_t calls, const std::function<llvm::Error()> &call);
-  /// As `capture`: the context is current.
+  /// The context must be current.
   ~Graph();
   llvm::Error launch() const;
 

@@ -12,7 +12,7 @@
 using namespace commsir;
 using namespace commsir::tune;
 
-int64_t commsir::tune::countFewerBlocks(const Question &machine,
+int64_t commsir::tune::countFewerBlocks(const ConfigQuery &machine,
                                         const jit::CudaKernel &kernel) {
   jit::LaunchShape shape = kernel.shape();
   int64_t fitting =
@@ -23,7 +23,7 @@ int64_t commsir::tune::countFewerBlocks(const Question &machine,
 CompiledKernel
 commsir::tune::compileFitting(mlir::OwningOpRef<mlir::ModuleOp> module,
                               llvm::StringRef name, jit::CudaOptions &options,
-                              const Question &machine, bool isOpen) {
+                              const ConfigQuery &machine, bool isOpen) {
   if (!isOpen)
     return jit::compileCuda(std::move(module), name, options);
   auto kernel = jit::compileCuda(module->clone(), name, options);

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Blocks wait for each other, so that all must be on the GPU at once. How many
-// can be depends on the registers of the kernel, which are known when it is
-// compiled: after the choice.
+// Blocks wait for each other, so that all must be resident on the GPU at once.
+// How many fit depends on the kernel's registers, which are known only after
+// compilation, hence after the choice.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,17 +21,17 @@ namespace commsir::tune {
 
 using CompiledKernel = llvm::Expected<std::unique_ptr<jit::CudaKernel>>;
 
-/// Blocks that fit on the GPU of `machine` together, where a kernel has more;
-/// 0: all of its blocks fit, or its registers are not known.
-int64_t countFewerBlocks(const Question &machine,
+/// Number of blocks that fit together on the GPU of `machine`, if the kernel
+/// has more. 0: all its blocks fit, or its registers are unknown.
+int64_t countFewerBlocks(const ConfigQuery &machine,
                          const jit::CudaKernel &kernel);
 
-/// Compiles kernel `name` (empty: the only one) of `module` as `options` say.
-/// With `isOpen`, nobody but the choice has settled the number of blocks: where
-/// these do not fit together, fewer are compiled, which `options` have then.
+/// Compiles kernel `name` (empty: the only kernel) of `module` with `options`.
+/// `isOpen`: the number of blocks was chosen automatically; if the blocks do
+/// not fit together, compiles again with fewer and updates `options`.
 CompiledKernel compileFitting(mlir::OwningOpRef<mlir::ModuleOp> module,
                               llvm::StringRef name, jit::CudaOptions &options,
-                              const Question &machine, bool isOpen);
+                              const ConfigQuery &machine, bool isOpen);
 
 } // namespace commsir::tune
 

@@ -31,7 +31,7 @@ static constexpr double kTimeout = 10;
 
 /// Fills in name and size of a GPU. Where the driver does not say, the chip
 /// alone is known.
-static void describeDevice(int ordinal, tune::Question &question) {
+static void describeDevice(int ordinal, tune::ConfigQuery &query) {
   auto driver = cuda::Driver::get();
   if (!driver) {
     llvm::consumeError(driver.takeError());
@@ -43,11 +43,11 @@ static void describeDevice(int ordinal, tune::Question &question) {
   if ((*driver)->DeviceGet(&device, ordinal) != CUDA_SUCCESS)
     return;
   if ((*driver)->DeviceGetName(name, sizeof(name), device) == CUDA_SUCCESS)
-    question.device = name;
+    query.device = name;
   if ((*driver)->DeviceGetAttribute(&count,
                                     CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT,
                                     device) == CUDA_SUCCESS)
-    question.multiprocessors = count;
+    query.multiprocessors = count;
 }
 
 namespace {
@@ -62,7 +62,7 @@ public:
   llvm::Expected<std::optional<int64_t>> findJobRanks() override {
     if (options.rendezvous.empty())
       return std::nullopt;
-    auto found = JobPlace::find();
+    auto found = JobRank::find();
     if (!found)
       return found.takeError();
     place = *found;
@@ -101,7 +101,7 @@ public:
     request.protocol = options.protocol;
     request.impl = options.impl;
     request.nccl = cuda::findNccl;
-    tune::Question machine;
+    tune::ConfigQuery machine;
     bool isOpen = false;
     if (auto kernelOp = findKernel(*module, name)) {
       machine = fillIn(request, kernelOp);
@@ -149,7 +149,7 @@ public:
     if (!world)
       return world.takeError();
     windows = (*world)->getWindowsNote().str();
-    return std::make_unique<OwnWorld<cuda::World>>(std::move(*world));
+    return std::make_unique<InProcessWorld<cuda::World>>(std::move(*world));
   }
 
   void ran(const World &world) override {
@@ -214,9 +214,9 @@ private:
 
   /// What neither the user nor the kernel says is chosen. Returns what is known
   /// of the machine.
-  tune::Question fillIn(jit::CudaOptions &request,
-                        mlir::comms::KernelOp kernel) const {
-    tune::Question wish;
+  tune::ConfigQuery fillIn(jit::CudaOptions &request,
+                           mlir::comms::KernelOp kernel) const {
+    tune::ConfigQuery wish;
     wish.memory = channelLimit;
     wish.ranks = request.ranks;
     wish.chip = chip;
@@ -227,7 +227,7 @@ private:
     wish.threads = options.threads;
     // NCCL's barriers are of one CTA.
     wish.cluster = options.impl.empty() ? options.cluster : 1;
-    tune::KernelAnswer answer = chooseWays(kernel, wish, options);
+    tune::KernelConfigs answer = chooseConfigs(kernel, wish, options);
     if (answer.blocks && !options.blocks && !kernel.getBlocks())
       request.blocks = answer.blocks;
     if (!request.threads)
@@ -242,7 +242,7 @@ private:
   uint64_t channelLimit = 0;
   std::unique_ptr<jit::CudaKernel> kernel;
   /// Of a launched job.
-  std::optional<JobPlace> place;
+  std::optional<JobRank> place;
   RankTask task;
 };
 
@@ -252,7 +252,7 @@ static std::unique_ptr<Target> create(const Options &options) {
   return std::make_unique<CudaTarget>(options);
 }
 
-static bool mustLeaveAtOnce() {
+static bool mustExitWithoutCleanup() {
   return cuda::isAnyWorldStuck() || isRankStuck();
 }
 
@@ -262,7 +262,7 @@ namespace commsir::driver {
 const TargetKind &getCudaTarget() {
   static const TargetKind kind = {"cuda",
                                   ::create,
-                                  ::mustLeaveAtOnce,
+                                  ::mustExitWithoutCleanup,
                                   cuda::mayShareGpus,
                                   cuda::keepDevicesOpen,
                                   ::allowProcesses,

@@ -12,8 +12,8 @@
 
 namespace commsir::driver {
 
-/// Adds "cuda", "nccl" and "linker" to a report of commsir.doctor. What is
-/// missing has a "problem", which says what to do. Opens no GPU.
+/// Adds "cuda", "nccl" and "linker" to a report of commsir.doctor. A missing
+/// component has a "problem" with the remedy. Opens no GPU.
 void examineCuda(llvm::json::Object &report);
 
 } // namespace commsir::driver

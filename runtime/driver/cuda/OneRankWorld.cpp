@@ -24,7 +24,7 @@ namespace {
 class OneRankWorld final : public RanksWorld {
 public:
   OneRankWorld(const RankTask &task, const jit::CudaKernel &kernel,
-               JobPlace place)
+               JobRank place)
       : RanksWorld(task, kernel), place(place),
         arrays(llvm::alignTo(std::max<size_t>(places.bytes, 1), 8) / 8) {}
 
@@ -36,7 +36,7 @@ private:
     return rank == place.rank ? reinterpret_cast<char *>(arrays.data())
                               : nullptr;
   }
-  JobPlace place;
+  JobRank place;
   std::vector<uint64_t> arrays;
 };
 
@@ -60,6 +60,6 @@ std::variant<cpu::RunStats, cpu::RunError> OneRankWorld::run() {
 }
 
 std::unique_ptr<RanksWorld> commsir::driver::createOneRankWorld(
-    const RankTask &task, const jit::CudaKernel &kernel, JobPlace place) {
+    const RankTask &task, const jit::CudaKernel &kernel, JobRank place) {
   return std::make_unique<OneRankWorld>(task, kernel, place);
 }

@@ -31,15 +31,15 @@ namespace {
 
 /// Lets this process wait for its children, also where it was started by one
 /// that ignores SIGCHLD: the system would keep nothing of those that end.
-class ChildrenAreKept {
+class SigchldGuard {
 public:
-  ChildrenAreKept() : former(std::signal(SIGCHLD, SIG_DFL)) {}
-  ~ChildrenAreKept() {
+  SigchldGuard() : former(std::signal(SIGCHLD, SIG_DFL)) {}
+  ~SigchldGuard() {
     if (former != SIG_ERR)
       std::signal(SIGCHLD, former);
   }
-  ChildrenAreKept(const ChildrenAreKept &) = delete;
-  ChildrenAreKept &operator=(const ChildrenAreKept &) = delete;
+  SigchldGuard(const SigchldGuard &) = delete;
+  SigchldGuard &operator=(const SigchldGuard &) = delete;
 
 private:
   void (*former)(int);
@@ -214,7 +214,7 @@ RankOutcome ProcessWorld::outcomeOf(int64_t rank) const {
 }
 
 std::variant<cpu::RunStats, cpu::RunError> ProcessWorld::run() {
-  ChildrenAreKept guard;
+  SigchldGuard guard;
   if (auto error = start())
     return toRunError(std::move(error));
   await();

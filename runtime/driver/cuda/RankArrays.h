@@ -12,17 +12,17 @@
 
 namespace commsir::driver {
 
-/// Arrays begin at multiples of this, on the GPU and on the host.
+/// Alignment of arrays, on the GPU and on the host.
 constexpr size_t kArrayAlignment = 256;
 
-/// Where on the host the arguments of a rank lie that are not hidden.
+/// Layout, on the host, of a rank's arguments that are not hidden.
 struct RankArrays {
   std::vector<size_t> offsets, sizes;
-  /// Of all.
+  /// Total size.
   size_t bytes = 0;
 
   void add(size_t size);
-  /// A scalar takes 8 bytes.
+  /// Adds an argument. A scalar takes 8 bytes.
   void add(const jit::ArgInfo &argument);
 
   /// The arrays of the rank whose memory begins at `base`.

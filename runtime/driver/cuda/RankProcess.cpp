@@ -72,7 +72,7 @@ static void meet(SharedRun &shared) {
 static int runRank(int file, int64_t rank, int device) {
   // Nobody would read what it computes.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  jit::leaveSpeakingToParent();
+  jit::leaveReportingToParent();
   SharedRun shared;
   if (!shared.open(file))
     return ExitUsage;
@@ -82,11 +82,11 @@ static int runRank(int file, int64_t rank, int device) {
     return ExitUsage;
   task->group.rank = rank;
   task->group.device = device;
-  Neighbors neighbors;
-  neighbors.meet = [&] { meet(shared); };
-  neighbors.isCanceled = [&] { return shared.state().canceled != 0; };
+  RunPeers runPeers;
+  runPeers.meet = [&] { meet(shared); };
+  runPeers.isCanceled = [&] { return shared.state().canceled != 0; };
   auto run = std::make_unique<RankRun>(*task);
-  RankOutcome outcome = run->run(arrays.at(shared.arraysOf(rank)), neighbors);
+  RankOutcome outcome = run->run(arrays.at(shared.arraysOf(rank)), runPeers);
   ++shared.state().ended;
   shared.writeOutcome(rank, outcome);
   if (outcome.error)

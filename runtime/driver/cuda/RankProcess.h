@@ -17,12 +17,12 @@
 
 namespace commsir::driver {
 
-/// Starts this program as `rank` of the run whose shared memory is `file`, on
-/// GPU `device`.
+/// Starts this program as `rank` on GPU `device`. `file` is the shared memory
+/// of the run.
 llvm::Expected<pid_t> startRank(int file, int64_t rank, int device);
 
-/// If `arguments`, which stay where they are, are those that `startRank` gives,
-/// runs that rank and returns its exit status. `startRank` comes after this.
+/// If `arguments` were made by `startRank`, runs that rank and returns its exit
+/// status. `arguments` must stay valid. Call this before `startRank`.
 std::optional<int> runRankProcess(llvm::ArrayRef<const char *> arguments);
 
 } // namespace commsir::driver

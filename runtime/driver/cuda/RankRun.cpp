@@ -135,7 +135,7 @@ llvm::Error RankRun::launchOnce(CUstream into) {
   return group->launch(*kernel, arguments, into);
 }
 
-llvm::Error RankRun::waitForEnd(const Neighbors &neighbors) {
+llvm::Error RankRun::waitForEnd(const RunPeers &runPeers) {
   auto start = Clock::now();
   std::optional<Clock::time_point> stopped;
   llvm::Error failure = llvm::Error::success();
@@ -150,7 +150,7 @@ llvm::Error RankRun::waitForEnd(const Neighbors &neighbors) {
           driver().check(result, "running kernel '" + kernel->name() + "'"));
     }
     bool isLate = secondsSince(start) > task.seconds();
-    if (!stopped && (isLate || neighbors.isCanceled())) {
+    if (!stopped && (isLate || runPeers.isCanceled())) {
       timedOut = isLate;
       group->abort(isLate ? "the time is over" : "another rank has failed");
       stopped = Clock::now();
@@ -169,15 +169,14 @@ llvm::Error RankRun::waitForEnd(const Neighbors &neighbors) {
   return failure ? std::move(failure) : group->poll();
 }
 
-llvm::Error RankRun::launchAll(const Neighbors &neighbors,
-                               double &microseconds) {
+llvm::Error RankRun::launchAll(const RunPeers &runPeers, double &microseconds) {
   auto launch = [this](CUstream into) { return launchOnce(into); };
   if (task.graph)
     if (auto error = stream.capture(task.launches, launch))
       return error;
-  neighbors.meet();
+  runPeers.meet();
   llvm::Error failure = stream.start(task.launches, launch);
-  llvm::Error ended = waitForEnd(neighbors);
+  llvm::Error ended = waitForEnd(runPeers);
   if (failure) { // Of both, what a launch refused is what came first.
     llvm::consumeError(std::move(ended));
     return failure;
@@ -192,7 +191,7 @@ llvm::Error RankRun::launchAll(const Neighbors &neighbors,
 }
 
 RankOutcome RankRun::run(llvm::ArrayRef<llvm::MutableArrayRef<char>> given,
-                         const Neighbors &neighbors) {
+                         const RunPeers &runPeers) {
   host.assign(given.begin(), given.end());
   RankOutcome outcome;
   llvm::Error error = start();
@@ -201,7 +200,7 @@ RankOutcome RankRun::run(llvm::ArrayRef<llvm::MutableArrayRef<char>> given,
     outcome.windows = cuda::getWindowsNote(*group).str();
     error = copy(true);
     if (!error)
-      error = launchAll(neighbors, outcome.microseconds);
+      error = launchAll(runPeers, outcome.microseconds);
     if (!error)
       error = copy(false);
   }

@@ -16,11 +16,11 @@
 
 namespace commsir::driver {
 
-/// How a rank knows of the others of its run.
-struct Neighbors {
-  /// Waits until all are about to launch.
+/// How a rank communicates with the other ranks of its run.
+struct RunPeers {
+  /// Waits until all ranks are about to launch.
   std::function<void()> meet = [] {};
-  /// The run was called off.
+  /// Whether the run was canceled.
   std::function<bool()> isCanceled = [] { return false; };
 };
 
@@ -31,12 +31,12 @@ public:
   explicit RankRun(const RankTask &task) : task(task) {}
   ~RankRun();
 
-  /// `host` has the arrays of the arguments that are not hidden, and the
+  /// `host` holds the arrays of the arguments that are not hidden, and the
   /// scalars' bytes.
   RankOutcome run(llvm::ArrayRef<llvm::MutableArrayRef<char>> host,
-                  const Neighbors &neighbors);
-  /// Its kernel does not end: this must not be destroyed, for the driver would
-  /// wait for the kernel before it frees memory.
+                  const RunPeers &runPeers);
+  /// Whether its kernel does not end. The object must then not be destroyed,
+  /// because freeing memory waits for the kernel.
   bool isStuck() const { return stuck; }
 
 private:
@@ -44,9 +44,9 @@ private:
   llvm::Error checkArrays() const;
   llvm::Error allocate();
   void bindArguments(char *window, llvm::ArrayRef<size_t> offsets);
-  llvm::Error launchAll(const Neighbors &neighbors, double &microseconds);
+  llvm::Error launchAll(const RunPeers &runPeers, double &microseconds);
   llvm::Error launchOnce(CUstream stream);
-  llvm::Error waitForEnd(const Neighbors &neighbors);
+  llvm::Error waitForEnd(const RunPeers &runPeers);
   llvm::Error copy(bool in);
   const cuda::Driver &driver() const;
   bool isArray(size_t i) const {

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// As values, and as the bytes that pass between comms-run and the processes it
-// starts, which are the same program.
+// The task and outcome of a rank, as values and as bytes. comms-run exchanges
+// the bytes with its rank processes, which run the same program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,39 +18,39 @@
 
 namespace commsir::driver {
 
-/// What every rank does.
+/// The task of every rank.
 struct RankTask {
-  /// Rank and device are filled in for each.
+  /// Rank and device are set separately for each rank.
   group::GroupOptions group;
   group::KernelRequest request;
   int64_t launches = 1;
   bool graph = false;
-  /// Seconds that the launches may take; 0: derived from the timeout.
+  /// Time limit of the launches in seconds; 0: derived from the timeout.
   double timeLimit = 0;
-  /// Folder where ranks meet.
+  /// Folder in which ranks meet.
   std::string rendezvous;
 
-  /// Seconds that the launches may take, which is never 0.
+  /// Time limit of the launches in seconds, never 0.
   double seconds() const;
   std::string pack() const;
-  /// None: `bytes` are not a task.
+  /// Returns none if `bytes` is not a task.
   static std::optional<RankTask> unpack(llvm::StringRef bytes);
 };
 
-/// What became of one rank.
+/// The outcome of one rank.
 struct RankOutcome {
   double microseconds = 0;
-  /// How its windows were made.
+  /// Description of how its windows were made.
   std::string windows;
   std::optional<cpu::RunError> error;
 
-  /// At most `limit` bytes: what is too long is told in part.
+  /// Returns at most `limit` bytes; long texts are truncated.
   std::string pack(size_t limit) const;
-  /// None: `bytes` are not an outcome.
+  /// Returns none if `bytes` is not an outcome.
   static std::optional<RankOutcome> unpack(llvm::StringRef bytes);
 };
 
-/// An error of a group, as one of a run.
+/// Converts a group error to a run error.
 cpu::RunError toRunError(llvm::Error error);
 
 } // namespace commsir::driver

@@ -5,9 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One piece of memory without a name. comms-run makes it and writes the task
-// and the arrays; each rank maps it, and writes its results and what became of
-// it.
+// One anonymous shared memory. comms-run makes it and writes the task and the
+// arrays; each rank maps it and writes its results and outcome.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,9 +22,10 @@ namespace commsir::driver {
 
 class SharedRun {
 public:
-  /// How the ranks know of each other.
+  /// Synchronization of the ranks.
   struct State {
-    /// Ranks that are about to launch; ranks that have ended.
+    /// Number of ranks that are about to launch; number of ranks that have
+    /// ended.
     std::atomic<uint32_t> ready{0}, ended{0};
     std::atomic<uint32_t> canceled{0};
   };
@@ -37,21 +37,22 @@ public:
 
   /// Makes the memory for the ranks of `task`, and writes `task`.
   llvm::Error create(const RankTask &task, const RankArrays &arrays);
-  /// Maps what another process has made, by its file. Returns whether it is the
-  /// memory of a run.
+  /// Maps another process's memory through its file. Returns false if it is not
+  /// the memory of a run.
   bool open(int file);
 
-  /// By which a process that inherits it opens the memory.
+  /// File through which a process that inherits it opens the memory.
   int getFile() const { return file; }
   int64_t ranks() const;
   State &state() const;
-  /// The task, and where its arrays lie; none: the memory holds something else.
+  /// Reads the task and the layout of its arrays; none: the memory holds
+  /// something else.
   std::optional<RankTask> readTask(RankArrays &arrays) const;
-  /// Where a rank's arrays begin.
+  /// Address of a rank's arrays.
   char *arraysOf(int64_t rank) const;
 
   void writeOutcome(int64_t rank, const RankOutcome &outcome);
-  /// None: the rank has not said.
+  /// None: the rank has not reported.
   std::optional<RankOutcome> readOutcome(int64_t rank) const;
 
 private:
@@ -62,7 +63,7 @@ private:
 
   int file = -1;
   size_t bytes = 0;
-  /// Where things lie in it, in bytes.
+  /// Offsets of the parts, in bytes.
   struct Places {
     uint64_t ranks, taskOffset, taskBytes, arraysOffset, arraysBytes;
   };

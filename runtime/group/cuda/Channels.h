@@ -8,7 +8,7 @@
 // A channel set is one instance of what a kernel keeps between launches: its
 // hidden windows, signals and counters, and its state. All of it lies in
 // windows of the group, at the same offset on all ranks, so that peers can read
-// the state of a rank that does not answer.
+// the state of a rank that does not respond.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,47 +24,48 @@
 
 namespace commsir::cuda {
 
-/// Symmetric memory that is handed out from windows, which it keeps. All ranks
-/// take and give the same, in the same order, so that every part of a piece
-/// lies at the same offset.
+/// A pool of symmetric memory, allocated from windows that it owns. All ranks
+/// allocate and free in the same order, so that every part of a piece has the
+/// same offset.
 class ChannelPool {
 public:
   ChannelPool(Communicator &communicator, uint64_t limit)
       : communicator(communicator), limit(limit) {}
 
-  /// A piece of it: this rank's own, and all parts.
+  /// An allocation: this rank's address, and that of every rank's part.
   struct Piece {
     CUdeviceptr own = 0;
     std::vector<CUdeviceptr> parts;
-    /// Another had it before: it is not zero.
+    /// The memory was used before: it is not zero.
     bool isUsed = false;
   };
-  /// Whether `bytes` are there, without a new window.
+  /// Whether `bytes` bytes are available without a new window.
   bool has(size_t bytes) const;
-  /// Whether `bytes` are there, or a new window within the limit holds them.
+  /// Whether `bytes` bytes are available, or a new window within the limit can
+  /// hold them.
   bool mayHave(size_t bytes) const {
     return has(bytes) || (bytes <= limit && total <= limit - bytes);
   }
-  /// Bytes of the largest piece that there can be, when all are given back.
+  /// Size of the largest possible piece in bytes, once everything is freed.
   uint64_t most() const {
     uint64_t largest = limit < total ? 0 : limit - total;
     for (const Block &block : blocks)
       largest = std::max<uint64_t>(largest, block.bytes);
     return largest;
   }
-  /// Makes a window where `bytes` are not there. Collective: all ranks succeed
-  /// or fail, and have the same windows then.
+  /// Allocates a window if `bytes` bytes are not available. Collective: all
+  /// ranks succeed or fail, and have the same windows afterwards.
   llvm::Error reserve(size_t bytes);
-  /// `bytes` that `reserve` or `has` has promised.
+  /// Allocates `bytes` bytes, which `reserve` or `has` has promised.
   Piece take(size_t bytes);
-  /// Takes back a piece of `bytes`, which no rank uses any more.
+  /// Frees a piece of `bytes` bytes that no rank uses any more.
   void give(CUdeviceptr own, size_t bytes);
-  /// Ends windows of which nobody has a piece, except for the first.
-  /// Collective, once no rank's launches use what was given back.
+  /// Frees all unused windows except the first. Collective; no launch of any
+  /// rank may still use the freed memory.
   void trim();
-  /// The window that a piece lies in.
+  /// The window that contains a piece.
   const Window *windowOf(CUdeviceptr own) const;
-  /// Bytes of its windows. Any thread.
+  /// Total size of its windows in bytes. Thread-safe.
   uint64_t size() const { return total; }
   uint64_t getLimit() const { return limit; }
   void abandon();
@@ -75,17 +76,17 @@ private:
   std::atomic<uint64_t> total{0};
   struct Block {
     std::unique_ptr<Window> window;
-    /// What was asked for; behind it lies a mark that peers may still read.
+    /// Requested size; behind it lies a mark that peers may still read.
     size_t bytes = 0;
-    /// Behind it nothing was ever handed out.
+    /// No piece behind this offset was ever allocated.
     size_t touched = 0;
-    /// What nobody has: offsets and bytes. No two of them touch.
+    /// Free ranges: offset to bytes. Adjacent ranges are merged.
     std::map<size_t, size_t> spans;
   };
   std::vector<Block> blocks;
 };
 
-/// Records of failures, in memory of the host that kernels write to.
+/// Failure records in host memory that kernels write to.
 class Records {
 public:
   using ErrorRecord = mlir::comms::nvvm::ErrorRecord;
@@ -94,10 +95,10 @@ public:
     CUdeviceptr device = 0;
   };
   llvm::Expected<Place> take(const Device &device);
-  /// Whether a kernel has written to one of them: for each call of some
-  /// callers, who may have hundreds of kernels.
+  /// Whether a kernel has written to any record. Some callers ask in each call
+  /// and have hundreds of kernels.
   bool isAnyWritten() const;
-  /// Takes back one that nothing was written to.
+  /// Frees a record that no kernel has written to.
   void give(Place place) { free.push_back(place); }
 
 private:
@@ -110,37 +111,39 @@ class SharedChannels;
 
 /// One instance of a kernel's channels.
 struct ChannelSet {
-  /// The memory that they share with other kernels'; null: it is their own.
+  /// Memory shared with other kernels; null: the set has its own.
   SharedChannels *shared = nullptr;
-  /// Own state, and every rank's as this rank reaches it.
+  /// Address of this rank's state, and of every rank's state as this rank
+  /// reaches it.
   CUdeviceptr state = 0;
   std::vector<CUdeviceptr> states;
   Records::Place record;
-  /// The parameter struct of the next launch, and what is bound in it, by
-  /// visible argument.
+  /// Parameter struct of the next launch, and the bound values, by visible
+  /// argument.
   std::vector<uint64_t> params;
   std::vector<const void *> bound;
-  /// Of a kernel that calls NCCL's device library.
+  /// Set if the kernel calls NCCL's device library.
   std::unique_ptr<DeviceComm> deviceComm;
-  /// Number of the set of windows that `bound` was found in.
+  /// Version of the window table that `bound` was computed with.
   uint64_t windowsVersion = 0;
-  /// Capture that it belongs to; 0: launches that are not captured.
+  /// Capture that the set belongs to; 0: launches outside of captures.
   unsigned long long capture = 0;
-  /// Seconds that the polls of its next launch may take. Of shared memory,
-  /// SharedChannels::timeout counts.
+  /// Poll timeout of its next launch in seconds. With shared memory,
+  /// SharedChannels::timeout applies.
   double timeout = 0;
 };
 
-/// Where a kernel's channel memory lies in its piece.
+/// Layout of a kernel's channel memory in its piece.
 struct ChannelLayout {
-  /// By argument, of those that are the group's. The state is at 0.
+  /// Offset by argument, for arguments that the group allocates. The state is
+  /// at 0.
   std::vector<size_t> offsets;
   size_t bytes = 0;
 
   static llvm::Expected<ChannelLayout> of(const jit::CudaKernel &kernel);
 };
 
-/// Whether the group makes the argument's memory, and not the caller.
+/// Whether the group, rather than the caller, allocates the argument's memory.
 bool isGroups(const jit::ArgInfo &argument);
 
 } // namespace commsir::cuda

@@ -62,13 +62,13 @@ llvm::Expected<bool> CudaGroup::agreeOnNccl(std::string &why) {
 namespace {
 
 /// Which GPU a rank has, and where.
-struct RankPlace {
+struct RankDevice {
   std::string uuid;
   int64_t pid = 0;
 
   std::string write() const { return std::to_string(pid) + ' ' + uuid; }
-  static RankPlace read(llvm::StringRef text) {
-    RankPlace place;
+  static RankDevice read(llvm::StringRef text) {
+    RankDevice place;
     auto [pid, uuid] = text.split(' ');
     (void)pid.getAsInteger(10, place.pid);
     place.uuid = uuid.str();
@@ -88,12 +88,12 @@ llvm::Error CudaGroup::identifyPeers() {
           opening()))
     return error;
   auto all =
-      mesh->all("naming GPUs", RankPlace{*uuid, getpid()}.write(), opening());
+      mesh->all("naming GPUs", RankDevice{*uuid, getpid()}.write(), opening());
   if (!all)
     return all.takeError();
-  std::vector<RankPlace> places;
+  std::vector<RankDevice> places;
   for (llvm::StringRef text : *all)
-    places.push_back(RankPlace::read(text));
+    places.push_back(RankDevice::read(text));
   for (size_t a = 0; a < places.size(); ++a)
     for (size_t b = a + 1; b < places.size(); ++b) {
       if (places[a].uuid != places[b].uuid)
@@ -170,7 +170,7 @@ llvm::Error CudaGroup::makeCommunicator() {
   if (!ids)
     return ids.takeError();
   if (ids->front().size() != sizeof(id.internal))
-    return usage("rank 0 has sent what is no name of an NCCL communicator: do "
+    return usage("rank 0 has sent an invalid NCCL unique id: do "
                  "all ranks load one version of NCCL?");
   std::memcpy(id.internal, ids->front().data(), sizeof(id.internal));
   auto made = Communicator::create(*device, id, int(settings.ranks),
@@ -230,7 +230,7 @@ llvm::Error CudaGroup::agreeOnLimits() {
 }
 
 llvm::Error CudaGroup::start() {
-  Current current(cu, device->context());
+  CurrentContext current(cu, device->context());
   if (auto error = mesh->agree("opening GPUs", identifyPeers(), opening()))
     return error;
   // Agreed at once: a rank that failed here must not be waited for in a window.
@@ -291,7 +291,7 @@ commsir::group::createCudaGroup(const GroupOptions &options, Store &store) {
   llvm::Error opened = llvm::Error::success();
   if (auto found = Device::open(options.device)) {
     device = std::make_unique<Device>(std::move(*found));
-    freeWhatWasLeft(*device);
+    freeDeferred(*device);
   } else {
     opened = asGroupError(found.takeError());
   }
@@ -320,10 +320,10 @@ commsir::group::createCudaGroup(const GroupOptions &options, Store &store) {
 /// Whether what is here can be given back: nothing is that a kernel may still
 /// use, here or at a peer that has not ended.
 void CudaGroup::noteIdle(llvm::function_ref<bool()> wait) {
-  Current current(cu, device->context());
-  OutsideCapture outside(cu);
+  CurrentContext current(cu, device->context());
+  RelaxedCaptureGuard outside(cu);
   for (int64_t peer = 0; peer < settings.ranks && !isStopped; ++peer)
-    if (!mesh->whyAbsent(int(peer)).empty())
+    if (!mesh->absenceReason(int(peer)).empty())
       leaving = true;
   isIdle = !isStopped && wait();
 }
@@ -331,7 +331,7 @@ void CudaGroup::noteIdle(llvm::function_ref<bool()> wait) {
 /// NCCL's communicator is not ended, which waits for all ranks, unless all are
 /// at it: one may give up. Twice: who gives up waiting for another has told
 /// that one that it is here, but does not come again.
-void CudaGroup::meetAtEnd(double seconds) {
+void CudaGroup::rendezvousAtEnd(double seconds) {
   if (!communicator || !communicator->endsTogether())
     return;
   for (int meeting = 0; meeting < 2 && *isIdle && !leaving; ++meeting) {
@@ -351,7 +351,7 @@ bool CudaGroup::isKept() const {
 }
 
 void CudaGroup::awaitIdle() {
-  freeLaterInThisThread();
+  deferFreesInThisThread();
   // Whose communicator it is may end it meanwhile, or be in a call of NCCL's:
   // what hangs on it is lost to the process.
   if (settings.ncclComm)
@@ -370,11 +370,11 @@ void CudaGroup::awaitIdle() {
 CudaGroup::~CudaGroup() {
   if (!isIdle) {
     noteIdle([&] { return cu.CtxSynchronize() == CUDA_SUCCESS; });
-    meetAtEnd(kEndPatience);
-    freeWhatWasLeft(*device);
+    rendezvousAtEnd(kEndPatience);
+    freeDeferred(*device);
   }
-  Current current(cu, device->context());
-  OutsideCapture outside(cu);
+  CurrentContext current(cu, device->context());
+  RelaxedCaptureGuard outside(cu);
   // A peer that has ended its own group is no failure, but NCCL would wait.
   if (!*isIdle || leaving) {
     if (pool)

@@ -14,8 +14,8 @@
 
 namespace commsir::group {
 
-/// This rank of a group whose ranks are GPUs. Collective. The store is used
-/// during the call alone.
+/// Makes this rank of a group whose ranks are GPUs. Collective. The store is
+/// used during the call only.
 llvm::Expected<std::unique_ptr<Group>> createCudaGroup(const GroupOptions &,
                                                        Store &);
 
@@ -23,14 +23,14 @@ llvm::Expected<std::unique_ptr<Group>> createCudaGroup(const GroupOptions &,
 
 namespace commsir::cuda {
 
-/// How the windows of a group that createCudaGroup made are made, and why:
+/// Describes how the windows of a group from createCudaGroup are made, and why:
 /// "NCCL 2.28.9 (…/libnccl.so.2)".
 llvm::StringRef getWindowsNote(const group::Group &group);
 
-/// Its GPU.
+/// The GPU of the group.
 const Device &getDevice(const group::Group &group);
 
-/// The machine code of a kernel that such a group prepared.
+/// Machine code of a kernel that such a group prepared.
 const jit::CudaKernel &getCode(const group::GroupKernel &kernel);
 
 } // namespace commsir::cuda

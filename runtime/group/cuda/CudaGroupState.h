@@ -47,8 +47,8 @@ namespace commsir::cuda {
 
 namespace abi = mlir::comms::nvvm;
 
-/// Seconds that ranks which have met wait at least for each other while they
-/// open GPUs and start NCCL.
+/// Minimum time in seconds that ranks wait for each other while they open GPUs
+/// and start NCCL; and a time without limit.
 constexpr double kOpeningSeconds = 60, kForever = 1e9;
 /// Bytes of pinned memory for reading the states of peers.
 constexpr size_t kStagingBytes = size_t(256) << 10;
@@ -57,30 +57,30 @@ inline llvm::Error usage(const llvm::Twine &text) {
   return group::makeError(group::GroupError::Kind::Usage, text);
 }
 
-/// An error of the driver or of NCCL as one of the group.
+/// Converts an error of the driver or of NCCL to a group error.
 inline llvm::Error asGroupError(llvm::Error error) {
   if (!error || error.isA<group::GroupError>())
     return error;
   return usage(llvm::toString(std::move(error)));
 }
 
-/// Makes the context current for calls of a thread that may have another, or
-/// none.
-class Current {
+/// Makes the context current for this scope; the thread may have another one,
+/// or none.
+class CurrentContext {
 public:
-  Current(const Driver &cu, CUcontext wanted) : cu(cu) {
+  CurrentContext(const Driver &cu, CUcontext wanted) : cu(cu) {
     CUcontext now = nullptr;
     pushed = cu.CtxGetCurrent(&now) != CUDA_SUCCESS || now != wanted;
     if (pushed)
       cu.CtxPushCurrent(wanted);
   }
-  ~Current() {
+  ~CurrentContext() {
     CUcontext popped;
     if (pushed)
       cu.CtxPopCurrent(&popped);
   }
-  Current(const Current &) = delete;
-  Current &operator=(const Current &) = delete;
+  CurrentContext(const CurrentContext &) = delete;
+  CurrentContext &operator=(const CurrentContext &) = delete;
 
 private:
   const Driver &cu;
@@ -111,25 +111,25 @@ public:
   std::unique_ptr<jit::CudaKernel> kernel;
   std::unique_ptr<KernelCode> code;
   ChannelLayout layout;
-  /// Of what its arrays hold, where the source does not say it.
+  /// Describes the contents of the arrays if the source does not.
   std::string label;
   uint64_t digest = 0;
   bool concurrent = false;
-  /// Number of its first launch.
+  /// Number of the first launch.
   uint64_t firstLaunch = 1;
-  /// How often it was prepared and not discarded.
+  /// Number of times it was prepared and not discarded.
   unsigned users = 1;
-  /// Arguments of `launch`, and their numbers in the kernel.
+  /// Arguments of `launch`, and their indices in the kernel.
   std::vector<jit::ArgInfo> visible;
   std::vector<unsigned> numbers;
   bool isShared() const { return takesShared(*kernel); }
-  /// Bytes of channels that it may have in shared memory.
+  /// Maximum bytes of its channels in shared memory.
   uint64_t channelBytes = 0;
-  /// Of launches that are not captured.
+  /// Channel set of launches outside of captures.
   ChannelSet *eager = nullptr;
-  /// Shared memory: of captures to come.
+  /// Shared memory: channel set of future captures.
   ChannelSet *graph = nullptr;
-  /// All, `eager` among them.
+  /// All sets, including `eager`.
   std::deque<ChannelSet> sets;
   std::vector<ChannelSet *> spares;
 };
@@ -165,7 +165,7 @@ public:
                    size_t bytes, int64_t rows, void *stream) override;
   uint64_t captureOf(void *stream) const override;
   size_t alignment() const override { return abi::kAlignment; }
-  tune::Config wayOf(tune::Question &question) const override;
+  tune::Config configOf(tune::ConfigQuery &query) const override;
   llvm::Error finish(void *stream) override;
   llvm::Error checkPeer(int64_t peer) override;
   llvm::Error move(void *to, const void *from, size_t bytes,
@@ -186,12 +186,12 @@ public:
   bool endsSlowly() const override { return true; }
   bool isKept() const override;
   void awaitIdle() override;
-  void awaitPeers() override { meetAtEnd(kForever); }
+  void awaitPeers() override { rendezvousAtEnd(kForever); }
   llvm::StringRef getWindowsNote() const { return windowsNote; }
   const Device &getDevice() const { return *device; }
 
 private:
-  /// Memory that ranks reach at each other.
+  /// Symmetric memory.
   struct Range final : group::WindowRecord {
     using WindowRecord::WindowRecord;
     void *reach(const void *data, int64_t peer) const override {
@@ -199,34 +199,35 @@ private:
                  ? reinterpret_cast<void *>(parts[peer] + offsetOf(data))
                  : nullptr;
     }
-    /// Of every rank, as this rank reaches it; 0: it does not.
+    /// Address of every rank's part as this rank reaches it; 0: out of reach.
     std::vector<CUdeviceptr> parts;
-    /// Null: others made it.
+    /// Null: allocated elsewhere.
     std::unique_ptr<Window> window;
-    /// Of memory that others made and the group shares; else null.
+    /// Set if the memory was allocated elsewhere and the group shares it.
     std::unique_ptr<PeerMemory> shared;
   };
-  /// The last launch of a chain: launches of a group follow each other.
-  struct Last {
+  /// The last launch of a chain: launches of a group are ordered.
+  struct LastLaunch {
     CUstream stream = nullptr;
     bool any = false;
   };
-  /// What a peer's state says of one set of channels.
+  /// A peer's state of one channel set.
   struct View {
-    /// Null: shared memory, whose state names a kernel that is not known here.
+    /// Null: shared memory whose state names a kernel that this rank does not
+    /// know.
     const CudaGroupKernel *kernel;
-    /// One of both.
+    /// Exactly one of the two is set.
     const ChannelSet *set;
     const SharedChannels *shared;
     abi::State state;
-    /// Of all blocks the least, and the number of busy blocks.
+    /// Minimum over all blocks, and the number of busy blocks.
     uint64_t epoch = 0;
     uint32_t busy = 0;
   };
 
-  /// Seconds that ranks wait for each other while the group is made, and
-  /// before they launch: a peer may be compiling. One that is gone is seen at
-  /// once.
+  /// Seconds that ranks wait for each other while the group is made and before
+  /// launches, because a peer may be compiling. A peer that is gone is noticed
+  /// at once.
   double opening() const { return std::max(timeout(), kOpeningSeconds); }
   double patience() const { return timeout(); }
   llvm::Error makeCommunicator();
@@ -252,7 +253,8 @@ private:
   SharedChannels *&nowOf(SharedChannels::Use use, SharedChannels::Slots slots) {
     return sharedNow[use * SharedChannels::kSlots + slots];
   }
-  llvm::Error growShared(SharedChannels::Use use, const SharedNeeds &needs);
+  llvm::Error growShared(SharedChannels::Use use,
+                         const SharedChannelSizes &needs);
   llvm::Error replaceShared(SharedChannels *made);
   llvm::Expected<ChannelSet *>
   bindShared(CudaGroupKernel &kernel, ChannelSet *set, SharedChannels &shared);
@@ -268,7 +270,7 @@ private:
     return set.shared ? set.shared->timeout : set.timeout;
   }
   bool hasFailed(const ChannelSet &set) const;
-  bool isOfGraphs(const View &view) const;
+  bool isLaunchedByGraphsOnly(const View &view) const;
   llvm::Expected<View> readView(int64_t peer, CUdeviceptr state,
                                 int64_t blocks);
   void dropSets(CudaGroupKernel &kernel, size_t from);
@@ -305,7 +307,7 @@ private:
   void stop(llvm::StringRef reason, group::GroupError::Kind kind);
   llvm::Error stopped() const;
   void noteIdle(llvm::function_ref<bool()> wait);
-  void meetAtEnd(double seconds);
+  void rendezvousAtEnd(double seconds);
 
   const pid_t process = getpid();
   std::unique_ptr<Device> device;
@@ -316,33 +318,34 @@ private:
   std::unique_ptr<ChannelPool> pool;
   Records records;
   std::string windowsNote;
-  /// Of two ranks or more (see mayShareGpus).
+  /// Two or more ranks use the GPU (see mayShareGpus).
   bool gpuIsShared = false;
-  /// For what is not the caller's: copies, fills, abort words.
+  /// Stream of the group's own work: copies, fills, abort words.
   CUstream control = nullptr;
   /// Serializes the use of `control` and `staging`, which `abort` shares.
   std::mutex controlMutex;
   std::optional<Memory> staging, abortWord;
   CUevent order = nullptr, captureOrder = nullptr;
   StreamSignals signals{*device};
-  /// Where takes of signals say that they have given up, once there are any.
+  /// Where `take` kernels report timeouts, once there are any.
   Records::Place takes;
 
   group::WindowTable<Range> windows;
 
   llvm::StringMap<CudaGroupKernel *> byRequest;
-  /// Changed, with their sets and the records, under `kernelsMutex` and
-  /// `controlMutex`: read under either.
+  /// Changed, with their sets and records, under both `kernelsMutex` and
+  /// `controlMutex`; read under either.
   std::list<CudaGroupKernel> kernels;
-  /// Channel memory that kernels share: all that graphs may use, and, of each
-  /// use and kind of slots (`nowOf`), that of launches and captures to come.
+  /// Channel memory that kernels share: all that graphs may use, and, for each
+  /// use and kind of slots (`nowOf`), the memory for future launches and
+  /// captures.
   std::list<SharedChannels> shared;
   std::array<SharedChannels *, SharedChannels::kUses * SharedChannels::kSlots>
       sharedNow{};
-  /// Taken before `controlMutex`. Held while a failure is explained, for which
-  /// `abort` does not wait.
+  /// Locked before `controlMutex`. Held while a failure is explained; `abort`
+  /// does not wait for that.
   std::mutex kernelsMutex;
-  Last eagerLast, captureLast;
+  LastLaunch eagerLast, captureLast;
   unsigned long long captureId = 0;
 
   group::GroupCounts done;
@@ -351,11 +354,11 @@ private:
   group::GroupError::Kind stopKind = group::GroupError::Kind::Aborted;
   std::string stopReason;
   std::vector<cpu::Waiting> stopWaiting;
-  /// Whether nothing of the group runs here, where that has been found out.
+  /// Cached answer whether no work of the group runs here.
   std::optional<bool> isIdle;
-  /// Some peer has ended otherwise.
+  /// A peer has ended in another way.
   bool leaving = false;
-  /// Graphs hold one-sided access.
+  /// Graphs contain one-sided access.
   std::atomic<bool> hasCaptured{false};
 };
 

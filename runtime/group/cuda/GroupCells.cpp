@@ -23,7 +23,7 @@ llvm::Error CudaGroup::checkPeer(int64_t peer) {
     return stopped();
   if (peer == settings.rank)
     return llvm::Error::success();
-  std::string why = mesh->whySilent(int(peer), /*mayEnd=*/true);
+  std::string why = mesh->silenceReason(int(peer), /*mayEnd=*/true);
   if (why.empty())
     return llvm::Error::success();
   return makeError(Kind::Peer,
@@ -40,7 +40,7 @@ void CudaGroup::noteCapture(void *stream) {
 /// waits for this.
 llvm::Error CudaGroup::move(void *to, const void *from, size_t bytes,
                             void *stream) {
-  Current current(cu, device->context());
+  CurrentContext current(cu, device->context());
   noteCapture(stream);
   return asGroupError(
       cu.check(cu.MemcpyAsync(reinterpret_cast<CUdeviceptr>(to),
@@ -51,7 +51,7 @@ llvm::Error CudaGroup::move(void *to, const void *from, size_t bytes,
 
 llvm::Error CudaGroup::signalCell(const CellSignal &signal,
                                   void *streamPointer) {
-  Current current(cu, device->context());
+  CurrentContext current(cu, device->context());
   auto cell = reinterpret_cast<CUdeviceptr>(signal.cell);
   auto stream = static_cast<CUstream>(streamPointer);
   noteCapture(stream);
@@ -68,7 +68,7 @@ llvm::Error CudaGroup::waitCell(const CellWait &wait, void *stream) {
   group::WindowUse use(wait.window);
   if (llvm::Error error = checkWait(wait))
     return error;
-  Current current(cu, device->context());
+  CurrentContext current(cu, device->context());
   noteCapture(stream);
   if (wait.takes)
     return takeCell(wait, static_cast<CUstream>(stream));
@@ -106,7 +106,7 @@ llvm::Error CudaGroup::failedTake() const {
   std::string whose = "any rank", why;
   if (record.peer != abi::kNoPeer) {
     whose = llvm::formatv("rank {0}", record.peer).str();
-    why = mesh->whyAbsent(int(record.peer));
+    why = mesh->absenceReason(int(record.peer));
   }
   return makeError(
       Kind::Peer,
@@ -121,8 +121,8 @@ llvm::Error CudaGroup::failedTake() const {
 llvm::Expected<int64_t> CudaGroup::readCell(const int64_t *own) {
   if (isStopped.load(std::memory_order_relaxed))
     return stopped();
-  Current current(cu, device->context());
-  OutsideCapture outside(cu);
+  CurrentContext current(cu, device->context());
+  RelaxedCaptureGuard outside(cu);
   std::lock_guard guard(controlMutex);
   if (auto error =
           cu.check(cu.MemcpyDtoHAsync(staging->host(),
@@ -153,7 +153,7 @@ llvm::Error CudaGroup::waitOnHost(const CellWait &wait) {
     for (int64_t peer = 0; peer < settings.ranks; ++peer) {
       if (peer == settings.rank || (wait.source >= 0 && peer != wait.source))
         continue;
-      std::string why = mesh->whySilent(int(peer));
+      std::string why = mesh->silenceReason(int(peer));
       if (!why.empty())
         return llvm::formatv("rank {0} is gone: {1}", peer, why).str();
     }

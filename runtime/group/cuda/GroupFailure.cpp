@@ -99,7 +99,7 @@ llvm::Expected<std::vector<CudaGroup::View>> CudaGroup::readPeer(int64_t peer) {
 }
 
 /// Whether graphs alone launch what the view is of.
-bool CudaGroup::isOfGraphs(const View &view) const {
+bool CudaGroup::isLaunchedByGraphsOnly(const View &view) const {
   return view.shared ? view.shared->use == SharedChannels::Graphs
                      : view.set->capture != 0;
 }
@@ -110,7 +110,7 @@ std::string CudaGroup::describePeer(int64_t peer, const CudaGroupKernel &kernel,
                                     const ChannelSet &set, uint64_t launch,
                                     bool &differs) {
   std::string whom = "rank " + std::to_string(peer) + ": ";
-  std::string why = mesh->whyAbsent(int(peer));
+  std::string why = mesh->absenceReason(int(peer));
   if (!why.empty())
     whom += why + ", and before that it ";
   else
@@ -160,13 +160,14 @@ std::string CudaGroup::describePeer(int64_t peer, const CudaGroupKernel &kernel,
   if (other) {
     differs = true;
     uint64_t number = other->epoch + (other->busy ? 1 : 0);
-    return whom + llvm::formatv("{0} launch {1} of {2}{3} instead",
-                                other->busy ? "runs" : "gave up in", number,
-                                other->kernel ? other->kernel->describe()
-                                              : "a kernel that this rank does "
-                                                "not have",
-                                isOfGraphs(*other) ? ", in a graph" : "")
-                      .str();
+    return whom +
+           llvm::formatv("{0} launch {1} of {2}{3} instead",
+                         other->busy ? "runs" : "gave up in", number,
+                         other->kernel ? other->kernel->describe()
+                                       : "a kernel that this rank does "
+                                         "not have",
+                         isLaunchedByGraphsOnly(*other) ? ", in a graph" : "")
+               .str();
   }
   if (same && same->epoch >= launch)
     return whom + "has finished this launch";
@@ -201,8 +202,8 @@ uint64_t CudaGroup::launchNumber(const CudaGroupKernel &kernel,
 llvm::Error CudaGroup::explain(const CudaGroupKernel &kernel,
                                const ChannelSet &set,
                                const abi::ErrorRecord &record) {
-  Current current(cu, device->context());
-  OutsideCapture outside(cu);
+  CurrentContext current(cu, device->context());
+  RelaxedCaptureGuard outside(cu);
   cpu::Waiting waiting{settings.rank, record.block, "", "", ""};
   if (record.site < kernel.kernel->sites().size()) {
     waiting.op = kernel.kernel->sites()[record.site].op;
@@ -268,7 +269,7 @@ llvm::Error CudaGroup::poll() {
 
 std::optional<std::string> CudaGroup::ended() const {
   if (!isStopped) {
-    std::string why = mesh->whyLost();
+    std::string why = mesh->lossReason();
     return why.empty() ? std::nullopt : std::optional(std::move(why));
   }
   std::lock_guard lock(stopMutex);
@@ -301,8 +302,8 @@ void CudaGroup::stop(llvm::StringRef reason, Kind kind) {
     isStopped = true;
   }
   mesh->giveUp(reason);
-  Current current(cu, device->context());
-  OutsideCapture outside(cu);
+  CurrentContext current(cu, device->context());
+  RelaxedCaptureGuard outside(cu);
   std::lock_guard lock(controlMutex);
   // Takes that wait give up.
   if (takes.host)

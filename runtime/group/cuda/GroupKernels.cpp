@@ -70,10 +70,10 @@ llvm::Error CudaGroup::prepareOwn(const KernelRequest &request,
   return checkConcurrent(made);
 }
 
-tune::Config CudaGroup::wayOf(tune::Question &question) const {
-  question.ranks = settings.ranks;
-  describeMachine(*device, limits, question);
-  return tune::choose(question).way;
+tune::Config CudaGroup::configOf(tune::ConfigQuery &query) const {
+  query.ranks = settings.ranks;
+  describeMachine(*device, limits, query);
+  return tune::choose(query).config;
 }
 
 /// How much of each multiprocessor a launch takes, at most, where it has those
@@ -267,8 +267,8 @@ llvm::Expected<GroupKernel *> CudaGroup::prepare(const KernelRequest &request) {
   }
   if (isStopped)
     return stopped();
-  Current current(cu, device->context());
-  OutsideCapture outside(cu);
+  CurrentContext current(cu, device->context());
+  RelaxedCaptureGuard outside(cu);
   if (isKnown) {
     // What a capture takes, and cannot make itself.
     if (auto error = makeSets(*known->second))
@@ -387,8 +387,8 @@ llvm::Error CudaGroup::discard(GroupKernel &which) {
     return stopped();
   if (--kernel.users)
     return llvm::Error::success();
-  Current current(cu, device->context());
-  OutsideCapture outside(cu);
+  CurrentContext current(cu, device->context());
+  RelaxedCaptureGuard outside(cu);
   for (auto it = byRequest.begin(); it != byRequest.end(); ++it)
     if (it->second == &kernel) {
       byRequest.erase(it);
@@ -434,7 +434,7 @@ llvm::Expected<ChannelSet *> CudaGroup::setFor(CudaGroupKernel &kernel,
     set = kernel.spares.back();
     kernel.spares.pop_back();
   } else {
-    OutsideCapture outside(cu);
+    RelaxedCaptureGuard outside(cu);
     llvm::Error error = llvm::Error::success();
     size_t before = kernel.sets.size();
     if (kernel.kernel->nccl()) {
@@ -485,8 +485,8 @@ llvm::Error CudaGroup::setTimeout(double seconds) {
   if (seconds == timeout()) // Mostly: some callers ask before each call.
     return llvm::Error::success();
   llvm::cantFail(Group::setTimeout(seconds));
-  Current current(cu, device->context());
-  OutsideCapture outside(cu);
+  CurrentContext current(cu, device->context());
+  RelaxedCaptureGuard outside(cu);
   return asGroupError(writeTimeouts());
 }
 
@@ -501,7 +501,7 @@ llvm::Error CudaGroup::writeTimeouts() {
   if (old.empty())
     return llvm::Error::success();
   std::scoped_lock lock(kernelsMutex, controlMutex);
-  OutsideCapture outside(cu);
+  RelaxedCaptureGuard outside(cu);
   const char *what = "changing the timeout of graphs";
   uint64_t limit = toNanoseconds(timeout());
   std::memcpy(staging->host(), &limit, sizeof(limit));

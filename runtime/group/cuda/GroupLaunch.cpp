@@ -103,9 +103,9 @@ llvm::Error CudaGroup::bind(const CudaGroupKernel &kernel, ChannelSet &set,
 llvm::Error CudaGroup::follow(CUstream stream, unsigned long long capture) {
   if (capture && capture != captureId) {
     captureId = capture;
-    captureLast = Last();
+    captureLast = LastLaunch();
   }
-  Last &last = capture ? captureLast : eagerLast;
+  LastLaunch &last = capture ? captureLast : eagerLast;
   if (last.any && last.stream != stream) {
     CUevent event = capture ? captureOrder : order;
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -148,7 +148,7 @@ llvm::Error CudaGroup::launch(GroupKernel &which,
   auto stream = static_cast<CUstream>(streamPointer);
   if (isStopped.load(std::memory_order_relaxed))
     return stopped();
-  Current current(cu, device->context());
+  CurrentContext current(cu, device->context());
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   cuuint64_t id = 0;
   CUresult known = cu.StreamGetCaptureInfo(stream, &status, &id, nullptr,
@@ -196,8 +196,8 @@ llvm::Error CudaGroup::launch(GroupKernel &which,
 }
 
 llvm::Expected<void *> CudaGroup::allocateOwn(size_t bytes) {
-  Current current(cu, device->context());
-  OutsideCapture outside(cu);
+  CurrentContext current(cu, device->context());
+  RelaxedCaptureGuard outside(cu);
   CUdeviceptr memory = 0;
   if (cu.MemAlloc(&memory, std::max<size_t>(bytes, 1)) != CUDA_SUCCESS)
     return makeError(
@@ -209,13 +209,13 @@ llvm::Expected<void *> CudaGroup::allocateOwn(size_t bytes) {
 }
 
 void CudaGroup::releaseOwn(void *memory) {
-  Current current(cu, device->context());
-  OutsideCapture outside(cu);
+  CurrentContext current(cu, device->context());
+  RelaxedCaptureGuard outside(cu);
   freeMemory(*device, reinterpret_cast<CUdeviceptr>(memory));
 }
 
 uint64_t CudaGroup::captureOf(void *stream) const {
-  Current current(cu, device->context());
+  CurrentContext current(cu, device->context());
   CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
   cuuint64_t id = 0;
   CUresult known =
@@ -232,7 +232,7 @@ llvm::Error CudaGroup::copy(void *to, size_t toPitch, const void *from,
     return stopped();
   auto stream = static_cast<CUstream>(streamPointer);
   uint64_t capture = captureOf(stream);
-  Current current(cu, device->context());
+  CurrentContext current(cu, device->context());
   // The memory may be what the group's last launch reads, in another stream.
   if (auto error = follow(stream, capture))
     return asGroupError(std::move(error));
@@ -249,7 +249,7 @@ llvm::Error CudaGroup::copy(void *to, size_t toPitch, const void *from,
 
 llvm::Error CudaGroup::finish(void *stream) {
   {
-    Current current(cu, device->context());
+    CurrentContext current(cu, device->context());
     if (auto error =
             cu.check(cu.StreamSynchronize(static_cast<CUstream>(stream)),
                      "waiting for a collective"))

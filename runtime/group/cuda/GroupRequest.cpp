@@ -137,11 +137,11 @@ static std::string variantOf(const KernelRequest &request, const Device &device,
 
 void commsir::cuda::describeMachine(const Device &device,
                                     const RequestLimits &limits,
-                                    tune::Question &question) {
-  question.chip = device.getChip();
-  question.device = getName(device);
-  question.multiprocessors = countOf(device, limits);
-  question.ctas = limits.ctas;
+                                    tune::ConfigQuery &query) {
+  query.chip = device.getChip();
+  query.device = getName(device);
+  query.multiprocessors = countOf(device, limits);
+  query.ctas = limits.ctas;
 }
 
 /// Fills in what the request leaves open, from tables or the cost model.
@@ -155,7 +155,7 @@ static void chooseOpen(mlir::ModuleOp module, const KernelRequest &request,
       kernel = candidate;
   if (!kernel)
     return; // The compiler says so.
-  tune::Question wish;
+  tune::ConfigQuery wish;
   wish.ranks = options.ranks;
   wish.memory = limits.memory;
   describeMachine(device, limits, wish);
@@ -165,7 +165,7 @@ static void chooseOpen(mlir::ModuleOp module, const KernelRequest &request,
   wish.threads = request.threads;
   // NCCL's barriers are of one CTA.
   wish.cluster = request.impl.empty() ? request.cluster : 1;
-  tune::KernelAnswer answer = tune::chooseForKernel(kernel, wish);
+  tune::KernelConfigs answer = tune::chooseForKernel(kernel, wish);
   if (!options.blocks && !kernel.getBlocks())
     options.blocks = answer.blocks;
   if (!options.threads)
@@ -202,7 +202,7 @@ commsir::cuda::compileRequest(const KernelRequest &request, int64_t ranks,
     return source.explain(module.takeError());
   if (!isSettled(request))
     chooseOpen(**module, request, device, limits, options);
-  tune::Question machine;
+  tune::ConfigQuery machine;
   machine.multiprocessors = countOf(device, limits);
   bool isOpen = !request.blocks && options.blocks;
   auto kernel = tune::compileFitting(std::move(*module), request.name, options,

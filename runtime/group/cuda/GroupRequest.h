@@ -15,29 +15,29 @@
 
 namespace commsir::cuda {
 
-/// What all ranks must agree on, the machine code left out: source, arguments,
-/// algorithm, protocol and grid. Never 0.
+/// Digest of everything that ranks must agree on, without the machine code:
+/// source, arguments, algorithm, protocol and grid. Never 0.
 uint64_t digestOf(const group::KernelRequest &request,
                   const jit::CudaKernel &kernel);
 
-/// Identity of a request within a group.
+/// Key of a request within a group.
 std::string keyOf(const group::KernelRequest &request);
 
-/// What a choice keeps to, where there is one.
+/// Limits of the automatic choice.
 struct RequestLimits {
-  /// Bytes of channels.
+  /// Maximum channel memory in bytes.
   uint64_t memory = 0;
-  /// As `tune::Question::ctas`.
+  /// As `tune::ConfigQuery::ctas`.
   int64_t ctas = 0;
-  /// That every rank has; 0: those of the device.
+  /// Multiprocessors that every rank has; 0: those of the device.
   int64_t multiprocessors = 0;
 };
 
-/// Tells a choice of the machine: what all ranks have in common.
+/// Fills in what all ranks' machines have in common.
 void describeMachine(const Device &device, const RequestLimits &limits,
-                     tune::Question &question);
+                     tune::ConfigQuery &query);
 
-/// A request's source in machine code.
+/// Compiles a request's source to machine code.
 llvm::Expected<std::unique_ptr<jit::CudaKernel>>
 compileRequest(const group::KernelRequest &request, int64_t ranks,
                const Device &device, const RequestLimits &limits);

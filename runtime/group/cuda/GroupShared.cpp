@@ -56,19 +56,20 @@ uint64_t CudaGroup::sharedKernelBytes(uint64_t asked) const {
 }
 
 /// The most that small launches need.
-static SharedNeeds smallNeeds() {
-  SharedNeeds most;
+static SharedChannelSizes smallSizes() {
+  SharedChannelSizes most;
   most.blocks = abi::kMostSharedBlocks;
   most.bytes.fill(kSmallBytes);
   return most;
 }
 
-static SharedChannels::Slots slotsOf(const SharedNeeds &needs) {
+static SharedChannels::Slots slotsOf(const SharedChannelSizes &needs) {
   return needs.arePoison() ? SharedChannels::Poison : SharedChannels::Others;
 }
 
-static SharedChannels::Use useOf(const SharedNeeds &needs, bool isGraph) {
-  if (!smallNeeds().hold(needs))
+static SharedChannels::Use useOf(const SharedChannelSizes &needs,
+                                 bool isGraph) {
+  if (!smallSizes().hold(needs))
     return SharedChannels::Both;
   return isGraph ? SharedChannels::Graphs : SharedChannels::Eager;
 }
@@ -76,7 +77,7 @@ static SharedChannels::Use useOf(const SharedNeeds &needs, bool isGraph) {
 /// That of a kernel's launches to come; null: there was no room for it.
 SharedChannels *&CudaGroup::memoryFor(const CudaGroupKernel &kernel,
                                       bool isGraph) {
-  SharedNeeds needs = SharedNeeds::of(*kernel.kernel);
+  SharedChannelSizes needs = SharedChannelSizes::of(*kernel.kernel);
   return nowOf(useOf(needs, isGraph), slotsOf(needs));
 }
 
@@ -86,7 +87,7 @@ llvm::Error CudaGroup::makeSharedSets(CudaGroupKernel &kernel) {
     return usage(kernel.describe() + " has more blocks than the " +
                  llvm::Twine(abi::kMostSharedBlocks) +
                  " of shared channel memory");
-  SharedNeeds needs = SharedNeeds::of(*kernel.kernel);
+  SharedChannelSizes needs = SharedChannelSizes::of(*kernel.kernel);
   // The caller cuts the message.
   uint64_t most = kernel.channelBytes;
   if (uint64_t wanted = needs.countBuffers(); wanted > most)
@@ -132,15 +133,15 @@ llvm::Error CudaGroup::makeSharedSets(CudaGroupKernel &kernel) {
 }
 
 /// What the first memory of a use has.
-static SharedNeeds leastOf(SharedChannels::Use use,
-                           SharedChannels::Slots slots) {
-  SharedNeeds least;
+static SharedChannelSizes leastOf(SharedChannels::Use use,
+                                  SharedChannels::Slots slots) {
+  SharedChannelSizes least;
   least.blocks = kLeastBlocks;
-  auto usual = SharedNeeds::Poison;
+  auto usual = SharedChannelSizes::Poison;
   if (slots == SharedChannels::Others) {
     least.bytes.fill(kLeastBytes);
-    least.bytes[SharedNeeds::Poison] = 0;
-    usual = SharedNeeds::Lines;
+    least.bytes[SharedChannelSizes::Poison] = 0;
+    usual = SharedChannelSizes::Lines;
   }
   if (use == SharedChannels::Both)
     least.bytes[usual] = kUsualBytes;
@@ -150,22 +151,24 @@ static SharedNeeds leastOf(SharedChannels::Use use,
 }
 
 /// What a memory of a use gets in reserve at most.
-static SharedNeeds mostOf(SharedChannels::Use use, uint64_t kernelBytes) {
+static SharedChannelSizes maxReserve(SharedChannels::Use use,
+                                     uint64_t kernelBytes) {
   if (use == SharedChannels::Both)
-    return SharedNeeds::ofRegions(abi::kMostSharedBlocks, kernelBytes);
-  return smallNeeds();
+    return SharedChannelSizes::ofRegions(abi::kMostSharedBlocks, kernelBytes);
+  return smallSizes();
 }
 
 /// Makes the memory of a use hold `needs`. Collective; an error of kind Limit
 /// leaves all ranks with what they had.
 llvm::Error CudaGroup::growShared(SharedChannels::Use use,
-                                  const SharedNeeds &needs) {
+                                  const SharedChannelSizes &needs) {
   SharedChannels::Slots slots = slotsOf(needs);
   const SharedChannels *now = nowOf(use, slots);
   if (now && now->has().hold(needs))
     return llvm::Error::success();
-  SharedNeeds wanted = (now ? now->has() : leastOf(use, slots))
-                           .grownBy(needs, mostOf(use, sharedKernelBytes(0)));
+  SharedChannelSizes wanted =
+      (now ? now->has() : leastOf(use, slots))
+          .grownBy(needs, maxReserve(use, sharedKernelBytes(0)));
   auto reserve = [&] {
     size_t bytes = SharedChannels::countBytes(wanted, settings.ranks);
     return mesh->agree("making channel memory",
@@ -175,7 +178,7 @@ llvm::Error CudaGroup::growShared(SharedChannels::Use use,
   if (reserved && group::isLimit(reserved)) {
     // Of the group's limit, or the driver's: with nothing in reserve.
     llvm::consumeError(std::move(reserved));
-    wanted = (now ? now->has() : SharedNeeds()).grownBy(needs, needs);
+    wanted = (now ? now->has() : SharedChannelSizes()).grownBy(needs, needs);
     reserved = reserve();
   }
   if (reserved)
@@ -288,7 +291,7 @@ llvm::Error CudaGroup::followShared(CudaGroupKernel &kernel) {
 llvm::Expected<ChannelSet *>
 CudaGroup::sharedSetFor(CudaGroupKernel &kernel, unsigned long long capture) {
   SharedChannels *memory = memoryFor(kernel, /*isGraph=*/true);
-  if (!memory || !memory->has().hold(SharedNeeds::of(*kernel.kernel)))
+  if (!memory || !memory->has().hold(SharedChannelSizes::of(*kernel.kernel)))
     return makeError(
         Kind::Limit,
         llvm::formatv(
@@ -298,7 +301,7 @@ CudaGroup::sharedSetFor(CudaGroupKernel &kernel, unsigned long long capture) {
             .str());
   // Graphs keep the memory, and the record, that they were captured with.
   if (!kernel.graph || kernel.graph->shared != memory) {
-    OutsideCapture outside(cu);
+    RelaxedCaptureGuard outside(cu);
     auto made = bindShared(kernel, nullptr, *memory);
     if (!made)
       return made.takeError();

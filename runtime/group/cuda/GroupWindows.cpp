@@ -27,7 +27,7 @@ llvm::Expected<void *> CudaGroup::allocate(size_t bytes,
                                            llvm::StringRef purpose) {
   if (isStopped)
     return stopped();
-  Current current(cu, device->context());
+  CurrentContext current(cu, device->context());
   std::string what = llvm::formatv("allocate {0} bytes", bytes);
   if (!purpose.empty())
     what += (" for " + purpose).str();
@@ -71,7 +71,7 @@ llvm::Error CudaGroup::release(void *base) {
   if (!found || !found->window)
     return usage("release of memory that the group did not allocate, or that "
                  "was released before");
-  Current current(cu, device->context());
+  CurrentContext current(cu, device->context());
   // From here on no thread puts into streams what touches it.
   windows.retire(found);
   llvm::Error idle = llvm::Error::success();
@@ -150,7 +150,7 @@ void CudaGroup::forget(void *own) {
   windows.retire(found);
   if (!found->shared)
     return;
-  Current current(cu, device->context());
+  CurrentContext current(cu, device->context());
   // What still runs reads and writes what peers have there.
   if (isStopped || cu.CtxSynchronize() != CUDA_SUCCESS)
     found->shared->abandon();

@@ -24,40 +24,43 @@ using mlir::comms::stringifySlotKind;
 
 /// The region of a window, by the name that the compiler gives to what its
 /// slots hold.
-static std::optional<SharedNeeds::Region> regionOf(const jit::ArgInfo &info) {
+static std::optional<SharedChannelSizes::Region>
+regionOf(const jit::ArgInfo &info) {
   for (auto [kind, region] :
-       {std::pair(SlotKind::Data, SharedNeeds::Data),
-        std::pair(SlotKind::Packets, SharedNeeds::Packets),
-        std::pair(SlotKind::Lines, SharedNeeds::Lines),
-        std::pair(SlotKind::Poison, SharedNeeds::Poison)})
+       {std::pair(SlotKind::Data, SharedChannelSizes::Data),
+        std::pair(SlotKind::Packets, SharedChannelSizes::Packets),
+        std::pair(SlotKind::Lines, SharedChannelSizes::Lines),
+        std::pair(SlotKind::Poison, SharedChannelSizes::Poison)})
     if (info.slots == stringifySlotKind(kind))
       return region;
   return std::nullopt;
 }
 
 /// Bytes that a window takes of a buffer of its region.
-static size_t takenBy(const jit::ArgInfo &info, SharedNeeds::Region region) {
+static size_t takenBy(const jit::ArgInfo &info,
+                      SharedChannelSizes::Region region) {
   size_t bytes = info.bytes();
-  if (region == SharedNeeds::Lines) {
+  if (region == SharedChannelSizes::Lines) {
     using namespace mlir::comms;
     bytes = bytes / size_t(kLineUnits + kRestUnits) * size_t(kLineUnits);
   }
   return llvm::alignTo(bytes, abi::kSharedAlignment);
 }
 
-static int64_t turnsOf(SharedNeeds::Region region) {
-  return region == SharedNeeds::Poison ? abi::kSharedPoisonTurns
-                                       : abi::kSharedTurns;
+static int64_t turnsOf(SharedChannelSizes::Region region) {
+  return region == SharedChannelSizes::Poison ? abi::kSharedPoisonTurns
+                                              : abi::kSharedTurns;
 }
 
 /// Bytes from one buffer to the next.
-static size_t strideOf(const SharedNeeds &needs, SharedNeeds::Region region) {
+static size_t strideOf(const SharedChannelSizes &needs,
+                       SharedChannelSizes::Region region) {
   size_t bytes = needs.bytes[region];
-  return region == SharedNeeds::Lines ? bytes + bytes / 8 : bytes;
+  return region == SharedChannelSizes::Lines ? bytes + bytes / 8 : bytes;
 }
 
-SharedNeeds SharedNeeds::of(const jit::CudaKernel &kernel) {
-  SharedNeeds needs;
+SharedChannelSizes SharedChannelSizes::of(const jit::CudaKernel &kernel) {
+  SharedChannelSizes needs;
   needs.blocks = kernel.shape().blocks;
   for (const jit::ArgInfo &info : kernel.args())
     if (auto region = regionOf(info))
@@ -65,26 +68,27 @@ SharedNeeds SharedNeeds::of(const jit::CudaKernel &kernel) {
   return needs;
 }
 
-bool SharedNeeds::arePoison() const {
+bool SharedChannelSizes::arePoison() const {
   return bytes[Poison] &&
          llvm::all_of(llvm::seq<int>(kRegions), [&](int region) {
            return region == Poison || !bytes[region];
          });
 }
 
-bool SharedNeeds::hold(const SharedNeeds &other) const {
+bool SharedChannelSizes::hold(const SharedChannelSizes &other) const {
   return other.blocks <= blocks &&
          llvm::all_of(llvm::seq<int>(kRegions), [&](int region) {
            return other.bytes[region] <= bytes[region];
          });
 }
 
-SharedNeeds SharedNeeds::grownBy(const SharedNeeds &other,
-                                 const SharedNeeds &most) const {
+SharedChannelSizes
+SharedChannelSizes::grownBy(const SharedChannelSizes &other,
+                            const SharedChannelSizes &most) const {
   auto grow = [](auto now, auto wanted, auto limit) {
     return wanted <= now ? now : std::max(wanted, std::min(2 * now, limit));
   };
-  SharedNeeds result;
+  SharedChannelSizes result;
   result.blocks = grow(blocks, other.blocks, most.blocks);
   for (int region = 0; region < kRegions; ++region)
     result.bytes[region] =
@@ -92,15 +96,16 @@ SharedNeeds SharedNeeds::grownBy(const SharedNeeds &other,
   return result;
 }
 
-SharedNeeds SharedNeeds::ofRegions(int64_t blocks, uint64_t total) {
-  SharedNeeds result;
+SharedChannelSizes SharedChannelSizes::ofRegions(int64_t blocks,
+                                                 uint64_t total) {
+  SharedChannelSizes result;
   result.blocks = blocks;
   for (int region = 0; region < kRegions; ++region)
     result.bytes[region] = total / turnsOf(Region(region));
   return result;
 }
 
-uint64_t SharedNeeds::countBuffers() const {
+uint64_t SharedChannelSizes::countBuffers() const {
   uint64_t total = 0;
   for (int region = 0; region < kRegions; ++region)
     total += strideOf(*this, Region(region)) * turnsOf(Region(region));
@@ -115,39 +120,42 @@ bool commsir::cuda::takesShared(const jit::CudaKernel &kernel) {
 // One memory
 //===----------------------------------------------------------------------===//
 
-size_t SharedChannels::strideOf(SharedNeeds::Region region) const {
+size_t SharedChannels::strideOf(SharedChannelSizes::Region region) const {
   return ::strideOf(needs, region);
 }
 
 /// Where the parts of a memory lie: `visit` is told the bytes of the state, of
 /// the cells of barriers, and of the buffers of each region.
-static void layOut(const SharedNeeds &needs, int64_t ranks,
-                   llvm::function_ref<void(size_t)> visit) {
+static void forEachRegion(const SharedChannelSizes &needs, int64_t ranks,
+                          llvm::function_ref<void(size_t)> visit) {
   visit(size_t(abi::getStateBytes(needs.blocks)));
   visit(size_t((abi::kBarrierRows + needs.blocks) * ranks) * sizeof(uint32_t));
-  for (int i = 0; i < SharedNeeds::kRegions; ++i) {
-    auto region = SharedNeeds::Region(i);
+  for (int i = 0; i < SharedChannelSizes::kRegions; ++i) {
+    auto region = SharedChannelSizes::Region(i);
     visit(strideOf(needs, region) * size_t(turnsOf(region)));
   }
 }
 
-size_t SharedChannels::countBytes(const SharedNeeds &needs, int64_t ranks) {
+size_t SharedChannels::countBytes(const SharedChannelSizes &needs,
+                                  int64_t ranks) {
   size_t total = 0;
-  layOut(needs, ranks,
-         [&](size_t bytes) { total += llvm::alignTo(bytes, abi::kAlignment); });
+  forEachRegion(needs, ranks, [&](size_t bytes) {
+    total += llvm::alignTo(bytes, abi::kAlignment);
+  });
   return total;
 }
 
-SharedChannels::SharedChannels(Use use, Slots slots, const SharedNeeds &needs,
-                               int64_t ranks, ChannelPool::Piece piece)
+SharedChannels::SharedChannels(Use use, Slots slots,
+                               const SharedChannelSizes &needs, int64_t ranks,
+                               ChannelPool::Piece piece)
     : use(use), slots(slots), needs(needs), piece(std::move(piece)) {
   llvm::SmallVector<size_t> starts;
-  layOut(needs, ranks, [&](size_t bytes) {
+  forEachRegion(needs, ranks, [&](size_t bytes) {
     starts.push_back(size);
     size += llvm::alignTo(bytes, abi::kAlignment);
   });
   barrier = starts[1];
-  for (int region = 0; region < SharedNeeds::kRegions; ++region)
+  for (int region = 0; region < SharedChannelSizes::kRegions; ++region)
     offsets[region] = starts[2 + region];
 }
 
@@ -158,12 +166,13 @@ llvm::Error SharedChannels::fill(const Driver &cu, CUstream stream,
     if (auto error =
             cu.check(cu.MemsetD8Async(piece.own, 0, size, stream), what))
       return error;
-  size_t poison = strideOf(SharedNeeds::Poison) * abi::kSharedPoisonTurns;
+  size_t poison =
+      strideOf(SharedChannelSizes::Poison) * abi::kSharedPoisonTurns;
   if (poison)
     if (auto error =
-            cu.check(cu.MemsetD16Async(piece.own + offsets[SharedNeeds::Poison],
-                                       uint16_t(abi::kPoison32 & 0xFFFF),
-                                       poison / 2, stream),
+            cu.check(cu.MemsetD16Async(
+                         piece.own + offsets[SharedChannelSizes::Poison],
+                         uint16_t(abi::kPoison32 & 0xFFFF), poison / 2, stream),
                      what))
       return error;
   abi::State start{};
@@ -185,7 +194,7 @@ void SharedChannels::bind(const jit::CudaKernel &kernel, const KernelCode &code,
   launch.record = record;
   launch.digest = digest;
   std::memcpy(params, &launch, sizeof(launch));
-  std::array<size_t, SharedNeeds::kRegions> taken{};
+  std::array<size_t, SharedChannelSizes::kRegions> taken{};
   for (auto [number, info] : llvm::enumerate(kernel.args())) {
     auto region = regionOf(info);
     if (!region && info.slots != abi::kBarrierName)
@@ -199,7 +208,7 @@ void SharedChannels::bind(const jit::CudaKernel &kernel, const KernelCode &code,
     uint64_t *words = place + piece.parts.size();
     words[0] = strideOf(*region);
     // Rests lie behind all lines of the buffer.
-    bool isLines = *region == SharedNeeds::Lines;
+    bool isLines = *region == SharedChannelSizes::Lines;
     words[1] = isLines
                    ? needs.bytes[*region] + taken[*region] / 8 - taken[*region]
                    : 0;

@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Channel memory that the kernels of a group take in turn, so that it does not
+// Channel memory that the kernels of a group use in turn, so that it does not
 // grow with their number. It has one state, one set of barrier cells, and a
-// region for each kind of slots. lowering/nvvm/SharedChannels.cpp says why
-// launches of different kernels do not meet in it. Launches on one such memory
-// must follow each other.
+// region for each kind of slots. lowering/nvvm/SharedChannels.cpp explains why
+// launches of different kernels do not conflict in it. Launches on one such
+// memory must be ordered.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,84 +20,84 @@
 
 namespace commsir::cuda {
 
-/// What one launch needs of shared channel memory, or what there is.
-struct SharedNeeds {
+/// Shared channel memory that one launch needs, or that exists.
+struct SharedChannelSizes {
   enum Region { Data, Packets, Lines, Poison, kRegions };
-  /// Blocks of a rank.
+  /// Blocks per rank.
   int64_t blocks = 0;
-  /// Bytes of one buffer of each region. Of lines, without their rests, which
-  /// are an eighth more.
+  /// Bytes of one buffer of each region. For lines without the remainders,
+  /// which take an eighth more.
   std::array<size_t, kRegions> bytes{};
 
-  static SharedNeeds of(const jit::CudaKernel &kernel);
-  /// Bytes of all buffers.
+  static SharedChannelSizes of(const jit::CudaKernel &kernel);
+  /// Total bytes of all buffers.
   uint64_t countBuffers() const;
-  /// Whether poison is all that its slots hold.
+  /// Whether all its slots hold poison.
   bool arePoison() const;
   /// Whether a launch that needs `other` fits.
-  bool hold(const SharedNeeds &other) const;
-  /// The larger of both in each number. One that grows becomes at least twice
-  /// of what it was, but by that no more than in `most`: few memories are made.
-  SharedNeeds grownBy(const SharedNeeds &other, const SharedNeeds &most) const;
-  /// With `total` bytes in the buffers of each region.
-  static SharedNeeds ofRegions(int64_t blocks, uint64_t total);
+  bool hold(const SharedChannelSizes &other) const;
+  /// The elementwise maximum. To limit the number of allocations, a size that
+  /// grows at least doubles, but by doubling does not exceed `most`.
+  SharedChannelSizes grownBy(const SharedChannelSizes &other,
+                             const SharedChannelSizes &most) const;
+  /// Sizes with `total` bytes in the buffers of each region.
+  static SharedChannelSizes ofRegions(int64_t blocks, uint64_t total);
 };
 
 /// Whether the kernel was compiled for shared channel memory.
 bool takesShared(const jit::CudaKernel &kernel);
 
-/// One such memory, a piece of a ChannelPool.
+/// One shared channel memory, allocated from a ChannelPool.
 class SharedChannels {
 public:
-  /// Launches that use it: those that are not captured, graphs', or both.
+  /// Launches that use it: those outside of captures, those of graphs, or both.
   enum Use { Eager, Graphs, Both, kUses };
-  /// What the slots of its kernels hold. Poison takes three buffers, the rest
-  /// two, and messages of one size mostly take only one of them: in a memory of
-  /// their own, neither grows, nor stays with old graphs, because of the other.
+  /// Kind of slots. Poison needs three buffers and all others two, and messages
+  /// of one size mostly use only one kind. Separate memory keeps each kind from
+  /// growing, or being kept by old graphs, because of the other.
   enum Slots { Poison, Others, kSlots };
 
-  /// Bytes of a piece that holds `needs` of `ranks` ranks.
-  static size_t countBytes(const SharedNeeds &needs, int64_t ranks);
+  /// Bytes of a piece that holds `needs` for `ranks` ranks.
+  static size_t countBytes(const SharedChannelSizes &needs, int64_t ranks);
 
-  SharedChannels(Use use, Slots slots, const SharedNeeds &needs, int64_t ranks,
-                 ChannelPool::Piece piece);
+  SharedChannels(Use use, Slots slots, const SharedChannelSizes &needs,
+                 int64_t ranks, ChannelPool::Piece piece);
 
   const Use use;
   const Slots slots;
-  const SharedNeeds &has() const { return needs; }
+  const SharedChannelSizes &has() const { return needs; }
   CUdeviceptr state() const { return piece.own; }
   llvm::ArrayRef<CUdeviceptr> states() const { return piece.parts; }
   size_t bytes() const { return size; }
 
-  /// Makes the memory what it is before the first launch, in `stream`. The
-  /// state's bytes are read from `staging`, which must keep them until the
-  /// stream has come so far.
+  /// Initializes the memory in `stream`. The initial state is read from
+  /// `staging`, which must stay unchanged until the stream has passed.
   llvm::Error fill(const Driver &cu, CUstream stream, void *staging) const;
 
-  /// Binds the kernel's own arguments and state in the parameters of its
-  /// launches. `record` is where the device reports the kernel's failures.
+  /// Binds the kernel's own arguments and state in its launch parameters.
+  /// `record` is where the device reports failures.
   void bind(const jit::CudaKernel &kernel, const KernelCode &code,
             CUdeviceptr record, uint64_t digest, uint64_t *params) const;
 
-  /// Seconds that the polls of its next launch may take; 0: not written yet.
+  /// Poll timeout of its next launch in seconds; 0: not written yet.
   double timeout = 0;
-  /// Graphs that use it wait for each other: recorded behind the last launch of
-  /// each, waited for before its first. So it is by launches that are not
-  /// captured, where both use it. Null: no graph uses it.
+  /// Event that orders the graphs that use the memory: recorded after the last
+  /// launch of each and awaited before its first. Launches outside of captures
+  /// use it too if both share the memory. Null: no graph uses the memory.
   CUevent order = nullptr;
-  /// The capture that has put launches on it last, the node in its graph that
-  /// records `order`, and what that node depends on.
+  /// The last capture that launched on it, the node of its graph that records
+  /// `order`, and the dependencies of that node.
   unsigned long long capture = 0;
   CUgraphNode recorder = nullptr;
   llvm::SmallVector<CUgraphNode, 2> recorded;
 
 private:
-  size_t strideOf(SharedNeeds::Region region) const;
+  size_t strideOf(SharedChannelSizes::Region region) const;
 
-  SharedNeeds needs;
+  SharedChannelSizes needs;
   ChannelPool::Piece piece;
   size_t size = 0, barrier = 0;
-  std::array<size_t, SharedNeeds::kRegions> offsets{};
+  std::array<size_t, SharedChannelSizes::kRegions> offsets{};
 };
 
 } // namespace commsir::cuda

@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Setting and waiting are the driver's operations on streams. It has none that
-// adds before CUDA 13: a kernel of one thread does. Another kernel takes: it
-// gives up in the end. Small numbers are set by a copy: behind a copy of data
-// by a copy engine, it takes 3 µs, where a kernel takes 20 and, in a graph, the
-// driver's operation waits for copies behind it (4×H100, driver 580).
+// Sets and waits are stream operations of the driver. Before CUDA 13 the driver
+// cannot add, so that a kernel of one thread does. Another kernel takes,
+// because it needs a timeout. Small numbers are set by a copy: after a copy by
+// a copy engine it takes 3 µs; a kernel takes 20 µs, and within a graph the
+// driver's operation waits for later copies (4×H100, driver 580).
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,9 +22,8 @@
 
 namespace commsir::cuda {
 
-/// Of one GPU, whose context is current in all calls. All put their work into
-/// `stream`, which may be capturing.
-/// Any thread.
+/// Signals of one GPU, whose context must be current in all calls. All
+/// functions enqueue in `stream`, which may be capturing. Thread-safe.
 class StreamSignals {
 public:
   explicit StreamSignals(const Device &device) : device(device) {}
@@ -32,25 +31,28 @@ public:
   StreamSignals(const StreamSignals &) = delete;
   StreamSignals &operator=(const StreamSignals &) = delete;
 
-  /// Numbers below this are set by copies.
+  /// Smaller numbers are set by copies.
   static constexpr int64_t kCopied = 16;
-  /// All that the stream has done before is visible to who sees the value.
+  /// Sets the cell. A rank that sees the value also sees all earlier work of
+  /// the stream.
   llvm::Error set(CUdeviceptr cell, int64_t value, CUstream stream);
   llvm::Error add(CUdeviceptr cell, int64_t value, CUstream stream);
-  /// `exactly`: until the cell holds `value`; else: that or more.
+  /// `exactly`: waits until the cell equals `value`; else until it is at least
+  /// `value`.
   llvm::Error wait(CUdeviceptr cell, int64_t value, bool exactly,
                    CUstream stream);
 
-  /// Of a `take`: how long it waits, and where it says that it has given up.
+  /// Limit of a `take`: its timeout, and where it reports one.
   struct Limit {
     uint64_t nanoseconds = 0;
-    /// An ErrorRecord, in memory of the host. Once it is valid, no other `take`
-    /// with it waits for more than a millisecond.
+    /// Address of an ErrorRecord in host memory. Once it is valid, no later
+    /// `take` with it waits for more than a millisecond.
     CUdeviceptr record = 0;
-    /// For the record: the number of the cell, and whose signal is missing.
+    /// For the record: number of the cell, and the rank whose signal is
+    /// missing.
     uint32_t number = 0, peer = 0;
   };
-  /// Waits until the cell holds `value` or more, and takes so much from it.
+  /// Waits until the cell holds at least `value`, then subtracts `value`.
   llvm::Error take(CUdeviceptr cell, int64_t value, Limit limit,
                    CUstream stream);
 
@@ -61,9 +63,9 @@ private:
                      const char *what);
 
   const Device &device;
-  /// Of what follows, which the first signals find out.
+  /// Guards the members below, which the first signals initialize.
   std::mutex mutex;
-  /// Of the driver's operations: 0: not asked yet; -1: missing.
+  /// Support for the driver's operations: 0: unknown; -1: missing.
   int support = 0;
   CUmodule module = nullptr;
   CUfunction adder = nullptr, taker = nullptr;

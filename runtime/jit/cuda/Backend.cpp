@@ -107,7 +107,8 @@ static LaunchShape readShape(mlir::LLVM::LLVMFuncOp function) {
   return shape;
 }
 
-static std::optional<NcclNeeds> readNeeds(mlir::LLVM::LLVMFuncOp function) {
+static std::optional<NcclRequirements>
+readNeeds(mlir::LLVM::LLVMFuncOp function) {
   auto entry =
       function->getAttrOfType<mlir::DictionaryAttr>(comms::nvvm::kNcclAttr);
   if (!entry)
@@ -116,7 +117,7 @@ static std::optional<NcclNeeds> readNeeds(mlir::LLVM::LLVMFuncOp function) {
     auto number = entry.getAs<mlir::IntegerAttr>(name);
     return number ? number.getInt() : 0;
   };
-  NcclNeeds needs;
+  NcclRequirements needs;
   needs.lsaBarriers = read("lsa_barriers");
   needs.railBarriers = read("rail_barriers");
   needs.contexts = read("contexts");
@@ -209,7 +210,7 @@ static Expected<PtxKernel> makePtxBeside(mlir::ModuleOp module, StringRef name,
     return kernel;
   }
   // Of a kernel that is refused as well, the refusal is told alone.
-  Error refusal = (*proof)->settle();
+  Error refusal = (*proof)->finishProof();
   if (!refusal)
     return kernel;
   consumeError(kernel.takeError());

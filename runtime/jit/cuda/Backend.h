@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The steps of compileCuda, for what wants one of them alone.
+// The individual steps of compileCuda.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,25 +20,25 @@
 
 namespace commsir::jit {
 
-/// A kernel before it is machine code.
+/// A kernel before code generation by the linker.
 struct PtxKernel {
   std::string ptx, entry;
   Description description;
   LaunchShape shape;
   int64_t paramBytes = 0;
-  std::optional<NcclNeeds> nccl;
+  std::optional<NcclRequirements> nccl;
   /// PTX of functions that `ptx` calls; empty: none.
   std::string library;
-  /// To be settled before anybody gets the code; null: none was asked for.
+  /// Must be finished before the code is used; null: no proof was requested.
   std::unique_ptr<Proof> proof;
 };
 
-/// Lowers the one kernel of `module` by the pipeline comms-to-nvvm and makes
-/// PTX of it. The checker may still be at work then: see `proof`.
+/// Lowers the only kernel of `module` by the pipeline comms-to-nvvm and
+/// generates PTX. The checker may still be running on return; see `proof`.
 llvm::Expected<PtxKernel> makePtx(mlir::ModuleOp module, llvm::StringRef name,
                                   const CudaOptions &options);
 
-/// All that a launch needs: what an entry of the cache holds.
+/// Everything that a launch needs: the contents of a cache entry.
 struct KernelContents {
   std::string name, entry, chip, linker;
   bool isPtx = false;
@@ -46,25 +46,26 @@ struct KernelContents {
   LaunchShape shape;
   int64_t paramBytes = 0;
   CubinFacts facts;
-  std::optional<NcclNeeds> nccl;
-  /// The device library that is in the code (identifyDeviceCode); empty: none.
+  std::optional<NcclRequirements> nccl;
+  /// The device library that the code contains (identifyDeviceCode); empty:
+  /// none.
   std::string ncclCode;
 };
 
-/// Writes contents and code as bytes; the code comes first, at a multiple
-/// of 16.
+/// Serializes contents and code. The code comes first, at a multiple of 16
+/// bytes.
 std::string encodeKernel(const KernelContents &contents, llvm::StringRef code);
 
-/// Reads what `encodeKernel` wrote; `code` points into `bytes`. False when the
-/// bytes are anything else.
+/// Parses the result of `encodeKernel`; `code` points into `bytes`. Returns
+/// false for other bytes.
 bool decodeKernel(llvm::StringRef bytes, KernelContents &contents,
                   llvm::StringRef &code);
 
-/// What makes PTX of a prepared module: `makePtx`, but for tests.
+/// Generates PTX from a prepared module: `makePtx`, except in tests.
 using PtxMaker = llvm::function_ref<llvm::Expected<PtxKernel>(
     mlir::ModuleOp module, llvm::StringRef name, const CudaOptions &options)>;
 
-/// `compileCuda` with a cache and a maker of PTX of the caller's choice.
+/// `compileCuda` with a given cache and PTX generator.
 llvm::Expected<std::unique_ptr<CudaKernel>>
 compileCudaWith(mlir::OwningOpRef<mlir::ModuleOp> module, llvm::StringRef name,
                 const CudaOptions &options, Cache &cache, PtxMaker maker);

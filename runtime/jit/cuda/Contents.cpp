@@ -43,7 +43,7 @@ static void visitContents(Archive &archive, KernelContents &contents) {
   }
   if (!contents.nccl)
     contents.nccl.emplace();
-  NcclNeeds &needs = *contents.nccl;
+  NcclRequirements &needs = *contents.nccl;
   archive.number(needs.lsaBarriers);
   archive.number(needs.railBarriers);
   archive.number(needs.contexts);

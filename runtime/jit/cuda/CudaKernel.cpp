@@ -67,7 +67,7 @@ int64_t CudaKernel::lsaSize() const {
 }
 LaunchShape CudaKernel::shape() const { return data->contents.shape; }
 int64_t CudaKernel::paramBytes() const { return data->contents.paramBytes; }
-const std::optional<NcclNeeds> &CudaKernel::nccl() const {
+const std::optional<NcclRequirements> &CudaKernel::nccl() const {
   return data->contents.nccl;
 }
 unsigned CudaKernel::registers() const {
@@ -201,12 +201,12 @@ static Expected<std::string> buildKernel(mlir::ModuleOp module, StringRef name,
   if (!ptx)
     return ptx.takeError();
   if (ptx->proof && ptx->proof->isRefused())
-    return ptx->proof->settle();
-  Expected<Linked> linked =
+    return ptx->proof->finishProof();
+  Expected<LinkedCode> linked =
       linkPtx(ptx->ptx, ptx->entry, options.chip, options.optLevel,
               options.linker, ptx->library);
   if (ptx->proof)
-    if (Error refusal = ptx->proof->settle()) {
+    if (Error refusal = ptx->proof->finishProof()) {
       if (!linked)
         consumeError(linked.takeError());
       return std::move(refusal);
@@ -250,7 +250,7 @@ compileInto(mlir::ModuleOp module, StringRef name, const CudaOptions &options,
       prepareKernel(module, name, options.ranks, options.blocks);
   if (!kernel)
     return kernel.takeError();
-  settleBlocks(*kernel);
+  resolveBlocks(*kernel);
   std::string chosen = kernel->getSymName().str();
   Expected<std::string> bytecode = makeBytecode(module);
   if (!bytecode)

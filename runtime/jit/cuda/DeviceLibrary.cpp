@@ -313,7 +313,7 @@ static Expected<std::string> compile(const NcclHeaders &headers,
   if (!ptx || !isKernels)
     return ptx;
   // A driver may be older than NVRTC, and then does not know its PTX.
-  Expected<Linked> linked =
+  Expected<LinkedCode> linked =
       linkPtx(*ptx, "commsir_resolve_window", chip, /*optLevel=*/3, {});
   if (!linked)
     return linked.takeError();

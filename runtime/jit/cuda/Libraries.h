@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// nvJitLink and NVRTC come with torch, with a toolkit or not at all; they are
-// opened when they are needed.
+// nvJitLink and NVRTC may come with torch or a toolkit, or be missing; they are
+// loaded on demand.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,32 +20,33 @@
 
 namespace commsir::jit {
 
-/// The value of a variable of the environment; empty: it is not set.
+/// The value of an environment variable; empty: not set.
 llvm::StringRef getEnvironment(const char *name);
 
-/// A library of CUDA.
+/// A CUDA library.
 struct CudaLibrary {
-  /// How the file's name begins: "libnvrtc.so".
+  /// Prefix of the file's name: "libnvrtc.so".
   llvm::StringRef stem;
   /// File names, newest first.
   llvm::SmallVector<const char *, 2> names;
-  /// Folder of its Python package for CUDA 12, below `nvidia`.
+  /// Folder of its CUDA 12 Python package, below `nvidia`.
   llvm::StringRef package;
-  /// Variable of the environment that names the file.
+  /// Environment variable that names the file.
   const char *variable;
 };
 
-/// The files that may hold the library, likeliest first: the one that the user
-/// named (then `chosen`), else the one that is loaded, else those in a Python
-/// package beside a loaded torch or beside CommsIR, in LD_LIBRARY_PATH and in
-/// CUDA's folders, and last bare names, which only the system may know.
+/// Files that may hold the library, most likely first: the one that the user
+/// named (sets `chosen`), else the loaded one, else those in Python packages
+/// next to a loaded torch or next to CommsIR, in LD_LIBRARY_PATH and in CUDA's
+/// folders, and finally bare names for the system's search.
 llvm::SmallVector<std::string> listCudaLibraries(const CudaLibrary &library,
                                                  bool &chosen);
 
 /// Folder `below` of CUDA_HOME, CUDA_PATH and /usr/local/cuda.
 llvm::SmallVector<std::string> listCudaFolders(llvm::StringRef below);
 
-/// Path, size and age of a file; only the path when there is no such file.
+/// Path, size and modification time of a file; only the path if it does not
+/// exist.
 std::string identifyFile(llvm::StringRef path);
 
 } // namespace commsir::jit

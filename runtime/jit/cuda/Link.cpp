@@ -286,7 +286,7 @@ struct Request {
   StringRef library;
 };
 /// Linked code; nothing: the next linker may do better, see `why`.
-using Outcome = Expected<std::optional<Linked>>;
+using Outcome = Expected<std::optional<LinkedCode>>;
 } // namespace
 
 /// What linkers call the chip: with an `a` where the code uses instructions
@@ -329,7 +329,7 @@ static Outcome linkByNvJitLink(const Request &request, std::string &why) {
     return linker->addData(handle, NvJitLink::kPtx, text.c_str(),
                            text.size() + 1, name) == 0;
   };
-  Linked linked;
+  LinkedCode linked;
   size_t size = 0;
   if (!add(text, name.c_str()) ||
       (!library.empty() && !add(library, "library")) ||
@@ -419,7 +419,7 @@ static Outcome linkByPtxas(const Request &request, std::string &why) {
                                      /*RequiresNullTerminator=*/false);
   if (!cubin || (*cubin)->getBufferSize() == 0)
     return refused("'" + program + "'", request.ptx, "it wrote nothing");
-  Linked linked;
+  LinkedCode linked;
   linked.code = (*cubin)->getBuffer().str();
   linked.linker = "ptxas (" + program + ")";
   return linked;
@@ -432,7 +432,7 @@ static Outcome leaveToDriver(const Request &request, std::string &why) {
            "install nvidia-nvjitlink)";
     return std::nullopt;
   }
-  Linked linked;
+  LinkedCode linked;
   linked.code = request.ptx.str();
   linked.code.push_back('\0');
   linked.isPtx = true;
@@ -455,9 +455,9 @@ static StringRef choose(StringRef which) {
   return which.empty() ? getEnvironment("COMMSIR_LINKER") : which;
 }
 
-Expected<Linked> commsir::jit::linkPtx(StringRef ptx, StringRef entry,
-                                       StringRef chip, unsigned optLevel,
-                                       StringRef which, StringRef library) {
+Expected<LinkedCode> commsir::jit::linkPtx(StringRef ptx, StringRef entry,
+                                           StringRef chip, unsigned optLevel,
+                                           StringRef which, StringRef library) {
   TimeTraceScope scope("commsir: linker");
   which = choose(which);
   Request request{ptx, entry, chip, std::min(optLevel, 3u), library};

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Whatever is on the machine does it, in this order: nvJitLink in this process,
-// ptxas as a program, the driver when it loads the kernel. None of them is
-// needed to build CommsIR.
+// PTX is linked by the first available of nvJitLink (in this process), ptxas
+// (as a program) and the driver (when it loads the kernel). Building CommsIR
+// needs none of them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,19 +21,19 @@
 
 namespace commsir::jit {
 
-/// What a cubin says of a kernel.
+/// Properties of a kernel in a cubin.
 struct CubinFacts {
-  /// Registers of a thread; 0: not known.
+  /// Registers per thread; 0: unknown.
   unsigned registers = 0;
-  /// Static shared memory of a CTA in bytes; from sm_90 on with the kilobyte
-  /// that the system takes.
+  /// Static shared memory per CTA in bytes; from sm_90 on including the
+  /// kilobyte that the system reserves.
   unsigned sharedBytes = 0;
-  /// Stack of a thread in bytes.
+  /// Stack per thread in bytes.
   unsigned stackBytes = 0;
 };
 
-struct Linked {
-  /// A cubin, or the PTX with a zero byte at its end.
+struct LinkedCode {
+  /// A cubin, or the PTX with a final zero byte.
   std::string code;
   bool isPtx = false;
   /// "nvJitLink 13.0 (/usr/…)", "ptxas (/usr/…)" or "driver".
@@ -56,20 +56,21 @@ struct Linked {
 ///
 /// `library` is PTX of functions that `ptx` calls; empty: none. Only nvJitLink
 /// links two.
-llvm::Expected<Linked> linkPtx(llvm::StringRef ptx, llvm::StringRef entry,
-                               llvm::StringRef chip, unsigned optLevel,
-                               llvm::StringRef which,
-                               llvm::StringRef library = {});
+llvm::Expected<LinkedCode> linkPtx(llvm::StringRef ptx, llvm::StringRef entry,
+                                   llvm::StringRef chip, unsigned optLevel,
+                                   llvm::StringRef which,
+                                   llvm::StringRef library = {});
 
-/// Loads what `linkPtx` will load, ahead of it. Errors are left for `linkPtx`.
+/// Loads in advance what `linkPtx` will load. `linkPtx` reports the errors.
 void preloadLinker(llvm::StringRef which);
 
-/// Tells linkers and their versions apart, in a key of the cache. Loads none
-/// (that takes 8 ms) where a look at the files will do. Never fails: what is
-/// wrong shows when something is linked.
+/// Identifies the linker and its version in cache keys. Avoids loading it (8
+/// ms) if checking the files suffices. Never fails; errors appear when
+/// something is linked.
 std::string identifyLinker(llvm::StringRef which);
 
-/// Reads what `cubin` says of `entry`; zeros where it says nothing, or is none.
+/// Reads the properties of `entry` in `cubin`; zeros if they are missing or it
+/// is not a cubin.
 CubinFacts readCubin(llvm::StringRef cubin, llvm::StringRef entry);
 
 } // namespace commsir::jit

@@ -18,11 +18,10 @@ llvm::StringRef getNcclDeviceBitcode();
 /// PTX of its kernels, for sm_80 and newer; a zero byte follows the text.
 llvm::StringRef getNcclDevicePtx();
 
-/// The release of NCCL whose headers both were compiled with: 22809 is 2.28.9.
+/// NCCL release whose headers both were compiled against: 22809 is 2.28.9.
 int getNcclDeviceVersion();
 
-/// Its source, and the headers that stand in for the system's and CUDA's when
-/// NVRTC compiles it.
+/// Its source, and replacements of the system's and CUDA's headers for NVRTC.
 llvm::StringRef getNcclDeviceSource();
 llvm::StringRef getNvrtcTypes();
 llvm::StringRef getNvrtcAtomic();

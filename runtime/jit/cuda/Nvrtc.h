@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// NVRTC, loaded when it is needed. It compiles the device library for an NCCL
+// NVRTC, loaded on demand. It compiles the device library for an NCCL release
 // that CommsIR was not built with (DeviceLibrary.h); kernels never need it.
 //
 //===----------------------------------------------------------------------===//
@@ -21,21 +21,20 @@
 
 namespace commsir::jit {
 
-/// A header in memory: what `#include <name>` gives.
+/// A header in memory: the contents of `#include <name>`.
 struct NvrtcHeader {
   std::string name, text;
 };
 
-/// PTX of `source`, which messages call `name`. NVRTC is
-/// COMMSIR_NVRTC_LIBRARY, else it is looked for as nvJitLink is (Link.h).
-/// `headers` are all that can be included. The error of a compilation that
-/// fails has NVRTC's log.
+/// Compiles `source`, called `name` in messages, to PTX. NVRTC is
+/// COMMSIR_NVRTC_LIBRARY, else located like nvJitLink (Link.h). Only `headers`
+/// can be included. The error of a failed compilation contains NVRTC's log.
 llvm::Expected<std::string> compileByNvrtc(llvm::StringRef source,
                                            llvm::StringRef name,
                                            llvm::ArrayRef<NvrtcHeader> headers,
                                            llvm::ArrayRef<std::string> options);
 
-/// "NVRTC 13.0 (<path>)", or why there is none and what to do.
+/// "NVRTC 13.0 (<path>)", or the reason why it is missing and the remedy.
 llvm::Expected<std::string> describeNvrtc();
 
 } // namespace commsir::jit

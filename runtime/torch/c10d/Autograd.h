@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The ops are in runtime/torch/ops, over the stable ABI, which has no autograd;
-// this module has torch's own.
+// The ops are implemented in runtime/torch/ops with torch's stable ABI, which
+// lacks autograd; this module uses torch's own.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,18 +19,18 @@
 
 namespace commsir::torch_c10d {
 
-/// What an op does whose result has a gradient.
+/// The differentiable version of an op.
 using Differentiated = void (*)(const c10::OperatorHandle &op,
                                 c10::DispatchKeySet keys,
                                 torch::jit::Stack *stack);
 
-/// From now on the op of torch.ops.commsir, whose first argument is a tensor,
-/// goes on below autograd at once, or is `differentiated`, which is one
-/// function for all.
+/// Makes an op of torch.ops.commsir, whose first argument is a tensor, skip
+/// autograd if no gradient is needed, or else run `differentiated`. All ops
+/// share one function.
 void passAutograd(const std::string &op, Differentiated differentiated);
 
-/// From now on the op, whose arguments may be any, throws `why` where one of
-/// them has a gradient: it has no derivative, and would drop that.
+/// Makes the op throw `why` if an argument requires a gradient: the op has no
+/// derivative and would drop the gradient.
 void refuseGradients(const std::string &op, const std::string &why);
 
 } // namespace commsir::torch_c10d

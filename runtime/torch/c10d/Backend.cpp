@@ -37,13 +37,13 @@ commsir::torch_c10d::Backend::Backend(Settings given)
 
 namespace {
 /// The groups of this process.
-struct Living {
+struct LiveGroups {
   std::mutex mutex;
   std::vector<c10::weak_intrusive_ptr<c10d::Backend>> groups;
 
-  static Living &get() {
-    static auto *living = new Living;
-    return *living;
+  static LiveGroups &get() {
+    static auto *live = new LiveGroups;
+    return *live;
   }
 };
 } // namespace
@@ -51,10 +51,10 @@ struct Living {
 c10::intrusive_ptr<commsir::torch_c10d::Backend>
 commsir::torch_c10d::Backend::make(Settings settings) {
   auto made = c10::make_intrusive<Backend>(std::move(settings));
-  Living &living = Living::get();
-  std::lock_guard<std::mutex> lock(living.mutex);
-  std::erase_if(living.groups, [](auto &group) { return group.expired(); });
-  living.groups.emplace_back(c10::intrusive_ptr<c10d::Backend>(made));
+  LiveGroups &live = LiveGroups::get();
+  std::lock_guard<std::mutex> lock(live.mutex);
+  std::erase_if(live.groups, [](auto &group) { return group.expired(); });
+  live.groups.emplace_back(c10::intrusive_ptr<c10d::Backend>(made));
   return made;
 }
 
@@ -342,7 +342,7 @@ void commsir::torch_c10d::Backend::runOnGpu(const CallPtr &call,
     runAll(call, calls, used.native_handle());
     call->work->recordEnd(used, call->hostWaits, /*later=*/!call->async);
     if (hasHooks())
-      tellAtEnd(*call, used, begun);
+      reportAtEnd(*call, used, begun);
     call->work->complete();
   } catch (...) {
     if (isInterrupted())
@@ -458,7 +458,7 @@ void commsir::torch_c10d::Backend::beginAfterGpu(Call &call) {
       ends->push_back(Events::get().record(stream));
   }
   call.before.push_back([this, ends, timeout = call.timeout, name = call.name] {
-    BesideCaptures scope;
+    RelaxedCaptureScope scope;
     auto end = std::chrono::steady_clock::now() + timeout;
     try {
       for (c10::Event &one : *ends) {
@@ -629,7 +629,7 @@ void commsir::torch_c10d::Backend::abortBecause(const std::string &reason) {
 
 /// Calls that come after one that has ended the group say so at once.
 void commsir::torch_c10d::Backend::endWith(DeviceState &side) {
-  if (std::string why = side.whyEnded(); !why.empty())
+  if (std::string why = side.endReason(); !why.empty())
     abortBecause(why);
 }
 
@@ -694,9 +694,9 @@ void commsir::torch_c10d::Backend::endAll() {
   Transfers::endAll();
   std::vector<c10::intrusive_ptr<c10d::Backend>> groups;
   {
-    Living &living = Living::get();
-    std::lock_guard<std::mutex> lock(living.mutex);
-    for (auto &group : living.groups)
+    LiveGroups &live = LiveGroups::get();
+    std::lock_guard<std::mutex> lock(live.mutex);
+    for (auto &group : live.groups)
       if (auto held = group.lock())
         groups.push_back(std::move(held));
   }
@@ -742,7 +742,7 @@ void commsir::torch_c10d::Backend::tell(
 /// The same when `used` has come to where it is now and, for sends and
 /// receives, those have ended. Of a call that a graph records nothing is told,
 /// and of one whose end nobody waits for any more.
-void commsir::torch_c10d::Backend::tellAtEnd(
+void commsir::torch_c10d::Backend::reportAtEnd(
     const Call &call, const c10::Stream &used,
     std::chrono::steady_clock::time_point begun) {
   if (isCapturing(used.device()))
@@ -752,7 +752,7 @@ void commsir::torch_c10d::Backend::tellAtEnd(
   endings.push(
       [this, end, work, type = call.type, number = call.sequence, begun] {
         try {
-          BesideCaptures scope;
+          RelaxedCaptureScope scope;
           while (!end->query() || (work && !work->isCompleted())) {
             if (hasEnded)
               return;

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A c10d::Backend for CPU and CUDA tensors. What CommsIR compiles it runs; the
-// rest goes to Gloo and NCCL, call by call, for a reason that is counted. Calls
-// of one group begin in issue order.
+// A c10d::Backend for CPU and CUDA tensors. It runs the calls that CommsIR
+// compiles and delegates each other call to Gloo or NCCL, counting the reason.
+// Calls of one group begin in issue order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,11 +26,11 @@ class Backend : public c10d::Backend {
 public:
   explicit Backend(Settings settings);
   ~Backend() override;
-  /// A group that `endAll` knows of.
+  /// Makes a group that `endAll` knows.
   static c10::intrusive_ptr<Backend> make(Settings settings);
-  /// The program is over, and Python about to end: threads of groups must not
-  /// drop tensors of Python's after that. Calls that are under way get a few
-  /// seconds, and are aborted then.
+  /// Called before Python ends, because threads of groups must not drop tensors
+  /// of Python after that. Calls in progress get a few seconds and are then
+  /// aborted.
   static void endAll();
 
   const std::string getBackendName() const override { return "commsir"; }
@@ -67,12 +67,13 @@ public:
   WorkPtr gather(std::vector<std::vector<at::Tensor>> &outputs,
                  std::vector<at::Tensor> &inputs,
                  const c10d::GatherOptions &opts) override;
-  /// A collective of a program's own: `run`, in its turn. `name` is what
-  /// counters call it. Without tensors, it runs where CPU tensors' calls do.
+  /// Runs a program's own collective `run` in order with the group's calls.
+  /// `name` appears in counters. Without tensors, it runs as a call on CPU
+  /// tensors.
   WorkPtr runInTurn(const std::string &name, std::vector<at::Tensor> inputs,
                     std::vector<at::Tensor> outputs, std::function<void()> run,
                     std::chrono::milliseconds timeout, bool async);
-  /// Of torch 2.14 and newer; before, there is nothing to override.
+  /// Overrides a function of torch 2.14; earlier releases have none.
   virtual WorkPtr gather_into_tensor(at::Tensor &output, at::Tensor &input,
                                      const c10d::GatherOptions &opts);
   WorkPtr scatter(std::vector<at::Tensor> &outputs,
@@ -113,7 +114,7 @@ public:
   void registerOnCompletionHook(
       std::function<void(std::shared_ptr<c10d::WorkInfo>)> &&hook) override;
   void waitForPendingWorks() override;
-  /// Times are always taken.
+  /// Times are always recorded.
   void enableCollectivesTiming() override {}
   std::shared_ptr<c10::Allocator> getMemAllocator() override;
   at::Tensor allocateTensor(long size, at::TensorOptions options) override;
@@ -123,10 +124,10 @@ public:
   void abort() override;
   void shutdown() override;
 
-  /// The last calls, and what each kind of device's group has counted.
+  /// The last calls, and the counters of the group on each device type.
   std::vector<CallRecord> recent() { return recorder.recent(); }
   std::map<std::string, std::string> groupCounts();
-  /// CommsIR's group for a kind of device, which stays this backend's.
+  /// CommsIR's group for a device type. The backend keeps ownership.
   commsir_group *groupOn(const c10::Device &device);
   void abortBecause(const std::string &reason);
 
@@ -146,7 +147,7 @@ private:
   void run(Call &call, CallWork &work, void *stream);
   bool mayBePlain(const at::Tensor &input);
   std::optional<WorkPtr> runPlain(PlainCall &call);
-  /// Where a plain call is counted and goes; the driver's name of the stream.
+  /// Where a plain call is counted and runs; `stream` is the driver's handle.
   struct Route {
     std::atomic<uint64_t> *count;
     c10::Stream stream;
@@ -174,7 +175,8 @@ private:
                                          std::vector<at::Tensor> &, int, int)>
                        carry);
   DeviceState &side(const c10::Device &device);
-  /// Throws what launches there have reported, which ends the group.
+  /// Throws failures that launches on that device have reported, and ends the
+  /// group.
   void poll(const c10::Device &device);
   void beginAfterGpu(Call &call);
   void endWith(DeviceState &side);
@@ -182,43 +184,44 @@ private:
   bool end(std::chrono::steady_clock::time_point deadline);
   void tell(c10d::OpType type, uint64_t number,
             std::chrono::steady_clock::time_point begun);
-  void tellAtEnd(const Call &call, const c10::Stream &used,
-                 std::chrono::steady_clock::time_point begun);
+  void reportAtEnd(const Call &call, const c10::Stream &used,
+                   std::chrono::steady_clock::time_point begun);
   BackendPtr makePart(const StorePtr &store, const std::vector<int> &ranks,
                       const std::string &name,
                       const c10::intrusive_ptr<Options> &opts);
 
   Settings settings;
   Queue queue;
-  /// Waits for calls on a GPU that the hook is to hear of.
+  /// Waits for calls on a GPU whose end a hook must be told.
   Queue endings;
   std::map<c10::DeviceType, std::unique_ptr<DeviceState>> sides;
   std::shared_ptr<Messages> messages;
   Transfers transfersOnCpu;
   std::optional<c10::Stream> ownStream;
   Recorder recorder;
-  /// Of CommsIR's own calls, by the addresses of their names.
+  /// Counters of CommsIR's own calls, by the address of their names.
   std::map<const char *, std::atomic<uint64_t> *> counted;
-  /// What has become of calls of one step on a GPU: those that CommsIR has, by
-  /// the addresses of title, reduction and type, and where they are counted.
+  /// State of one-step calls on a GPU that CommsIR runs, keyed by the addresses
+  /// of title, reduction and type, and the counter of each.
   struct PlainKind {
     const char *title, *reduction, *type;
     std::atomic<uint64_t> *count;
   };
   std::vector<PlainKind> plainKinds;
-  /// The GPU's side, once it has a group.
+  /// The GPU's state, once it has a group.
   std::atomic<DeviceState *> plainSide{nullptr};
-  /// What the driver calls the streams that were used.
+  /// Driver handles of recently used streams.
   static constexpr size_t kNatives = 8;
   std::vector<std::pair<c10::Stream, void *>> natives;
-  /// Of the kinds, the streams and the group's own: threads may call at once.
+  /// Guards the kinds, the streams and the group's own state, because threads
+  /// may call concurrently.
   std::mutex plainMutex;
   std::optional<std::vector<CallPtr>> coalesced;
-  /// Why the first of their sends and receives that cannot be was refused.
+  /// Reason for refusing the first send or receive that cannot run.
   std::exception_ptr refused;
   std::atomic<uint64_t> sequence{0}, transfers{0};
   uint64_t forks = forksSoFar();
-  /// Why the group can no longer be used; empty: it can.
+  /// Reason why the group can no longer be used; empty: it can.
   std::string ended;
   std::atomic<bool> hasEnded{false};
   mutable std::mutex mutex;

@@ -40,7 +40,7 @@ static void copyTruth(at::Tensor to, const at::Tensor &from) {
 }
 
 /// A contiguous tensor like that one, without its contents.
-static at::Tensor standFor(const at::Tensor &tensor) {
+static at::Tensor makePlaceholder(const at::Tensor &tensor) {
   return at::empty(tensor.sizes(), tensor.options());
 }
 
@@ -52,7 +52,7 @@ at::Tensor Call::dense(const at::Tensor &tensor, bool in, bool out) {
     return tensor;
   if (out)
     checkApart(name, {tensor});
-  at::Tensor stand = standFor(tensor);
+  at::Tensor stand = makePlaceholder(tensor);
   if (isTruth)
     before.push_back([=] { copyTruth(stand, tensor); });
   else if (in)
@@ -77,7 +77,7 @@ at::Tensor Call::input(const at::Tensor &t,
       !isOwn && std::any_of(written.begin(), written.end(),
                             [&](auto &one) { return doOverlap(one, used); });
   if (isShared) {
-    at::Tensor stand = standFor(used);
+    at::Tensor stand = makePlaceholder(used);
     before.push_back([=]() mutable { stand.copy_(used); });
     kept.push_back(used);
     used = stand;
@@ -202,7 +202,7 @@ void Call::copyPartsStep(const char *op, const std::vector<at::Tensor> &in,
                    nullptr, count(out), nameOf(known), parts});
 }
 
-void Call::tellSizes(const std::vector<at::Tensor> &tensors) {
+void Call::recordSizes(const std::vector<at::Tensor> &tensors) {
   std::vector<int64_t> sizes;
   for (const at::Tensor &tensor : tensors)
     sizes.push_back(tensor.numel());
@@ -230,7 +230,7 @@ const char *Call::nameOf(const at::Tensor &tensor) {
   return names.emplace_back(text).c_str();
 }
 
-bool PlainCall::liesPlainly() const {
+bool PlainCall::isPlainLayout() const {
   return input.layout() == at::kStrided && output.layout() == at::kStrided &&
          input.scalar_type() == output.scalar_type() && isPlainView(input) &&
          isPlainView(output) && input.device() == output.device() &&
@@ -248,7 +248,7 @@ bool PlainCall::isInPlace() const {
 
 bool PlainCall::copies(const char *op, int64_t stepRoot) {
   int64_t bytes = width(input);
-  if (!liesPlainly())
+  if (!isPlainLayout())
     return false;
   step = {op,
           "",
@@ -481,7 +481,7 @@ bool Call::reducePartsStep(const char *op, const ReduceOp &reduceOp,
 
 bool PlainCall::reduces(const char *op, const ReduceOp &reduceOp) {
   auto type = input.scalar_type();
-  if (!isPlain(reduceOp, type) || !liesPlainly())
+  if (!isPlain(reduceOp, type) || !isPlainLayout())
     return false;
   const char *element = reducedType(type);
   step = {op,

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A call is what torch asked for, taken apart: copies that make its tensors
-// flat, collectives of CommsIR between them, and the same call on another
-// backend for when CommsIR does not compile it.
+// A call represents a request of torch in parts: copies that make its tensors
+// contiguous, collectives of CommsIR between the copies, and the same call on
+// another backend in case CommsIR does not compile it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,16 +25,16 @@ namespace commsir::torch_c10d {
 
 using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 
-/// Letters of "commsir:", by which titles begin.
+/// Length of "commsir:", the prefix of titles.
 inline constexpr size_t kTitlePrefix = 8;
 
-/// Arrays of which each part lies by itself, as commsir_parts has them.
+/// Arrays with separate parts, as in commsir_parts.
 struct Parts {
   std::vector<commsir_part> inputs, outputs;
   int64_t elements = 0;
 };
 
-/// One collective of CommsIR on flat memory.
+/// One collective of CommsIR on contiguous memory.
 struct Step {
   const char *op = "";
   const char *reduction = "", *type = "";
@@ -43,25 +43,26 @@ struct Step {
   int64_t inputElements = 0;
   void *output = nullptr;
   int64_t outputElements = 0;
-  /// What torch takes the elements for, in MLIR's words.
+  /// Torch's element type in MLIR syntax.
   const char *named = "";
-  /// In place of arrays: their parts.
+  /// Separate parts, used in place of the arrays.
   std::shared_ptr<const Parts> parts = nullptr;
 };
 using Launch = std::function<void(const Step &)>;
 
-/// Whether `part` lies in `whole` as its part of that number.
+/// Whether `part` is part number `number` of `whole`.
 bool isPartOf(const at::Tensor &part, const at::Tensor &whole, int64_t number);
 
-/// Events of this process that are in no use: to make one costs as much as to
-/// record it. They are never destroyed, since nothing says when the last Work
-/// is, and CUDA may be gone by then.
+/// A pool of unused events of this process: making one costs as much as
+/// recording it. Events are never destroyed, because nothing signals the last
+/// Work, and CUDA may be gone by then.
 class Events {
 public:
   static Events &get();
-  /// Recorded in `stream`.
+  /// Returns an event that is recorded in `stream`.
   c10::Event record(const c10::Stream &stream);
-  /// Who waits for it has told its stream so.
+  /// Returns an event. All streams that wait for it must have enqueued the
+  /// wait.
   void give(c10::Event event);
 
 private:
@@ -69,8 +70,9 @@ private:
   std::vector<c10::Event> idle;
 };
 
-/// The Work that a program holds. It is done when its call is, and, for sends
-/// and receives, when those are: they only begin in issue order.
+/// The Work that a program holds. It is done when its call is done; a send or
+/// receive is done when its transfer is, because the call only begins it in
+/// issue order.
 class CallWork : public c10d::Work {
 public:
   CallWork(int rank, c10d::OpType type, const char *title,
@@ -91,156 +93,161 @@ public:
   uint64_t getSequencenumber() const override { return sequence; }
   ~CallWork() override;
 
-  /// The side of the group: the call has been carried out (CPU), put into a
+  /// Called by the group when the call was carried out (CPU), enqueued in a
   /// stream (GPU), or begun (sends and receives).
   void complete(std::exception_ptr error = nullptr);
   void begun(WorkPtr inner, std::vector<std::function<void()>> after);
-  /// The call's work ends where `stream` is now. With `later`, an event that
-  /// says so is recorded only when somebody asks: right, if a little late, and
-  /// free for whoever goes on in that stream.
+  /// Notes that the call ends at the present point of `stream`. `later`: the
+  /// event is recorded only when asked for. It may then be slightly late, but
+  /// costs nothing if the program continues in the same stream.
   void recordEnd(const c10::Stream &stream, bool hostWaits, bool later);
 
 private:
-  /// The event of the call's end; null on the CPU.
+  /// The event at the call's end; null on the CPU.
   c10::Event *ended();
   void settle(std::chrono::milliseconds timeout);
-  /// Copies what was received to where it belongs, once, when that is there for
-  /// the current stream.
+  /// Copies received data to its place, once, ordered in the current stream.
   void copyBack();
   bool mustCopyBack();
-  /// The same for who only asks, once all is there; false: a GPU is at it.
+  /// Same for a query without waiting. Returns false while a GPU is still
+  /// working.
   bool hasCopiedBack();
-  /// Waits on the host for the end of what the call put into its stream.
+  /// Waits on the host for the end of the call's work in its stream.
   void waitForEnd(std::chrono::milliseconds limit);
-  /// Ends the group and throws: nobody has come within `limit`, or Ctrl-C has.
+  /// Ends the group and throws, because ranks have not arrived within `limit`
+  /// or Ctrl-C was pressed.
   [[noreturn]] void giveUp(std::chrono::milliseconds limit, const char *why);
-  /// The future, if somebody has asked for it.
+  /// The future, if one was requested.
   c10::intrusive_ptr<c10::ivalue::Future> futureMade();
 
   std::vector<at::Tensor> outputs;
   uint64_t sequence;
   std::chrono::milliseconds timeout;
   std::function<void(const std::string &)> abortGroup;
-  /// Throws what launches on that GPU have reported.
+  /// Throws failures that launches on that GPU have reported.
   std::function<void(const c10::Device &)> pollGroup;
   std::optional<c10::Stream> used;
   std::optional<c10::Event> end;
   std::mutex endMutex;
   std::vector<WorkPtr> inner;
   std::vector<std::function<void()>> after;
-  /// `after` has not run; not before it has ended is this false.
+  /// `after` has not run. Stays true until it has ended.
   bool isApart = false;
   std::mutex copying;
-  /// On a GPU: where `after` ended.
+  /// GPU: the end of `after`.
   std::optional<c10::Event> copied;
   c10::intrusive_ptr<c10::ivalue::Future> future;
-  /// The future, if there is one, is or will be marked by `complete`.
+  /// `complete` has marked, or will mark, the future if there is one.
   bool settled = false;
   bool hostWaits = false;
-  /// Somebody has waited for `inner`.
+  /// The program has waited for `inner`.
   bool waited = false;
   mutable std::mutex innerMutex;
 };
 
 struct Call {
   c10d::OpType type = c10d::OpType::UNKNOWN;
-  /// "commsir:all_reduce", for profiles, and the part after the colon.
+  /// "commsir:all_reduce", for profilers, and the part after the colon.
   const char *title = "", *name = "";
   /// "sum", …; empty for copies.
   const char *reduction = "";
   int64_t root = -1;
-  /// Contiguous tensors, as the delegate gets them; `kept` are packed ones.
+  /// Contiguous tensors for the delegate; `kept` holds packed ones.
   std::vector<at::Tensor> inputs, outputs, kept;
-  /// Copies around the call, and around the steps alone.
+  /// Copies around the whole call, and around the steps only.
   std::vector<std::function<void()>> before, after, pack, unpack;
   std::vector<Step> steps;
-  /// What ranks do before the steps: they compare what kernels do not see.
+  /// Runs before the steps: ranks compare what kernels cannot see.
   std::function<void(const Launch &)> compare;
-  /// Names of types that are no constants.
+  /// Names of types that are not literals.
   std::deque<std::string> names;
-  /// In place of running the steps, which then only say what will be asked.
+  /// Runs in place of the steps, which then only describe the call.
   std::function<void(const Launch &)> own;
-  /// By a backend for all ranks; a send or a receive on a GPU by one for this
-  /// rank and its peer.
+  /// Runs the call on a backend of all ranks; a send or receive on a GPU runs
+  /// on a backend of this rank and its peer.
   std::function<WorkPtr(c10d::Backend &)> delegated;
-  /// A send or a receive on the CPU, by CommsIR.
+  /// Begins a send or receive on the CPU by CommsIR.
   std::function<WorkPtr()> begins;
-  /// Why CommsIR has nothing for the call; empty: it is asked.
+  /// Reason why CommsIR does not support the call; empty: ask the library.
   std::string notOwn;
-  /// `hostWaits`: who waits for the work waits for the GPU. `reduces`: what is
-  /// read is calculated with, which takes booleans that are 0 or 1.
+  /// `hostWaits`: waiting for the Work also waits for the GPU on the host.
+  /// `reduces`: elements are used in arithmetic, so that booleans must be 0 or
+  /// 1.
   bool pointToPoint = false, async = true, hostWaits = false, reduces = false;
   uint64_t sequence = 0;
-  /// Of the group's recorder.
+  /// Ticket of the group's recorder.
   size_t ticket = 0;
   std::chrono::milliseconds timeout = c10d::kUnsetTimeout;
   c10::Device device = c10::kCPU;
   c10::intrusive_ptr<CallWork> work;
 
-  /// `tensor` if its memory is what it holds, elements behind each other and
-  /// booleans 0 or 1 if `reduces`; else a stand-in that is filled before the
-  /// call (`in`) and copied back after it (`out`).
+  /// Returns `tensor` if its elements are contiguous and, with `reduces`, its
+  /// booleans are 0 or 1. Otherwise returns a placeholder that is filled before
+  /// the call (`in`) and copied back after it (`out`).
   at::Tensor dense(const at::Tensor &tensor, bool in, bool out);
   at::Tensor input(const at::Tensor &t) {
     return inputs.emplace_back(dense(t, true, false));
   }
-  /// The same of a tensor that may share memory with what the call writes: it
-  /// is copied before that, unless it `isOwn`, this rank's own part of it.
+  /// Same, for a tensor that may overlap outputs of the call: it is then copied
+  /// first, unless it `isOwn`, this rank's own part of the output.
   at::Tensor input(const at::Tensor &t, const std::vector<at::Tensor> &written,
                    bool isOwn);
   at::Tensor output(const at::Tensor &t) {
     return outputs.emplace_back(dense(t, false, true));
   }
-  /// Outputs that have memory of their own each. Returns what stands for them.
+  /// Prepares outputs that must not overlap. Returns the tensors to use in
+  /// their place.
   std::vector<at::Tensor> outputList(const std::vector<at::Tensor> &list);
   at::Tensor both(const at::Tensor &t, bool in = true, bool out = true) {
     inputs.push_back(dense(t, in, out));
     return outputs.emplace_back(inputs.back());
   }
-  /// Memory for the time of the call.
+  /// Allocates memory for the duration of the call.
   at::Tensor scratch(int64_t elements, const at::TensorOptions &options);
 
-  /// A step that moves bytes: root, and tensors (undefined: none).
+  /// Adds a step that moves data. Undefined tensors: none.
   void copyStep(const char *op, const at::Tensor &in, const at::Tensor &out,
                 int64_t root = 0);
-  /// The same on CPU tensors that are parts of arrays, one or one a rank, and
-  /// have at most `each` elements; a list may be empty.
+  /// Same, for CPU tensors that are the parts of arrays, one in all or one per
+  /// rank, with at most `each` elements. A list may be empty.
   void copyPartsStep(const char *op, const std::vector<at::Tensor> &in,
                      const std::vector<at::Tensor> &out, int64_t each,
                      int64_t root = 0);
-  /// A step that reduces, with what c10d's reductions need around it. `result`:
-  /// whether this rank gets one.
+  /// Adds a step that reduces, with the extra work that c10d's reductions need.
+  /// `result`: whether this rank gets the result.
   void reduceStep(const char *op, const c10d::ReduceOp &reduceOp, at::Tensor in,
                   at::Tensor out, int64_t ranks, int64_t root = 0,
                   bool result = true);
-  /// How another backend reduces what `reduceStep` does with `op`.
+  /// The reduction by which another backend does what `reduceStep` does with
+  /// `op`.
   c10d::ReduceOp delegatedOp(const c10d::ReduceOp &op) const;
-  /// reduce_scatter of CPU tensors as they lie; false: there is more to do.
+  /// Adds a reduce_scatter of CPU tensors in place. Returns false if more work
+  /// is needed.
   bool reducePartsStep(const char *op, const c10d::ReduceOp &reduceOp,
                        const std::vector<at::Tensor> &in, const at::Tensor &out,
                        int64_t each);
 
-  /// Lets the last step, whose array holds these tensors, tell of their sizes:
-  /// ranks have to agree in each, and the array's own does not say it.
-  void tellSizes(const std::vector<at::Tensor> &tensors);
+  /// Records the sizes of the tensors that the last step's array holds. Ranks
+  /// must agree on each of them.
+  void recordSizes(const std::vector<at::Tensor> &tensors);
 
-  /// What the elements of a step's array are taken for: it may hold tensors of
-  /// several types, as words.
+  /// Element type of a step's array for messages. The array may hold tensors of
+  /// several types as words.
   const char *nameOf(const at::Tensor &tensor);
 
   std::shared_ptr<const Parts> partsOf(const std::vector<at::Tensor> &in,
                                        const std::vector<at::Tensor> &out,
                                        int64_t each);
 
-  /// Lets go of tensors, and of copies and calls that hold them.
+  /// Drops tensors, and the copies and calls that hold them.
   void drop();
 
   void write(CallRecord &record) const;
   CallRecord record() const;
 };
 
-/// A call that is one step on tensors as they lie, which costs little more than
-/// the step. What it comes to is as of a Call.
+/// A call that is a single step on contiguous tensors, at little more than the
+/// cost of the step. Equivalent to a Call.
 struct PlainCall {
   c10d::OpType type;
   const char *title;
@@ -248,20 +255,21 @@ struct PlainCall {
   std::chrono::milliseconds timeout;
   bool async;
   int64_t root = -1;
-  /// The caller's own, where arrays have a part of each.
+  /// This rank's index, for arrays with a part per rank.
   int rank = 0;
   uint64_t sequence = 0;
   Step step = {};
 
   const char *name() const { return title + kTitlePrefix; }
-  /// Makes the step; false: there is more to do, or something is wrong.
+  /// Makes the step. Returns false if more work is needed or an argument is
+  /// wrong.
   bool copies(const char *op, int64_t stepRoot = 0);
   bool reduces(const char *op, const c10d::ReduceOp &reduceOp);
   void write(CallRecord &record) const;
   CallRecord record() const;
 
 private:
-  bool liesPlainly() const;
+  bool isPlainLayout() const;
   bool isInPlace() const;
 };
 

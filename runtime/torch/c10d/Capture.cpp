@@ -22,9 +22,9 @@ c10::Stream commsir::torch_c10d::currentOn(const c10::Device &device) {
 namespace {
 /// A function of CUDA's driver, once that is loaded.
 template <typename Function>
-class OfDriver {
+class DriverFunction {
 public:
-  explicit OfDriver(const char *name) : name(name) {}
+  explicit DriverFunction(const char *name) : name(name) {}
   /// Null: it is not.
   Function *get() {
     if (Function *known = found)
@@ -41,19 +41,20 @@ private:
 } // namespace
 
 static void exchangeCaptureMode(int &mode) {
-  static OfDriver<int(int *)> exchange("cuThreadExchangeStreamCaptureMode");
+  static DriverFunction<int(int *)> exchange(
+      "cuThreadExchangeStreamCaptureMode");
   if (auto *function = exchange.get())
     function(&mode);
 }
 
-BesideCaptures::BesideCaptures() { exchangeCaptureMode(mode); }
+RelaxedCaptureScope::RelaxedCaptureScope() { exchangeCaptureMode(mode); }
 
-BesideCaptures::~BesideCaptures() { exchangeCaptureMode(mode); }
+RelaxedCaptureScope::~RelaxedCaptureScope() { exchangeCaptureMode(mode); }
 
 /// torch before 2.12 says it of CUDA in libraries that this module is not
 /// linked to.
 bool commsir::torch_c10d::isCapturing(const c10::Device &device) {
-  static OfDriver<int(void *, int *)> ask("cuStreamIsCapturing");
+  static DriverFunction<int(void *, int *)> ask("cuStreamIsCapturing");
   int status = 0;
   auto *function = ask.get();
   return function &&

@@ -12,25 +12,25 @@
 
 namespace commsir::torch_c10d {
 
-/// The stream of this thread on a device, which need not be the current one.
+/// The thread's stream for a device, which need not be the current device.
 c10::Stream currentOn(const c10::Device &device);
 
-/// Whether what this thread puts into its stream there is only recorded in a
-/// graph: nothing of that runs, and to ask for its end would break the capture.
+/// Whether the thread's stream for that device is being captured. Work is then
+/// only recorded, and querying its end would invalidate the capture.
 bool isCapturing(const c10::Device &device);
 
-/// While it lives, this thread may ask whether the GPU has come to an event
-/// though another one captures: captures of torch forbid that to all threads,
-/// unless they are told otherwise, and who does it breaks them.
-class BesideCaptures {
+/// In this scope the thread may query events while another thread captures.
+/// Torch's captures forbid that to all threads by default, and a query would
+/// invalidate them.
+class RelaxedCaptureScope {
 public:
-  BesideCaptures();
-  ~BesideCaptures();
-  BesideCaptures(const BesideCaptures &) = delete;
-  BesideCaptures &operator=(const BesideCaptures &) = delete;
+  RelaxedCaptureScope();
+  ~RelaxedCaptureScope();
+  RelaxedCaptureScope(const RelaxedCaptureScope &) = delete;
+  RelaxedCaptureScope &operator=(const RelaxedCaptureScope &) = delete;
 
 private:
-  /// CU_STREAM_CAPTURE_MODE_RELAXED; then what the thread had before.
+  /// CU_STREAM_CAPTURE_MODE_RELAXED; afterwards the thread's former mode.
   int mode = 2;
 };
 

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Counts for commsir.torch.stats(), of the whole process, and the last calls of
-// a group, for reports.
+// Process-wide counters for commsir.torch.stats(), and the last calls of a
+// group, for reports.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,13 +29,14 @@
 
 namespace commsir::torch_c10d {
 
-/// Group, op, path ("commsir", "gloo", "nccl"), reason (empty: CommsIR's).
+/// Group, op, path ("commsir", "gloo", "nccl") and reason (empty: CommsIR ran
+/// it).
 using CallKey = std::tuple<std::string, std::string, std::string, std::string>;
 
 class Counters {
 public:
   static Counters &get();
-  /// Where calls of that kind are counted, for good.
+  /// The counter of that kind of call. The reference stays valid.
   std::atomic<uint64_t> &at(const CallKey &key);
   std::map<CallKey, uint64_t> all();
   void clear();
@@ -45,10 +46,10 @@ private:
   std::map<CallKey, std::atomic<uint64_t>> counts;
 };
 
-/// One call, as a report or a debugger wants to see it.
+/// One call, for reports and debuggers.
 struct CallRecord {
-  /// Of tensors, behind each other: most calls have one or two, and take no
-  /// memory for it.
+  /// Shapes of tensors, one after the other. Most calls have one or two, which
+  /// need no allocation.
   struct Shapes {
     void add(c10::IntArrayRef shape, c10::ScalarType type) {
       sizes.append(shape.begin(), shape.end());
@@ -59,25 +60,26 @@ struct CallRecord {
       tensors.clear();
     }
     c10::SmallVector<int64_t, 4> sizes;
-    /// How many sizes a tensor has, and its type.
+    /// Number of dimensions and type of each tensor.
     c10::SmallVector<std::pair<uint32_t, c10::ScalarType>, 2> tensors;
   };
   const char *name = "", *reduction = "";
   /// Root or peer; -1: none.
   int64_t root = -1;
   bool pointToPoint = false;
-  /// Of its group's collectives, or of its sends and receives.
+  /// Number among its group's collectives, or among its sends and receives.
   uint64_t sequence = 0;
   /// "queued", "begun", "done" or "failed".
   const char *state = "queued";
   Shapes inputs, outputs;
   std::chrono::milliseconds timeout{0};
-  /// Nanoseconds of the system's clock; 0: not yet.
+  /// Nanoseconds of the system clock; 0: not yet.
   int64_t created = 0, begun = 0, ended = 0;
 
   /// "all_reduce(sum) of 8 x Float".
   std::string describe() const;
-  /// For another call. What its writer always sets is left.
+  /// Prepares the record for another call. Fields that are always set stay
+  /// unchanged.
   void reset() {
     root = -1;
     pointToPoint = false;
@@ -88,13 +90,12 @@ struct CallRecord {
   }
 };
 
-/// The last calls of a group, the oldest first. As many as torch's flight
-/// recorder has: TORCH_FR_BUFFER_SIZE, or 2000.
+/// The last calls of a group, oldest first. Its capacity is that of torch's
+/// flight recorder: TORCH_FR_BUFFER_SIZE, or 2000.
 class Recorder {
 public:
   Recorder();
-  /// Adds a record, which `fill` writes. With `begins`, the call begins at
-  /// once.
+  /// Adds a record, which `fill` writes. `begins`: the call begins at once.
   template <typename Fill>
   size_t add(bool begins, Fill fill) {
     int64_t time = now();
@@ -108,7 +109,7 @@ public:
     fill(record);
     return next++;
   }
-  /// "begun", "done", or "failed".
+  /// Sets the state: "begun", "done" or "failed".
   void mark(size_t ticket, const char *state);
   std::vector<CallRecord> recent();
 
@@ -117,9 +118,9 @@ private:
   CallRecord &takeNext();
 
   std::mutex mutex;
-  /// A ring, once it is full. Records stay where they are.
+  /// A ring buffer once it is full. Records do not move.
   std::vector<CallRecord> records;
-  /// Tickets are numbers of calls; `place` is where the next is.
+  /// Tickets number the calls; `place` is the index of the next record.
   size_t next = 0, place = 0, kept;
 };
 

@@ -69,7 +69,7 @@ Settings Settings::part(const StorePtr &store, int rank, int size) const {
 // Meeting
 //===----------------------------------------------------------------------===//
 
-commsir::group::RendezvousResult Settings::meetAs(
+commsir::group::RendezvousResult Settings::rendezvousAs(
     int rank, int size, const std::string &prefix, milliseconds timeout,
     const std::string &says,
     std::function<std::string(const std::vector<int64_t> &)> complain) {
@@ -102,7 +102,7 @@ std::string DeviceState::epochOf(const commsir::group::RendezvousResult &met,
                met.stopped ? "" : c10::str(timeout.count(), "ms for "), what,
                " of process group ", settings.name, ": ",
                met.stopped && settings.shared->aborted
-                   ? settings.shared->whyAborted()
+                   ? settings.shared->abortReason()
                    : met.failure));
 }
 
@@ -213,11 +213,12 @@ std::string DeviceState::makeGroup(milliseconds timeout) {
   options.device = device.is_cpu() ? -1 : device.index();
   options.timeout = static_cast<double>(leftOf(timeout, begun).count()) / 1000;
   options.ctas = -1; // Training runs them beside its arithmetic.
-  commsir_store face = store.face();
+  commsir_store cStore = store.asStore();
   std::string why;
   // An abort may come at any time, and touches none that is not agreed on.
   commsir_group *own = nullptr;
-  commsir_status status = library->commsir_group_create(&options, &face, &own);
+  commsir_status status =
+      library->commsir_group_create(&options, &cStore, &own);
   if (status != COMMSIR_OK)
     why = store.explain("no group: " + library->lastError());
   if (own)
@@ -244,7 +245,7 @@ std::string DeviceState::makeGroup(milliseconds timeout) {
   std::lock_guard<std::mutex> lock(endMutex);
   group = own;
   if (group && settings.shared->aborted)
-    library->commsir_group_abort(group, settings.shared->whyAborted().c_str());
+    library->commsir_group_abort(group, settings.shared->abortReason().c_str());
   made = true;
   return why;
 }
@@ -391,7 +392,7 @@ static const char *adviceFor(const std::string &what, bool isLate) {
 void DeviceState::fail(const CallRecord &call, commsir_status status) {
   if (library->commsir_error_is_earlier())
     failEarlier();
-  std::string what = library->lastError(), before = whyEnded();
+  std::string what = library->lastError(), before = endReason();
   char *over = library->commsir_group_ended(group);
   if (over && before.empty()) {
     std::lock_guard<std::mutex> lock(endMutex);
@@ -417,7 +418,7 @@ void DeviceState::fail(const CallRecord &call, commsir_status status) {
   C10_THROW_ERROR(DistBackendError, text);
 }
 
-std::string DeviceState::whyEnded() {
+std::string DeviceState::endReason() {
   std::lock_guard<std::mutex> lock(endMutex);
   return ended;
 }
@@ -500,7 +501,7 @@ c10d::Backend &DeviceState::pairWith(int peer, milliseconds timeout) {
   while (!lock.try_lock_for(kAsk))
     TORCH_CHECK_WITH(DistBackendError, !settings.hasStopped(), "commsir: rank ",
                      settings.rank, ": process group ", settings.name, ": ",
-                     settings.shared->whyAborted());
+                     settings.shared->abortReason());
   if (pair.made)
     return *pair.made;
   int low = std::min(settings.rank, peer), high = std::max(settings.rank, peer);
@@ -512,8 +513,8 @@ c10d::Backend &DeviceState::pairWith(int peer, milliseconds timeout) {
       size = static_cast<int>(ranks.size());
   // They meet by themselves: NCCL would take the keys of an earlier group over
   // the same store for those of its peer.
-  commsir::group::RendezvousResult met =
-      settings.meetAs(rank, size, "commsir/cuda/" + name + "/meeting", timeout);
+  commsir::group::RendezvousResult met = settings.rendezvousAs(
+      rank, size, "commsir/cuda/" + name + "/meeting", timeout);
   std::string between =
       c10::str("the first send or receive between ranks ", low, " and ", high);
   // NCCL waits in the store.
@@ -527,7 +528,7 @@ c10d::Backend &DeviceState::pairWith(int peer, milliseconds timeout) {
   try {
     TORCH_CHECK(!settings.shared->aborted, "commsir: ", between,
                 " of process group ", settings.name, ": ",
-                settings.shared->whyAborted());
+                settings.shared->abortReason());
     // One communicator for batches and for what is sent alone.
     made->eagerConnectSingleDevice(device);
   } catch (...) {

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A group of CommsIR and the backend that calls are delegated to. Both are made
-// at the first call that needs them, from the store alone.
+// A group of CommsIR and the backend that it delegates to. Both are made from
+// the store, by the first call that needs them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,9 +31,9 @@ namespace commsir::torch_c10d {
 using BackendPtr = c10::intrusive_ptr<c10d::Backend>;
 using StorePtr = c10::intrusive_ptr<c10d::Store>;
 
-/// What threads of a process group tell each other.
+/// State shared by the threads of a process group.
 struct Shared {
-  /// Of calls to come, in milliseconds.
+  /// Timeout of future calls in milliseconds.
   std::atomic<int64_t> timeout{0};
   std::atomic<bool> aborted{false};
   /// All ranks have made the process group.
@@ -45,7 +45,7 @@ struct Shared {
       why = reason;
     aborted = true;
   }
-  std::string whyAborted() {
+  std::string abortReason() {
     std::lock_guard<std::mutex> lock(mutex);
     return why;
   }
@@ -55,7 +55,7 @@ private:
   std::string why;
 };
 
-/// What a process group is made from.
+/// Parameters of a process group.
 struct Settings {
   StorePtr store;
   int rank = 0, size = 1;
@@ -70,29 +70,30 @@ struct Settings {
   uint64_t globalRank(int member) const {
     return globalRanks.empty() ? member : globalRanks[member];
   }
-  /// For another group that is made like this one.
+  /// Settings for another group of the same kind.
   Settings part(const StorePtr &store, int rank, int size) const;
-  /// `store` on a connection of its own, which the group's thread may block
-  /// while the program uses the other; made at first use.
+  /// `store` on a separate connection, made at first use. The group's thread
+  /// may block it while the program uses the other one.
   StorePtr ownStore();
-  /// `store` on a new connection: who waits in one keeps all of it waiting.
+  /// `store` on a new connection. A wait blocks its whole connection.
   StorePtr connect() const;
-  /// Whether waits of this thread are to end.
+  /// Whether waits of this thread must end.
   bool hasStopped() const;
-  /// Collective: all ranks meet below `prefix` and read what each one says.
+  /// Collective: all ranks meet under `prefix` and read each other's texts.
   group::RendezvousResult
   meet(const std::string &prefix, std::chrono::milliseconds timeout,
        const std::string &says = "",
        std::function<std::string(const std::vector<int64_t> &)> complain = {}) {
-    return meetAs(rank, size, prefix, timeout, says, std::move(complain));
+    return rendezvousAs(rank, size, prefix, timeout, says, std::move(complain));
   }
-  /// The same of `size` ranks, of which this one is `rank`.
-  group::RendezvousResult meetAs(
+  /// Same, among `size` ranks; this one is `rank`.
+  group::RendezvousResult rendezvousAs(
       int rank, int size, const std::string &prefix,
       std::chrono::milliseconds timeout, const std::string &says = "",
       std::function<std::string(const std::vector<int64_t> &)> complain = {});
-  /// Makes the backend for what CommsIR does not compile: a store, "cpu" or
-  /// "cuda", rank and size, the ranks' numbers in the world, a name.
+  /// Makes the backend for calls that CommsIR does not compile. Takes a store,
+  /// "cpu" or "cuda", rank and size, the ranks' numbers in the world, and a
+  /// name.
   std::function<BackendPtr(const StorePtr &, const std::string &, int, int,
                            const std::vector<uint64_t> &, const std::string &)>
       delegate;
@@ -107,59 +108,60 @@ public:
       : settings(settings), device(device) {}
   ~DeviceState();
 
-  /// The group, made here if need be; throws why there is none. Collective when
-  /// it is new.
+  /// Returns the group, which is made if necessary. Throws the reason if there
+  /// is none. Collective when it is new.
   commsir_group *use();
-  /// Why the call cannot be CommsIR's; empty: it can. Makes the group.
+  /// Returns the reason why CommsIR cannot run the call, or "" if it can. Makes
+  /// the group.
   std::string unsupportedReason(const Call &call);
-  /// Carries out a step; throws with what all ranks were calling when they
-  /// disagree.
+  /// Runs a step. If ranks disagree, throws an error with the calls of all
+  /// ranks.
   void launch(const Call &call, const Step &step, void *stream);
-  /// The step, prepared for many launches; made here the first time. The group
-  /// is there. Null: CommsIR refuses the step, and `fail` says why.
+  /// Returns the step prepared for repeated launches; prepares it the first
+  /// time. The group must exist. Null: CommsIR refuses the step, and `fail`
+  /// reports the reason.
   std::shared_ptr<commsir_prepared> prepare(const Step &step,
                                             std::chrono::milliseconds timeout);
   [[noreturn]] void fail(const CallRecord &call, commsir_status status);
-  /// Throws what launches have reported since.
+  /// Throws failures that launches have reported since the last call.
   void poll();
   const Library &api() const { return *library; }
   /// Gloo or NCCL for all ranks. Collective when it is new.
   c10d::Backend &delegate(std::chrono::milliseconds timeout);
-  /// NCCL for this rank and `peer` alone (which may be this rank): sends and
-  /// receives are no calls of the ranks that have none. Waits for `peer` when
-  /// it is new.
+  /// NCCL for this rank and `peer` only (which may be this rank), because sends
+  /// and receives do not involve other ranks. Waits for `peer` when it is new.
   c10d::Backend &pairWith(int peer, std::chrono::milliseconds timeout);
   bool hasDelegate() const { return delegated; }
-  /// A place in the store where nothing of earlier groups is; ranks have met.
+  /// Key prefix in the store that no earlier group used. Ranks must have met.
   StorePtr place(const char *what) {
     return place(settings.ownStore(), epoch, what);
   }
-  /// Whose group, if it has one, is for that device.
+  /// The device of the group, if it has one.
   const c10::Device &of() const { return device; }
-  /// Ranks have tried to meet, in vain.
+  /// Ranks have tried to meet and failed.
   bool hasFailed() const { return failed; }
-  /// Which call has ended the group, and how; empty: none has.
-  std::string whyEnded();
+  /// The call that ended the group, and how; empty: none.
+  std::string endReason();
 
   void abort(const std::string &reason);
   void drainDelegate();
-  /// Ends Gloo and its threads, which keep tensors a little longer than the
-  /// calls that were given them; later calls for it throw. With `leave`, they
-  /// may be in a wait that nothing ends, and stay.
+  /// Ends Gloo and its threads, which keep tensors slightly longer than their
+  /// calls; later calls of it throw. `leave`: threads may be in a wait that
+  /// cannot end, and stay.
   void dropGloo(bool leave);
-  /// {"launches": …} of the group; empty: there is none.
+  /// The group's {"launches": …}; empty: there is no group.
   std::string counts();
-  /// Ends the group, as all ranks do when the process group is destroyed: its
-  /// memory is there for the next one, and ranks that still call are told.
+  /// Ends the group, as all ranks do when the process group is destroyed. Frees
+  /// its memory for the next group; ranks that still call it get an error.
   void endGroup();
-  /// In a child of fork(): nothing of the parent's may be touched.
+  /// Called in a forked child: objects of the parent must not be touched.
   void leak();
   void setTimeout(std::chrono::milliseconds timeout);
 
 private:
   void meet(std::chrono::milliseconds timeout);
-  /// The epoch of those who have met; throws where they have not, which `what`
-  /// names.
+  /// Returns the epoch of a successful rendezvous, else throws; `what` names
+  /// the rendezvous.
   std::string epochOf(const group::RendezvousResult &met,
                       std::chrono::milliseconds timeout,
                       const std::string &what) const;
@@ -175,32 +177,33 @@ private:
   c10::Device device;
   const Library *library = nullptr;
   commsir_group *group = nullptr;
-  /// Of a group that has ended.
+  /// Counters of a group that has ended.
   std::string lastCounts;
-  /// Of `other` and `pairs`, for who ends them while a thread makes one.
+  /// Guards `other` and `pairs`: one thread may end them while another makes
+  /// one.
   std::mutex delegatesMutex;
   BackendPtr other;
-  /// With a peer. Who makes one waits for the peer, and keeps no other call of
-  /// the group waiting.
+  /// A backend shared with a peer. The thread that makes one waits for the peer
+  /// without delaying other calls of the group.
   struct Pair {
     std::timed_mutex making;
     BackendPtr made;
   };
   std::map<int, Pair> pairs;
-  /// Names what this group alone has in the store; empty: ranks have not met.
+  /// Unique key of this group in the store; empty: ranks have not met.
   std::string epoch;
-  /// The first rank's reason to have no library.
+  /// The first rank's reason for having no library.
   std::string withoutLibrary;
   bool made = false;
   /// Gloo has been ended.
   bool dropped = false;
   std::atomic<bool> failed{false}, delegated{false};
-  /// Why there is no group.
+  /// Reason why there is no group.
   std::string missing;
-  /// Op, reduction and type, by their addresses, of what CommsIR has.
+  /// Addresses of op, reduction and type of the calls that CommsIR supports.
   std::set<std::array<const char *, 3>> had;
-  /// What `prepare` has made, each where its description hashes to. Texts are
-  /// compared by their addresses.
+  /// Results of `prepare`, indexed by the hash of the description. Texts are
+  /// compared by address.
   struct PreparedStep {
     Step step;
     std::chrono::milliseconds timeout{0};
@@ -212,7 +215,7 @@ private:
   std::mutex mutex;
   std::string ended;
   std::mutex endMutex;
-  /// Held while a failure is explained, for which an abort does not wait.
+  /// Held while a failure is explained; an abort does not wait for that.
   std::mutex pollMutex;
 };
 

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Python runs the handlers of signals on its main thread, when that asks for
-// it. So waits there end often enough to ask, and with them those of CommsIR.
+// Python runs signal handlers on its main thread only when that thread asks for
+// it. Waits on that thread, including those of CommsIR, therefore return
+// regularly to ask.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,18 +23,18 @@
 
 namespace commsir::torch_c10d {
 
-/// What Module.cpp knows of Python.
+/// Python functions that Module.cpp provides.
 struct Interrupts {
-  /// Whether this thread is the one that handles signals.
+  /// Whether this thread handles signals.
   bool (*isMain)() = nullptr;
-  /// Runs handlers; true: one has raised, which is kept for `raise`.
+  /// Runs signal handlers. Returns true if one raised; `raise` rethrows it.
   bool (*heard)() = nullptr;
   void (*raise)() = nullptr;
   static Interrupts &get();
 };
 
-/// While it lives, waits of this thread may be interrupted, also those that
-/// libcommsir asks for by `isInterrupted`.
+/// In this scope, waits of this thread can be interrupted, including those of
+/// libcommsir, which calls `isInterrupted`.
 class Interruptible {
 public:
   Interruptible();
@@ -42,18 +43,19 @@ public:
   Interruptible &operator=(const Interruptible &) = delete;
 };
 
-/// Runs handlers of signals where this thread may be interrupted; true, from
-/// then on: one has raised.
+/// Runs signal handlers if this thread can be interrupted. Returns true from
+/// the time a handler has raised.
 bool isInterrupted();
-/// The same for C.
+/// Same, for C.
 int askInterrupted();
-/// Throws what a handler has raised, if one has.
+/// Throws the exception of a handler, if one has raised.
 void throwInterrupt();
 
-/// How often a wait asks.
+/// Interval at which a wait asks.
 inline constexpr std::chrono::milliseconds kAsk{50};
 
-/// Waits until `ready` or `deadline`; false: it is over or was interrupted.
+/// Waits until `ready` or `deadline`. Returns false after the deadline or an
+/// interrupt.
 template <typename Ready>
 bool waitAsking(std::condition_variable &changed,
                 std::unique_lock<std::mutex> &lock,
@@ -74,11 +76,11 @@ bool waitAsking(std::condition_variable &changed,
   return true;
 }
 
-/// Work whose wait hears of signals, and throws what a handler has raised.
+/// Work whose wait can be interrupted; it then throws the handler's exception.
 class InterruptibleWork : public c10d::Work {};
 
-/// Waits for work of another backend, which knows nothing of signals. When it
-/// is interrupted, calls `stop` and throws. Of InterruptibleWork, the wait.
+/// Waits for work of another backend, which ignores signals. When interrupted,
+/// calls `stop` and throws. For InterruptibleWork, just waits.
 void waitInterruptibly(const c10::intrusive_ptr<c10d::Work> &work,
                        std::chrono::milliseconds timeout,
                        const std::function<void()> &stop);

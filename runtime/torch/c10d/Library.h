@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The shim finds libcommsir.so by dlopen, so that it can be built on any host
-// that has torch's headers and commsir.h, and works, by delegation alone, where
+// The shim loads libcommsir.so by dlopen. It can therefore be built on any host
+// with torch's headers and commsir.h, and still works, by delegation only, if
 // the library is missing.
 //
 //===----------------------------------------------------------------------===//
@@ -20,7 +20,7 @@
 
 namespace commsir::torch_c10d {
 
-/// The functions of the C API that a process group uses.
+/// The C API functions that a process group uses.
 #define COMMSIR_C10D_FUNCTIONS(X)                                              \
   X(commsir_abi_version)                                                       \
   X(commsir_error_message)                                                     \
@@ -59,11 +59,11 @@ struct Library {
   COMMSIR_C10D_FUNCTIONS(COMMSIR_C10D_MEMBER)
 #undef COMMSIR_C10D_MEMBER
 
-  /// Null, and `why`, when `path` cannot be opened or lacks a function. Opened
-  /// once in a process and never closed.
+  /// Opens the library once per process; it is never closed. Returns null and
+  /// sets `why` if `path` cannot be opened or lacks a function.
   static const Library *open(const std::string &path, std::string &why);
 
-  /// The message of the last call of this thread that failed.
+  /// The message of this thread's last failed call.
   std::string lastError() const;
 };
 

@@ -64,9 +64,9 @@ private:
 } // namespace commsir::torch_c10d
 
 Messages::Messages(const Settings &settings)
-    : place(std::make_unique<Place>(settings)) {
+    : connection(std::make_unique<StoreConnection>(settings)) {
   // It is Python's, and may stay until after that has ended.
-  place->settings.delegate = nullptr;
+  connection->settings.delegate = nullptr;
 }
 
 std::shared_ptr<Messages> Messages::announce(const Settings &settings) {
@@ -77,9 +77,9 @@ std::shared_ptr<Messages> Messages::announce(const Settings &settings) {
   }
   std::string prefix = "commsir/" + settings.name + "/sends/here/";
   made->library = Library::open(settings.library, made->missing);
-  StoreAdapter &answers = made->place->answers;
+  StoreAdapter &answers = made->connection->answers;
   answers.store = settings.store;
-  commsir_store face = answers.face();
+  commsir_store cStore = answers.asStore();
   if (!made->library) {
     // No host is called so: all others are told.
     std::string nowhere = "0 none";
@@ -87,7 +87,7 @@ std::shared_ptr<Messages> Messages::announce(const Settings &settings) {
                 nowhere.size());
   } else if (made->library->commsir_p2p_create(settings.name.c_str(),
                                                settings.rank, settings.size,
-                                               &face, &made->messages)) {
+                                               &cStore, &made->messages)) {
     made->missing = answers.explain(made->library->lastError());
   }
   answers.store = nullptr;
@@ -102,7 +102,7 @@ Messages::~Messages() {
   if (library->commsir_p2p_destroy(messages) == COMMSIR_OK)
     return;
   // Whoever asks is in it until the process ends.
-  (void)place.release();
+  (void)connection.release();
   (void)new decltype(left)(std::move(left));
 }
 
@@ -118,28 +118,29 @@ std::string Messages::unsupportedReason(int peer, milliseconds timeout) {
       return missing;
     if (auto found = known.find(peer); found != known.end())
       return found->second;
-    if (!place->answers.store)
-      place->answers.store = place->settings.connect();
+    if (!connection->answers.store)
+      connection->answers.store = connection->settings.connect();
   }
   int reached = 0;
   commsir_status status = library->commsir_p2p_reaches(
       messages, peer, static_cast<double>(timeout.count()) / 1000, &reached);
   if (status != COMMSIR_OK)
-    C10_THROW_ERROR(DistBackendError,
-                    c10::str("commsir: ",
-                             status == COMMSIR_DEADLOCK
-                                 ? c10::str("Timed out waiting ",
-                                            timeout.count(), "ms for ")
-                                 : "",
-                             "the other side of a transfer: ",
-                             place->answers.explain(library->lastError())));
+    C10_THROW_ERROR(
+        DistBackendError,
+        c10::str(
+            "commsir: ",
+            status == COMMSIR_DEADLOCK
+                ? c10::str("Timed out waiting ", timeout.count(), "ms for ")
+                : "",
+            "the other side of a transfer: ",
+            connection->answers.explain(library->lastError())));
   std::lock_guard<std::mutex> lock(mutex);
   return known[peer] = reached ? "" : "ranks do not share memory";
 }
 
 /// Tells the library that ranks that are gone are this group's.
 void Messages::confirm() {
-  if (messages && place->settings.shared->met && !confirmed.exchange(true))
+  if (messages && connection->settings.shared->met && !confirmed.exchange(true))
     library->commsir_p2p_confirm(messages);
 }
 

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a process group has for sends and receives between ranks of one host
-// (runtime/group/PointToPoint.h). Others are Gloo's (Transfers.h).
+// Sends and receives of a process group between ranks of one host
+// (runtime/group/PointToPoint.h). All others use Gloo (Transfers.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,25 +20,26 @@ namespace commsir::torch_c10d {
 
 class Messages : public std::enable_shared_from_this<Messages> {
 public:
-  /// Tells the other ranks that this one is there, without waiting for any.
+  /// Announces this rank to the others without waiting for them.
   static std::shared_ptr<Messages> announce(const Settings &settings);
   ~Messages();
 
-  /// Why a transfer with `peer` (-1: any rank) cannot be CommsIR's, on both
-  /// sides; empty: it can. Waits until the peer has made its process group.
+  /// Returns the reason why a transfer with `peer` (-1: any rank) cannot be
+  /// CommsIR's, equal on both sides, or "" if it can. Waits until the peer has
+  /// made its process group.
   std::string unsupportedReason(int peer, std::chrono::milliseconds timeout);
-  /// That would not wait.
+  /// Whether that would not wait.
   bool knows(int peer);
-  /// `fail` is called with the reason where the other side's is another.
+  /// Begins a transfer. `fail` is called with the reason if the other side's
+  /// type or size differs.
   WorkPtr begin(const Transfer &side, const at::Tensor &tensor,
                 std::chrono::milliseconds timeout,
                 std::function<void(const std::string &)> fail);
   void abort(const std::string &reason);
-  /// The end, after which nothing is under way any more. Sends have until then
-  /// to get to where their receivers find them. False: the store does not
-  /// answer who has asked it.
+  /// Ends all transfers. Sends have until `deadline` to reach their receivers.
+  /// Returns false if the store does not answer a pending query.
   bool leave(std::chrono::steady_clock::time_point deadline);
-  /// In a child of fork(): nothing of the parent's may be touched.
+  /// Called in a forked child: objects of the parent must not be touched.
   void leak() { messages = nullptr; }
 
 private:
@@ -47,22 +48,22 @@ private:
   void keep(commsir_transfer *transfer, at::Tensor tensor);
   void confirm();
 
-  /// The store, on a connection of its own from the first transfer on.
-  struct Place {
-    explicit Place(const Settings &given) : settings(given) {}
+  /// The store, on a separate connection from the first transfer on.
+  struct StoreConnection {
+    explicit StoreConnection(const Settings &given) : settings(given) {}
     Settings settings;
     StoreAdapter answers{nullptr, settings, ""};
   };
 
-  std::unique_ptr<Place> place;
+  std::unique_ptr<StoreConnection> connection;
   const Library *library = nullptr;
   commsir_p2p *messages = nullptr;
   std::string missing;
   std::atomic<bool> confirmed{false};
   std::mutex mutex;
-  /// Of peers: why not.
+  /// By peer: the reason why it cannot be reached.
   std::map<int, std::string> known;
-  /// Under way, though nobody holds their Work.
+  /// In progress, although the program holds no Work of them.
   std::vector<std::pair<commsir_transfer *, at::Tensor>> left;
 };
 

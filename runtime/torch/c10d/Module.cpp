@@ -68,18 +68,18 @@ static Ours &ours(const BackendPtr &backend) {
 namespace {
 /// What a function of the program has raised. Unlike pybind11's own, it may be
 /// thrown more than once, and by several threads.
-struct Raised : std::runtime_error {
-  explicit Raised(py::error_already_set &error)
+struct PythonError : std::runtime_error {
+  explicit PythonError(py::error_already_set &error)
       : std::runtime_error(error.what()),
         value(commsir::holdPython(py::object(error.value()))) {}
   std::shared_ptr<py::object> value;
 };
 } // namespace
 
-static void raiseAgain(std::exception_ptr thrown) {
+static void rethrow(std::exception_ptr thrown) {
   try {
     std::rethrow_exception(thrown);
-  } catch (const Raised &raised) {
+  } catch (const PythonError &raised) {
     PyErr_SetObject(reinterpret_cast<PyObject *>(Py_TYPE(raised.value->ptr())),
                     raised.value->ptr());
   }
@@ -95,7 +95,7 @@ static WorkPtr runInTurn(const BackendPtr &backend, const std::string &name,
     try {
       (*held)();
     } catch (py::error_already_set &error) {
-      throw Raised(error);
+      throw PythonError(error);
     }
   };
   py::gil_scoped_release unlock;
@@ -293,7 +293,7 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
   py::type::of<c10d::Store>();
   watchSignals();
   // Of all modules: torch's own functions throw it where a Work is waited for.
-  py::register_exception_translator(raiseAgain);
+  py::register_exception_translator(rethrow);
   module.def("run_in_turn", runInTurn, py::arg("backend"), py::arg("name"),
              py::arg("inputs"), py::arg("outputs"), py::arg("run"),
              py::arg("timeout"), py::arg("asynchronous"));

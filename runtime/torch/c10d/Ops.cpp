@@ -242,7 +242,7 @@ WorkPtr Self::allreduce_coalesced(Tensors &tensors,
           flat.narrow(0, std::exchange(at, at + t.numel()), t.numel()));
   });
   call->reduceStep("all_reduce", opts.reduceOp, flat, flat, size_);
-  call->tellSizes(list);
+  call->recordSizes(list);
   call->delegated =
       [=, passed = delegated(*call, opts)](c10d::Backend &other) mutable {
         return other.allreduce_coalesced(list, passed);
@@ -381,7 +381,7 @@ static void gatherWords(Call &call, const Tensors &inputs,
     }
   });
   call.copyStep("all_gather", in, out);
-  call.tellSizes(inputs);
+  call.recordSizes(inputs);
 }
 
 WorkPtr Self::allgather_coalesced(std::vector<Tensors> &outputs,
@@ -478,7 +478,7 @@ WorkPtr Self::gather(std::vector<Tensors> &outputs, Tensors &inputs,
     isOwn = isPartOf(given, lists.front()[rank_], /*number=*/0);
   } else {
     TORCH_CHECK(lists.empty() || lists.front().empty(),
-                "commsir: gather: outputs are given on the root alone");
+                "commsir: gather: only the root may pass outputs");
   }
   at::Tensor input = call->input(given, call->outputs, isOwn);
   copyLists(*call, "gather", {input}, call->outputs, input.numel(),
@@ -545,7 +545,7 @@ WorkPtr Self::scatter(Tensors &outputs, std::vector<Tensors> &inputs,
     lists.front() = inputList(*call, lists.front(), rank_);
   } else {
     TORCH_CHECK(lists.empty() || lists.front().empty(),
-                "commsir: scatter: inputs are given on the root alone");
+                "commsir: scatter: only the root may pass inputs");
   }
   copyLists(*call, "scatter", call->inputs, {output}, output.numel(),
             opts.rootRank);
@@ -664,7 +664,7 @@ Self::reduce_scatter_tensor_coalesced(Tensors &outputs, Tensors &inputs,
           0, std::exchange(at, at + output.numel()), output.numel()));
   });
   call->reduceStep("reduce_scatter", opts.reduceOp, in, out, size_);
-  call->tellSizes(outs);
+  call->recordSizes(outs);
   call->delegated =
       [=, passed = delegated(*call, opts)](c10d::Backend &other) mutable {
         return other.reduce_scatter_tensor_coalesced(outs, ins, passed);
@@ -963,7 +963,7 @@ WorkPtr Self::recv(Tensors &tensors, int from, int tag) {
 
 WorkPtr Self::recvAnysource(Tensors &tensors, int tag) {
   TORCH_CHECK(single("recvAnySource", tensors).is_cpu(),
-              "commsir: recv on a GPU has to be told who sends (src=…): NCCL "
+              "commsir: recv on a GPU needs the sender (src=…): NCCL "
               "has no receive from any rank");
   return transfer(OpType::RECVANYSOURCE, "commsir:recvAnySource", tensors, -1,
                   tag, [](c10d::Backend &other, Tensors &list, int, int used) {

@@ -5,10 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A collective writes each element of its outputs once, in no order that a
-// program knows. Outputs that share memory would hold what happened to come
-// last, and an input that shares memory with an output could change before it
-// is read.
+// A collective writes each element of its outputs once, in unspecified order.
+// Outputs that overlap would hold arbitrary values, and an input that overlaps
+// an output could change before it is read.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,14 +20,14 @@
 
 namespace commsir::torch_c10d {
 
-/// Whether an element of `a` shares memory with an element of `b`. Columns of
-/// one matrix do not.
+/// Whether an element of `a` shares memory with an element of `b`. Different
+/// columns of one matrix do not overlap.
 bool doOverlap(const at::Tensor &a, const at::Tensor &b);
 
-/// Whether two elements of the tensor share memory, as in an expanded one.
+/// Whether two elements of the tensor share memory, as in an expanded tensor.
 bool overlapsItself(const at::Tensor &tensor);
 
-/// Throws if a tensor of `outputs` shares memory with itself or another one.
+/// Throws if a tensor of `outputs` overlaps itself or another one.
 void checkApart(const char *call, const std::vector<at::Tensor> &outputs);
 
 } // namespace commsir::torch_c10d

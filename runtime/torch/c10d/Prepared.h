@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // torch.ops.commsir.fused_collective takes lists and texts, which the
-// dispatcher converts and copies in each call: three times what the launch
-// costs. A prepared call keeps them. It carries out calls on plain GPU tensors;
-// the op has to be called for anything else.
+// dispatcher converts and copies in each call; that costs three times as much
+// as the launch. A prepared call keeps them. It supports calls on plain GPU
+// tensors; for all others the op must be called.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,7 @@ public:
     std::string produce;
     size_t sources = 0;
   };
-  /// Type and columns of a result.
+  /// Type and number of columns of a result.
   using Output = std::pair<at::ScalarType, int64_t>;
 
   Prepared(Texts texts, std::vector<Output> outputs, PreparedRanks ranks,
@@ -42,8 +42,8 @@ public:
       : texts(std::move(texts)), outputs(std::move(outputs)), ranks(ranks),
         runCall(run) {}
 
-  /// The results, as the op makes them; nothing: the op has to be called.
-  /// Throws c10::Error where the collective fails.
+  /// Returns the results as the op would, or none if the op must be called.
+  /// Throws c10::Error if the collective fails.
   std::optional<std::vector<at::Tensor>>
   run(const at::Tensor &input, c10::ArrayRef<at::Tensor> arguments) const;
 

@@ -5,12 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One job at a time, first in, first out. A thread of the queue's own runs
-// them; a caller that waits anyway runs its job itself when nothing is before
-// it, which saves two thread switches. What a job itself asks for, in a
-// callback of a future, runs at once: before what has been pushed meanwhile,
-// which may be something else on another rank, and never behind the job that
-// waits for it.
+// Runs one job at a time, first in, first out, on a thread of its own. A caller
+// that waits anyway runs its job itself if the queue is empty, which saves two
+// thread switches. A job that another job requests, in the callback of a
+// future, runs at once: ahead of jobs that were pushed in the meantime, whose
+// order may differ between ranks, and never behind the job that waits for it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,8 +28,8 @@
 
 namespace commsir::torch_c10d {
 
-/// Counts the forks of this process: 0 in the process that was started, and
-/// one more in each child of a child.
+/// Number of forks of this process: 0 in the process that was started, plus one
+/// per generation of children.
 uint64_t forksSoFar();
 
 class Queue {
@@ -38,16 +37,17 @@ public:
   using Job = std::function<void()>;
   ~Queue();
   void push(Job job);
-  /// This thread is in a job.
+  /// Whether this thread runs a job.
   bool isHere() const { return runner.load() == std::this_thread::get_id(); }
-  /// False: there is something before `job`, which was not run.
+  /// Runs `job` if the queue is empty. Returns false if it is not; `job` was
+  /// then not run.
   bool runHere(c10::function_ref<void()> job);
-  /// Waits until all jobs are done, and dropped.
+  /// Waits until all jobs are done and destroyed.
   void drain();
-  /// The same until `deadline`; false: there are jobs left.
+  /// Same, until `deadline`. Returns false if jobs remain.
   bool drainBy(std::chrono::steady_clock::time_point deadline);
-  /// Waits until all jobs are done and ends the thread. Does nothing in a child
-  /// of fork(), which has no such thread.
+  /// Waits until all jobs are done and ends the thread. Does nothing in a
+  /// forked child, which has no such thread.
   void stop();
 
 private:

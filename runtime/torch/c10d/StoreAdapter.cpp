@@ -32,7 +32,7 @@ std::optional<std::string> commsir::torch_c10d::look(const Settings &settings,
         return std::nullopt;
       if (settings.hasStopped()) {
         if (why)
-          *why = settings.shared->aborted ? settings.shared->whyAborted()
+          *why = settings.shared->aborted ? settings.shared->abortReason()
                                           : "it was interrupted";
         return std::nullopt;
       }
@@ -82,4 +82,4 @@ static int getKey(void *self, const char *key, double timeout, void **data,
   return 0;
 }
 
-commsir_store StoreAdapter::face() { return {this, setKey, getKey}; }
+commsir_store StoreAdapter::asStore() { return {this, setKey, getKey}; }

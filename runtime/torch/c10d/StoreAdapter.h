@@ -12,17 +12,17 @@
 
 namespace commsir::torch_c10d {
 
-/// Without the backtrace that torch's have.
+/// The error text without torch's backtrace.
 std::string textOf(const std::exception &error);
 
-/// Looks for a key for some time, unless this rank is to stop. Waits of torch's
-/// stores warn of each one that has come to nothing. Where it does not answer,
-/// `why` says why.
+/// Looks for a key for a limited time, or until this rank must stop. Avoids
+/// torch's waits, which log each timeout. If the store does not answer, `why`
+/// holds the reason.
 std::optional<std::string> look(const Settings &settings, c10d::Store &store,
                                 const std::string &key, double seconds,
                                 std::string *why = nullptr);
 
-/// A store, and what it has said last where it did not answer.
+/// Adapts a torch store to C and keeps the last error that it raised.
 struct StoreAdapter {
   StorePtr store;
   const Settings &settings;
@@ -30,12 +30,12 @@ struct StoreAdapter {
 
   bool set(const std::string &key, const void *data, size_t bytes);
   std::optional<std::string> get(const std::string &key, double seconds);
-  /// Appends that to the text of what has failed.
+  /// Appends that error to the description of a failure.
   std::string explain(const std::string &text) const {
     return why.empty() ? text : text + " (the store: " + why + ")";
   }
-  /// For C, as long as this lives.
-  commsir_store face();
+  /// A view for C, valid as long as this object lives.
+  commsir_store asStore();
 };
 
 } // namespace commsir::torch_c10d

@@ -47,7 +47,7 @@ int Transfer::fitting() const {
 
 namespace {
 /// A transfer that is under way.
-struct Open {
+struct ActiveTransfer {
   Transfer transfer;
   uint64_t number;
   WorkPtr work;
@@ -59,8 +59,8 @@ struct Open {
   /// Why it will never be; empty: it may.
   std::string why;
 
-  Open(const Transfer &transfer, uint64_t number, WorkPtr work,
-       c10::intrusive_ptr<c10d::Store> store)
+  ActiveTransfer(const Transfer &transfer, uint64_t number, WorkPtr work,
+                 c10::intrusive_ptr<c10d::Store> store)
       : transfer(transfer), number(number), work(std::move(work)),
         store(std::move(store)) {}
 
@@ -74,7 +74,7 @@ struct Open {
 };
 } // namespace
 
-void Open::look() {
+void ActiveTransfer::look() {
   std::lock_guard<std::mutex> lock(mutex);
   std::string other = key(!transfer.sends);
   if (!told) {
@@ -115,14 +115,14 @@ public:
     return *made;
   }
 
-  void add(std::shared_ptr<Open> one) {
+  void add(std::shared_ptr<ActiveTransfer> one) {
     std::lock_guard<std::mutex> lock(mutex);
     opened.insert(std::move(one));
     // Mostly it is between two looks, and need not be woken.
     if (std::exchange(isIdle, false))
       changed.notify_all();
   }
-  void remove(const std::shared_ptr<Open> &one) {
+  void remove(const std::shared_ptr<ActiveTransfer> &one) {
     std::lock_guard<std::mutex> lock(mutex);
     opened.erase(one);
   }
@@ -148,14 +148,14 @@ private:
       changed.wait(lock, [&] { return !opened.empty(); });
       lock.unlock();
       std::this_thread::sleep_for(kPeriod);
-      lookAtAll();
+      pollTransfers();
       lock.lock();
     }
   }
 
-  void lookAtAll() {
+  void pollTransfers() {
     std::lock_guard<std::timed_mutex> looking(looks);
-    std::vector<std::shared_ptr<Open>> late;
+    std::vector<std::shared_ptr<ActiveTransfer>> late;
     {
       std::lock_guard<std::mutex> lock(mutex);
       for (const auto &one : opened)
@@ -172,7 +172,7 @@ private:
     // To drop the last holder of a store or a tensor could be to call Python,
     // which has ended.
     if (over)
-      (void)new std::vector<std::shared_ptr<Open>>(std::move(late));
+      (void)new std::vector<std::shared_ptr<ActiveTransfer>>(std::move(late));
   }
 
   std::mutex mutex;
@@ -180,7 +180,7 @@ private:
   /// The program has ended while a look was under way.
   std::atomic<bool> over{false};
   std::condition_variable changed;
-  std::set<std::shared_ptr<Open>> opened;
+  std::set<std::shared_ptr<ActiveTransfer>> opened;
   bool isIdle = false;
   const uint64_t forks = forksSoFar();
 };
@@ -188,7 +188,7 @@ private:
 /// Gloo's Work, which fails where the other side's is another.
 class TransferWork : public c10d::Work {
 public:
-  TransferWork(std::shared_ptr<Open> open,
+  TransferWork(std::shared_ptr<ActiveTransfer> open,
                std::function<void(const std::string &)> fail)
       : open(std::move(open)), fail(std::move(fail)) {
     Watcher::get().add(this->open);
@@ -231,7 +231,7 @@ private:
     }
   }
 
-  std::shared_ptr<Open> open;
+  std::shared_ptr<ActiveTransfer> open;
   std::function<void(const std::string &)> fail;
 };
 } // namespace
@@ -249,8 +249,8 @@ WorkPtr Transfers::watch(const Transfer &transfer, WorkPtr begun,
     number = counts[{transfer.sends, transfer.peer, transfer.tag}]++;
   }
   return c10::make_intrusive<TransferWork>(
-      std::make_shared<Open>(transfer, number, std::move(begun),
-                             std::move(store)),
+      std::make_shared<ActiveTransfer>(transfer, number, std::move(begun),
+                                       std::move(store)),
       std::move(fail));
 }
 

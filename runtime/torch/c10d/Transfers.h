@@ -5,10 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Gloo ends the process where a message is longer than what receives it, and
-// takes one that is shorter. So each has a tag of its size and type: what does
-// not fit does not meet. Sides that wait long for each other say in the store
-// what they send and receive, and both fail where that is not the same.
+// Gloo terminates the process if a message is longer than the receive's buffer,
+// and accepts a shorter one. Each message therefore has a tag computed from its
+// size and type: a send and a receive are paired only if their sizes and types
+// match. Sides that wait long publish in the store what they send or receive,
+// and both fail if that differs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,34 +31,34 @@ namespace commsir::torch_c10d {
 /// One side of a transfer.
 struct Transfer {
   bool sends = false;
-  /// -1: of any rank.
+  /// -1: any rank.
   int rank = 0, peer = 0;
   int tag = 0;
   /// "4 x float32".
   std::string what;
 
   Transfer(bool sends, int rank, int peer, int tag, const at::Tensor &tensor);
-  /// The tag that Gloo gets.
+  /// The tag for Gloo.
   int fitting() const;
 };
 
 /// The transfers of a process group.
 class Transfers {
 public:
-  /// The Work of a transfer that has begun, in issue order. `fail` is called
-  /// with the reason where the other side's is another.
+  /// Returns the Work of a transfer that has begun, in issue order. `fail` is
+  /// called with the reason if the other side's type or size differs.
   WorkPtr watch(const Transfer &transfer, WorkPtr begun,
                 c10::intrusive_ptr<c10d::Store> store,
                 std::function<void(const std::string &)> fail);
-  /// At the program's end: nobody looks into stores any more.
+  /// Called at the program's end: no thread accesses stores after that.
   static void endAll();
 
 private:
   std::mutex mutex;
-  /// How many there were with a peer and a tag: the n-th that is sent is the
-  /// n-th that is received.
+  /// Number of transfers per direction, peer and tag: the n-th send matches the
+  /// n-th receive.
   std::map<std::tuple<bool, int, int>, uint64_t> counts;
-  /// Tags by which any rank's were received, which are not counted.
+  /// Tags with receives from any rank, which are not counted.
   std::set<int> fromAny;
 };
 

@@ -16,13 +16,13 @@ using namespace commsir::torch_ops;
 /// first launch or never.
 static constexpr unsigned kDisagreements = 3;
 
-void Used::agree(const std::string &site) {
+void LockedGroup::agree(const std::string &site) {
   std::lock_guard<std::mutex> lock(mutex);
   agreed[site] = 0;
   hasEverAgreed = true;
 }
 
-void Used::note(std::string_view site, bool isSame) {
+void LockedGroup::note(std::string_view site, bool isSame) {
   std::lock_guard<std::mutex> lock(mutex);
   if (isSame && !hasDisagreed)
     return;
@@ -50,21 +50,21 @@ const Callbacks &Groups::required() const {
 
 namespace {
 /// The groups that a thread has used last, one place for each hash.
-struct Recent {
+struct RecentGroups {
   static constexpr size_t kPlaces = 8;
   uint64_t age = 0;
-  std::array<Used *, kPlaces> used = {};
+  std::array<LockedGroup *, kPlaces> used = {};
 };
 } // namespace
 
-Used *Groups::findMade(const std::string &name, int32_t device) {
-  static thread_local Recent recent;
+LockedGroup *Groups::findMade(const std::string &name, int32_t device) {
+  static thread_local RecentGroups recent;
   uint64_t now = age.load(std::memory_order_acquire);
   if (recent.age != now)
     recent = {now, {}};
   // Names of process groups differ in their ends: "0", "1", ….
   size_t hash = name.size() * 5 + (name.empty() ? 0 : name.back()) + device;
-  Used *&place = recent.used[hash % Recent::kPlaces];
+  LockedGroup *&place = recent.used[hash % RecentGroups::kPlaces];
   if (place && place->device == device && place->name == name)
     return place;
   std::lock_guard<std::mutex> lock(mutex);
@@ -72,16 +72,16 @@ Used *Groups::findMade(const std::string &name, int32_t device) {
   return it == groups.end() ? nullptr : place = it->second.get();
 }
 
-Used &Groups::find(const std::string &name, int32_t device) {
-  Used *made = findMade(name, device);
+LockedGroup &Groups::find(const std::string &name, int32_t device) {
+  LockedGroup *made = findMade(name, device);
   return made ? *made : make(name, device);
 }
 
-Used &Groups::make(const std::string &name, int32_t device) {
+LockedGroup &Groups::make(const std::string &name, int32_t device) {
   // Without the lock: making a group waits for the other ranks, and for the
   // interpreter, which another op may hold.
   const Callbacks &python = required();
-  auto made = std::make_unique<Used>();
+  auto made = std::make_unique<LockedGroup>();
   made->name = name;
   made->device = device;
   made->ranks = python.size(name.c_str());
@@ -97,7 +97,7 @@ Used &Groups::make(const std::string &name, int32_t device) {
   return *place;
 }
 
-void Groups::adopt(Used &used, void *data, uint64_t bytes) {
+void Groups::adopt(LockedGroup &used, void *data, uint64_t bytes) {
   if (used.adopted.count(data))
     return;
   if (!commsir_window_contains(used.group, data, bytes) &&
@@ -128,7 +128,7 @@ COMMSIR_API void commsir_torch_forget(const char *name) {
 COMMSIR_API int commsir_torch_agree(const char *name, int32_t device,
                                     const char *site) {
   try {
-    Used &used = Groups::get().find(name, device);
+    LockedGroup &used = Groups::get().find(name, device);
     used.agree(site);
     return 0;
   } catch (const std::exception &) {

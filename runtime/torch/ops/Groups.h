@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// An op names its process group; here is which group of CommsIR that means. A
-// group is made by Python, on the first call, because only there a process
-// group's store is to be had; later calls find it here.
+// Maps the name of a process group, as passed to an op, to a CommsIR group.
+// Python makes the group in the first call, because only Python can access a
+// process group's store; later calls find it here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,54 +27,53 @@
 
 namespace commsir::torch_ops {
 
-/// What Python does for a call that finds nothing. Both take the GIL.
+/// Python functions for calls that find no group. Both take the GIL.
 struct Callbacks {
-  /// Makes the group of process group `name` on `device` (-1: the CPU). Null,
-  /// after an error of Python's own: there is none.
+  /// Makes the group of process group `name` on `device` (-1: the CPU). Returns
+  /// null after a Python error.
   commsir_group *(*resolve)(const char *name, int32_t device);
-  /// Number of ranks of process group `name`, and which of them this is.
+  /// Number of ranks of process group `name`, and this rank.
   int64_t (*size)(const char *name);
   int64_t (*rank)(const char *name);
-  /// Takes `bytes` of torch's symmetric memory at `data` as a window of the
-  /// group. 0: done; 1: no rank can, and the memory is like any other; else
-  /// there was an error.
+  /// Registers `bytes` bytes of torch's symmetric memory at `data` as a window
+  /// of the group. 0: done; 1: no rank can, so the memory is used like any
+  /// other; else an error.
   int (*adopt)(const char *name, int32_t device, void *data, uint64_t bytes);
-  /// The message of the last callback of this thread that failed.
+  /// The message of this thread's last failed callback.
   const char *(*error)();
 };
 
 /// A group, used by one thread at a time.
-struct Used {
+struct LockedGroup {
   std::string name;
   int32_t device = -1;
   commsir_group *group = nullptr;
   int64_t ranks = 0, rank = 0;
   std::mutex mutex;
-  /// Symmetric memory of torch that is known to the group, or cannot be.
+  /// Torch's symmetric memory that the group knows, or cannot register.
   std::set<void *> adopted;
 
-  /// Whether all ranks run one and the same kernel at a place of a compiled
-  /// graph.
+  /// Whether all ranks run the same kernel at a site of a compiled graph.
   bool isAgreed(std::string_view site) {
     std::lock_guard<std::mutex> lock(mutex);
     return agreed.find(site) != agreed.end();
   }
-  /// Whether there has been any such place: from then on ranks may meet in this
-  /// group.
+  /// Whether there has been any such site: from then on ranks may have to meet
+  /// in this group.
   bool hasAgreed() {
     std::lock_guard<std::mutex> lock(mutex);
     return hasEverAgreed;
   }
   void agree(const std::string &site);
-  /// What has come of a call at such a place: `isSame` on all ranks. A few in a
-  /// row that were not end it.
+  /// Records the outcome of a call at such a site: `isSame` on all ranks. A few
+  /// mismatches in a row disable the site.
   void note(std::string_view site, bool isSame);
 
 private:
-  /// With the calls in a row that ranks did not make alike.
+  /// Number of consecutive mismatches per site.
   std::map<std::string, unsigned, std::less<>> agreed;
   bool hasEverAgreed = false;
-  /// Whether any of them has such calls.
+  /// Whether any site has mismatches.
   bool hasDisagreed = false;
 };
 
@@ -82,26 +81,27 @@ class Groups {
 public:
   static Groups &get();
   void setCallbacks(const Callbacks &made) { callbacks = made; }
-  /// Throws when the process group has no group of CommsIR, with the reason.
-  Used &find(const std::string &name, int32_t device);
-  /// The same, or null where the group has not been made yet.
-  Used *findMade(const std::string &name, int32_t device);
-  /// Lets `used` take the memory in place, where all ranks can.
-  void adopt(Used &used, void *data, uint64_t bytes);
-  /// Forgets all groups of that process group; who made them destroys them.
+  /// Throws the reason if the process group has no group of CommsIR.
+  LockedGroup &find(const std::string &name, int32_t device);
+  /// Same, or null if the group has not been made yet.
+  LockedGroup *findMade(const std::string &name, int32_t device);
+  /// Registers the memory in place if all ranks can.
+  void adopt(LockedGroup &used, void *data, uint64_t bytes);
+  /// Forgets all groups of that process group. The process group destroys them.
   void forget(const std::string &name);
-  /// The message of the last callback of this thread that failed.
+  /// The message of this thread's last failed callback.
   const char *error() const { return required().error(); }
 
 private:
   const Callbacks &required() const;
-  Used &make(const std::string &name, int32_t device);
+  LockedGroup &make(const std::string &name, int32_t device);
 
   Callbacks callbacks = {};
   std::mutex mutex;
-  /// Counts `forget`s: what threads remember is good for one value.
+  /// Number of `forget` calls: thread-local caches are valid for one value.
   std::atomic<uint64_t> age{1};
-  std::map<std::pair<std::string, int32_t>, std::unique_ptr<Used>> groups;
+  std::map<std::pair<std::string, int32_t>, std::unique_ptr<LockedGroup>>
+      groups;
 };
 
 } // namespace commsir::torch_ops

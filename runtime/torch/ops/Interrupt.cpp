@@ -20,7 +20,7 @@ using namespace commsir::torch_ops;
 namespace {
 /// What is used of the Python of this process, all of it in the stable ABI of
 /// every Python from 3.10 on. Looked up, since the library serves them all.
-struct Python {
+struct PythonApi {
   using Object = void *;
   int (*ensure)() = nullptr;
   void (*release)(int) = nullptr;
@@ -30,7 +30,7 @@ struct Python {
   int (*addPendingCall)(int (*)(void *), void *) = nullptr;
   bool isThere = false;
 
-  Python() {
+  PythonApi() {
     isThere = find(ensure, "PyGILState_Ensure") &&
               find(release, "PyGILState_Release") &&
               find(checkSignals, "PyErr_CheckSignals") &&
@@ -38,8 +38,8 @@ struct Python {
               find(addPendingCall, "Py_AddPendingCall");
   }
 
-  static const Python &get() {
-    static Python python;
+  static const PythonApi &get() {
+    static PythonApi python;
     return python;
   }
 
@@ -52,20 +52,20 @@ private:
 };
 
 /// What a handler has raised; of the main thread alone.
-struct Raised {
-  Python::Object type = nullptr, value = nullptr, traceback = nullptr;
+struct PythonError {
+  PythonApi::Object type = nullptr, value = nullptr, traceback = nullptr;
 };
 } // namespace
 
 static thread_local int depth = 0;
 static thread_local bool raised = false;
-static Raised exception;
+static PythonError exception;
 
 /// What libcommsir asks while it waits.
 static int askInterrupted() {
   if (raised || depth == 0 || ::getpid() != ::gettid())
     return raised;
-  const Python &python = Python::get();
+  const PythonApi &python = PythonApi::get();
   int state = python.ensure();
   raised = python.checkSignals() != 0;
   if (raised)
@@ -75,18 +75,18 @@ static int askInterrupted() {
 }
 
 /// Python calls it on its main thread, between two instructions.
-static int raiseAgain(void * /*unused*/) {
-  Raised own = std::exchange(exception, {});
+static int rethrow(void * /*unused*/) {
+  PythonError own = std::exchange(exception, {});
   if (!own.type)
     return 0;
-  Python::get().restore(own.type, own.value, own.traceback);
+  PythonApi::get().restore(own.type, own.value, own.traceback);
   return -1;
 }
 
 Interruptible::Interruptible() {
   static std::once_flag once;
   std::call_once(once, [] {
-    if (Python::get().isThere)
+    if (PythonApi::get().isThere)
       commsir_set_interrupt(askInterrupted);
   });
   ++depth;
@@ -94,5 +94,5 @@ Interruptible::Interruptible() {
 
 Interruptible::~Interruptible() {
   if (--depth == 0 && std::exchange(raised, false))
-    Python::get().addPendingCall(raiseAgain, nullptr);
+    PythonApi::get().addPendingCall(rethrow, nullptr);
 }

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Python runs the handlers of signals on its main thread, when that asks for
-// it, and torch's stable ABI carries no exceptions of Python's. So an op whose
-// wait has been interrupted fails with a RuntimeError, and what the handler has
-// raised (KeyboardInterrupt) is raised as soon as Python goes on.
+// Python runs signal handlers on its main thread only when that thread asks for
+// it, and torch's stable ABI cannot carry Python exceptions. An op whose wait
+// was interrupted therefore fails with a RuntimeError, and the handler's
+// exception (KeyboardInterrupt) is raised once Python continues.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,8 +17,8 @@
 
 namespace commsir::torch_ops {
 
-/// While it lives, waits of this thread on the CPU may be interrupted, if it is
-/// the main one and there is a Python.
+/// In this scope, waits on the CPU can be interrupted if this is the main
+/// thread of a Python process.
 class Interruptible {
 public:
   Interruptible();

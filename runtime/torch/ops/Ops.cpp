@@ -301,7 +301,7 @@ static int32_t deviceNumber(const Tensor &tensor) {
   return cpu ? -1 : tensor.get_device_index();
 }
 
-static Used &groupOf(const Tensor &tensor, const std::string &name) {
+static LockedGroup &groupOf(const Tensor &tensor, const std::string &name) {
   return Groups::get().find(name, deviceNumber(tensor));
 }
 
@@ -352,7 +352,8 @@ struct Extent {
 /// The input, or a copy where it shares memory with the output: that is read
 /// before it is written only if the one is the other, or this rank's part of
 /// it.
-static Tensor apart(const Tensor &input, const Tensor &output, int64_t rank) {
+static Tensor copyIfOverlapping(const Tensor &input, const Tensor &output,
+                                int64_t rank) {
   Extent in(input), out(output);
   int64_t part = std::min(in.size(), out.size());
   bool isInPlace = in.size() == out.size() ? in.begin == out.begin
@@ -364,9 +365,9 @@ static Tensor apart(const Tensor &input, const Tensor &output, int64_t rank) {
 
 static void run(const char *op, const Tensor &input, const std::string &reduce,
                 int64_t root, const std::string &groupName, const Tensor &out) {
-  Used &used = groupOf(input, groupName);
-  Tensor in =
-      apart(reduce.empty() ? dense(input) : calculable(input), out, used.rank);
+  LockedGroup &used = groupOf(input, groupName);
+  Tensor in = copyIfOverlapping(
+      reduce.empty() ? dense(input) : calculable(input), out, used.rank);
   ScalarType type = in.scalar_type(), part = partOf(type, reduce.empty());
   std::string reduction = reductionFor(type, reduce);
   int64_t parts = partOf(type) == type ? 1 : 2;
@@ -539,7 +540,7 @@ static bool reduces(const std::string &collective) {
 
 /// What is to be sent where that is not the input itself: `text`, a region that
 /// reads the input and the first `sources` arguments.
-struct Produce {
+struct ProduceRegion {
   std::string text;
   int64_t sources = 0;
 };
@@ -563,8 +564,8 @@ static commsir_status
 fuse(const std::string &op, const Tensor &input,
      const std::vector<Tensor> &args, const std::string &reduce,
      const std::string &consume, bool symmetric, const std::string &group,
-     const std::vector<Tensor> &outs, const Produce &produce = {}) {
-  Used &used = groupOf(input, group);
+     const std::vector<Tensor> &outs, const ProduceRegion &produce = {}) {
+  LockedGroup &used = groupOf(input, group);
   Tensor in = calculable(input);
   std::vector<Tensor> kept;
   std::vector<commsir_operand> arguments, outputs;
@@ -674,7 +675,7 @@ static std::vector<Tensor> emptyOutputs(const std::string &op,
 // that this rank runs it apart.
 
 /// Tells the other ranks, which may be about to run a kernel instead.
-static void goApart(Used &used) {
+static void announceFallback(LockedGroup &used) {
   if (used.device >= 0 || !used.hasAgreed())
     return;
   int32_t given = 0, taken = 0;
@@ -696,16 +697,18 @@ static void goApart(Used &used) {
 
 /// Before a collective of a compiled graph that is left as it is.
 static void unfused(Tensor input, std::string group) {
-  if (Used *used = Groups::get().findMade(group, deviceNumber(input)))
-    goApart(*used);
+  if (LockedGroup *used = Groups::get().findMade(group, deviceNumber(input)))
+    announceFallback(*used);
 }
 
-static std::vector<Tensor> runApart(
-    const std::string &op, const Tensor &input, const std::vector<Tensor> &args,
-    const std::string &reduce, const std::string &consume,
-    const std::string &outTypes, const std::vector<int64_t> &outColumns,
-    bool symmetric, const std::string &group, const std::string &site,
-    const std::optional<std::vector<Tensor>> &parts, const Produce &produce) {
+static std::vector<Tensor>
+runApart(const std::string &op, const Tensor &input,
+         const std::vector<Tensor> &args, const std::string &reduce,
+         const std::string &consume, const std::string &outTypes,
+         const std::vector<int64_t> &outColumns, bool symmetric,
+         const std::string &group, const std::string &site,
+         const std::optional<std::vector<Tensor>> &parts,
+         const ProduceRegion &produce) {
   using torch::stable::detail::from;
   std::array<StableIValue, 13> stack = {from(op),
                                         from(input),
@@ -747,7 +750,7 @@ fused(std::string op, Tensor input, std::vector<Tensor> args,
     check(run(outs));
     return outs;
   }
-  Used *used = Groups::get().findMade(group, deviceNumber(input));
+  LockedGroup *used = Groups::get().findMade(group, deviceNumber(input));
   // Without elements a kernel is no step.
   if (used && input.numel() && used->isAgreed(site)) {
     commsir_status status = run(outs);
@@ -757,7 +760,7 @@ fused(std::string op, Tensor input, std::vector<Tensor> args,
       return outs;
     }
   } else if (used) {
-    goApart(*used);
+    announceFallback(*used);
   }
   return runApart(op, input, args, reduce, consume, outTypes, outColumns,
                   symmetric, group, site, parts, {produce, sources});
@@ -768,12 +771,14 @@ fused(std::string op, Tensor input, std::vector<Tensor> args,
 //===----------------------------------------------------------------------===//
 
 /// The group, where the call can be launched as it is.
-static Used *groupOf(const commsir::PreparedTexts &texts, int32_t device) {
-  Used *used = Groups::get().findMade(texts.group, device);
+static LockedGroup *groupOf(const commsir::PreparedTexts &texts,
+                            int32_t device) {
+  LockedGroup *used = Groups::get().findMade(texts.group, device);
   return used && (!*texts.site || used->isAgreed(texts.site)) ? used : nullptr;
 }
 
-static commsir_status launch(Used &used, const commsir::PreparedTexts &texts,
+static commsir_status launch(LockedGroup &used,
+                             const commsir::PreparedTexts &texts,
                              const commsir::PreparedTensors &tensors) {
   std::array<commsir_operand, 16> kept;
   std::vector<commsir_operand> more;
@@ -816,7 +821,7 @@ extern "C" {
 /// A commsir::PreparedRanks.
 COMMSIR_API int64_t commsir_torch_prepared_ranks(
     const commsir::PreparedTexts *texts, int32_t device) {
-  Used *used = groupOf(*texts, device);
+  LockedGroup *used = groupOf(*texts, device);
   return used ? used->ranks : 0;
 }
 
@@ -826,7 +831,7 @@ COMMSIR_API PreparedOutcome commsir_torch_run_prepared(
     const commsir::PreparedTensors *tensors, const char **message) {
   static thread_local std::string text;
   try {
-    Used *used = groupOf(*texts, device);
+    LockedGroup *used = groupOf(*texts, device);
     if (!used)
       return PreparedOutcome::CallOp;
     commsir_status status = launch(*used, *texts, *tensors);

@@ -92,7 +92,7 @@ WorkPtr Ours::finish(InnerPtr inner, const at::Device &where, bool async,
   if (endsHere || (onGpu && torch_c10d::isCapturing(where)))
     work->finish();
   else
-    Watch::get().add(work);
+    StatusWatcher::get().add(work);
   return work;
 }
 
@@ -343,7 +343,7 @@ std::shared_ptr<TorchCommBackend> Ours::split(const std::vector<int> &ranks,
               "commsir: rank ", getRank(), " of ", name, " (ranks 0 to ",
               getSize() - 1, ") cannot be in a part of ranks [",
               c10::Join(", ", ranks),
-              "]: name each once, the caller among them, and nobody where it "
+              "]: name each once, including the caller, or none if the caller "
               "is in no part");
   auto opts =
       c10::make_intrusive<c10d::Backend::Options>("commsir", given.timeout);

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// torchcomms' calls, handed to a process group of runtime/torch/c10d, so that
-// both have one set of paths and counts. torchcomms' headers come with its
-// sources, so this is built where it is used, by
-// frontend/commsir/torch/torchcomms.py.
+// Passes torchcomms' calls to a process group of runtime/torch/c10d, so that
+// both share code paths and counters. torchcomms' headers are distributed with
+// its sources, so that frontend/commsir/torch/torchcomms.py builds this code
+// where it is used.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,30 +26,30 @@ using GroupPtr = c10::intrusive_ptr<c10d::Backend>;
 using StorePtr = c10::intrusive_ptr<c10d::Store>;
 using WorkPtr = c10::intrusive_ptr<torch::comms::TorchWork>;
 
-/// What Python knows.
-struct Maker {
-  /// The store of torchrun's environment, for a communicator of a name.
+/// Python functions that the backend needs.
+struct PythonHooks {
+  /// Returns the store of torchrun's environment, for a communicator name.
   std::function<StorePtr(const std::string &)> connect;
-  /// A process group of this rank: a store, rank, size, how long calls wait, a
+  /// Makes a process group of this rank from store, rank, size, timeout and
   /// name.
   std::function<GroupPtr(const StorePtr &, int, int, std::chrono::milliseconds,
                          const std::string &)>
       make;
-  /// Whether torch has made the call that this thread is in.
+  /// Whether torch made the call that this thread is in.
   std::function<bool()> isFromTorch;
-  /// Of CommsIR.
+  /// CommsIR's version.
   std::string version;
 };
 
 class Backend : public torch::comms::TorchCommBackend {
 public:
-  explicit Backend(std::shared_ptr<const Maker> maker)
+  explicit Backend(std::shared_ptr<const PythonHooks> maker)
       : maker(std::move(maker)) {}
 
-  /// Needs nothing but the store; ranks meet at the first call.
+  /// Needs only the store; ranks meet at the first call.
   void init(at::Device device, const std::string &name,
             const torch::comms::CommOptions &options) override;
-  /// Waits for all calls and ends; once.
+  /// Waits for all calls and ends the communicator, once.
   void finalize() override;
   int getRank() const override { return used().getRank(); }
   int getSize() const override { return used().getSize(); }
@@ -118,7 +118,7 @@ public:
                  const at::Tensor &input, int root, bool async,
                  const torch::comms::GatherOptions &options) override;
 
-  /// Null where `ranks` is empty: this rank is in no part.
+  /// Returns null if `ranks` is empty: this rank is in no part.
   std::shared_ptr<torch::comms::TorchCommBackend>
   split(const std::vector<int> &ranks, const std::string &name,
         const torch::comms::CommOptions &options) override;
@@ -129,36 +129,37 @@ public:
   void setTimeout(std::chrono::milliseconds timeout) override;
   bool isAbortSupported() const override { return true; }
   bool isAborted() const override { return hasAborted; }
-  /// Ends all waits of this rank; the others' end, too. Any thread.
+  /// Ends all waits of this rank; the other ranks' waits end too. Thread-safe.
   void abort() override;
 
 private:
   c10d::Backend &used() const;
-  /// The same for calls: throws what to do where there will be none.
+  /// Same, for calls; throws an error with the remedy if there will be none.
   c10d::Backend &usable() const;
-  /// `where`: the device of the tensors. It need not be the communicator's:
-  /// torch.distributed makes one for both kinds.
+  /// `where`: the device of the tensors, which need not be the communicator's,
+  /// because torch.distributed makes one communicator for both device types.
   WorkPtr finish(c10::intrusive_ptr<c10d::Work> inner, const at::Device &where,
                  bool async, bool pointToPoint,
                  std::chrono::milliseconds limit);
-  /// A collective: calls `issue` with c10d's options for torchcomms'.
+  /// Runs a collective: calls `issue` with c10d's options for torchcomms'
+  /// options.
   template <typename C10dOptions, typename Options>
   WorkPtr collective(const at::Device &where, bool async,
                      const Options &options,
                      const std::function<c10::intrusive_ptr<c10d::Work>(
                          c10d::Backend &, C10dOptions &)> &issue);
 
-  std::shared_ptr<const Maker> maker;
+  std::shared_ptr<const PythonHooks> maker;
   StorePtr store;
   GroupPtr group;
   at::Device device{at::kCPU};
   std::string name;
   torch::comms::CommOptions options;
-  /// Of calls to come.
+  /// Timeout of future calls.
   std::atomic<std::chrono::milliseconds> timeout{std::chrono::milliseconds(0)};
-  /// torch.distributed has made it for a group of its own.
+  /// Made by torch.distributed for a group of its own.
   bool isOfTorch = false;
-  /// How often ranks have been split off under a name.
+  /// Number of splits per name.
   std::map<std::string, int> splits;
   std::atomic<bool> hasAborted{false}, isOver{false};
 };

@@ -36,7 +36,7 @@ static void fromPython(std::function<Result(Arguments...)> &made,
 static void registerAs(const std::string &name, py::function connect,
                        py::function make, py::function isFromTorch,
                        const std::string &version) {
-  auto maker = std::make_shared<Maker>();
+  auto maker = std::make_shared<PythonHooks>();
   fromPython(maker->connect, std::move(connect));
   fromPython(maker->make, std::move(make));
   fromPython(maker->isFromTorch, std::move(isFromTorch));
@@ -54,6 +54,6 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
              py::arg("make"), py::arg("is_from_torch"), py::arg("version"));
   module.def("end", [] {
     py::gil_scoped_release unlock;
-    Watch::get().end();
+    StatusWatcher::get().end();
   });
 }

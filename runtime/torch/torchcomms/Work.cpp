@@ -32,7 +32,7 @@ static constexpr milliseconds kAway{200};
 //===----------------------------------------------------------------------===//
 
 /// What a thread has run; negative: it is no more.
-static std::chrono::nanoseconds ranOf(clockid_t clock) {
+static std::chrono::nanoseconds cpuTimeOf(clockid_t clock) {
   timespec time{};
   if (clock_gettime(clock, &time) != 0)
     return std::chrono::nanoseconds(-1);
@@ -40,17 +40,17 @@ static std::chrono::nanoseconds ranOf(clockid_t clock) {
          std::chrono::nanoseconds(time.tv_nsec);
 }
 
-void Returned::note() {
+void CallReturn::note() {
   since = std::chrono::steady_clock::now();
   ran = pthread_getcpuclockid(pthread_self(), &clock) == 0
-            ? ranOf(clock)
+            ? cpuTimeOf(clock)
             : std::chrono::nanoseconds(-1);
 }
 
-bool Returned::isPast() const {
+bool CallReturn::isPast() const {
   if (std::chrono::steady_clock::now() - since >= kAway)
     return true;
-  std::chrono::nanoseconds now = ran.count() < 0 ? ran : ranOf(clock);
+  std::chrono::nanoseconds now = ran.count() < 0 ? ran : cpuTimeOf(clock);
   // Of a thread that has ended, which it does behind that frame.
   return now.count() < 0 || now - ran >= kFrame;
 }
@@ -226,11 +226,11 @@ void Work::markCompleted(c10::intrusive_ptr<c10::ivalue::Future> future,
 //===----------------------------------------------------------------------===//
 
 /// Never destroyed: its thread may be running when the process ends.
-Watch &Watch::get() {
-  static std::atomic<Watch *> current{nullptr};
-  Watch *watch = current;
+StatusWatcher &StatusWatcher::get() {
+  static std::atomic<StatusWatcher *> current{nullptr};
+  StatusWatcher *watch = current;
   while (!watch || watch->process != getpid()) {
-    auto *made = new Watch;
+    auto *made = new StatusWatcher;
     if (current.compare_exchange_strong(watch, made))
       return *made;
     delete made;
@@ -238,7 +238,7 @@ Watch &Watch::get() {
   return *watch;
 }
 
-void Watch::add(c10::intrusive_ptr<Work> work) {
+void StatusWatcher::add(c10::intrusive_ptr<Work> work) {
   {
     std::lock_guard<std::mutex> lock(mutex);
     if (hasEnded)
@@ -250,7 +250,7 @@ void Watch::add(c10::intrusive_ptr<Work> work) {
   changed.notify_one();
 }
 
-void Watch::run() {
+void StatusWatcher::run() {
   std::vector<c10::intrusive_ptr<Work>> works;
   std::unique_lock<std::mutex> lock(mutex);
   while (!hasEnded) {
@@ -261,14 +261,14 @@ void Watch::run() {
     changed.wait_for(lock, kLook, [&] { return hasEnded; });
     lock.unlock();
     {
-      torch_c10d::BesideCaptures scope;
+      torch_c10d::RelaxedCaptureScope scope;
       std::erase_if(works, [](auto &work) { return work->look(); });
     }
     lock.lock();
   }
 }
 
-void Watch::end() {
+void StatusWatcher::end() {
   {
     std::lock_guard<std::mutex> lock(mutex);
     hasEnded = true;

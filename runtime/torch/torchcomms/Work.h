@@ -18,13 +18,13 @@
 
 namespace commsir::torchcomms {
 
-/// That a thread has returned to torchcomms, which then registers hooks and
-/// completes futures without a lock: no other thread may end the call until it
-/// has. Nothing tells when, so that it is measured by that thread's own time,
-/// which stands still where it is held up.
-class Returned {
+/// Detects that a thread has returned to torchcomms, which then registers hooks
+/// and completes futures without a lock; no other thread may end the call
+/// before that. Nothing signals the return, so it is inferred from the thread's
+/// CPU time, which stands still while the thread is blocked.
+class CallReturn {
 public:
-  /// By the thread that returns next.
+  /// Called by the thread that is about to return.
   void note();
   bool isPast() const;
 
@@ -34,52 +34,52 @@ private:
   std::chrono::steady_clock::time_point since;
 };
 
-/// One call of a communicator. Its status is set once: by who waits for it, or
-/// by the thread of `Watch`.
+/// One call of a communicator. Its status is set once: by the thread that waits
+/// for it, or by the thread of `StatusWatcher`.
 class Work : public torch::comms::TorchWork {
 public:
   using Status = WorkStatus;
-  /// `inner`: null for a call that is a launch in the current stream and no
-  /// more; `limit`: of waits, or zero for `usual`, the communicator's own;
-  /// `pointToPoint`: a send, a receive, or several of them.
+  /// `inner`: null for a call that is just a launch in the current stream;
+  /// `limit`: timeout of waits, or 0 for `usual`, the communicator's own;
+  /// `pointToPoint`: the call consists of sends and receives.
   Work(c10::intrusive_ptr<c10d::Work> inner, c10::Device device,
        bool pointToPoint, std::chrono::milliseconds limit,
        std::chrono::milliseconds usual);
 
-  /// On the CPU, until the call is over; on a GPU the current stream waits. As
-  /// all waits it throws what has become of a call that failed.
+  /// CPU: waits until the call is over. GPU: makes the current stream wait.
+  /// Throws the error of a failed call, like all waits.
   void wait() override;
-  /// Until it is over.
+  /// Waits until the call is over.
   void waitBlocking() override;
   void hostSynchronize() override;
   std::chrono::milliseconds getTimeout() const override {
     return hasLimit() ? limit : usual;
   }
 
-  /// From here on the program need not wait: the call is over, or ordered in
-  /// the stream that it was made in.
+  /// Notes that the program need not wait any longer: the call is over, or
+  /// ordered in its stream.
   void finish();
-  /// Sets the status if the call is over, or nobody has come within its time;
-  /// whether it is set.
+  /// Sets the status if the call is over or has timed out. Returns whether it
+  /// is set.
   bool look();
 
 protected:
-  /// The future of torch's view of this call, where that has tensors on a GPU:
-  /// done when theirs is, whose stream it is then ordered in.
+  /// Completes the future of torch's view of this call if it has GPU tensors:
+  /// done when torch's future is, and ordered in that future's stream.
   void markCompleted(c10::intrusive_ptr<c10::ivalue::Future> future,
                      std::vector<at::Tensor> outputs) override;
 
 private:
   bool onGpu() const { return !device.is_cpu(); }
   bool hasLimit() const { return limit.count() > 0; }
-  /// How long `wait` waits. On a GPU, a wait for some time is one on the host;
-  /// a collective knows its own time.
+  /// Timeout of `wait`. On a GPU, a wait with a timeout blocks the host; a
+  /// collective has its own timeout.
   std::chrono::milliseconds waits() const;
   void conclude(std::exception_ptr error);
-  /// Completes the futures, unless that has been done.
+  /// Completes the futures if they are not complete yet.
   void resolve(std::exception_ptr error);
   void waitFor(std::chrono::milliseconds time);
-  /// Of a call that is over: throws what has become of it.
+  /// Throws the error of a call that has failed. The call must be over.
   void requireSuccess();
 
   const c10::intrusive_ptr<c10d::Work> inner;
@@ -88,24 +88,24 @@ private:
   const std::chrono::milliseconds limit, usual;
   const std::chrono::steady_clock::time_point begun =
       std::chrono::steady_clock::now();
-  /// Recursive: what is told of the end may wait for this call.
+  /// Recursive, because a callback of the end may wait for this call.
   std::recursive_mutex mutex;
   bool isOver = false;
   std::exception_ptr failure;
-  /// Futures, completed by this class: who waits and finds one that is not
-  /// would do so.
+  /// Futures that this class completes, because a thread that waits and finds
+  /// one incomplete would do so.
   std::vector<std::function<void(std::exception_ptr)>> atEnd;
-  Returned returned;
+  CallReturn returned;
 };
 
-/// Looks for calls that nobody waits for. torchcomms reads a status without
-/// asking, and programs may wait for it.
-class Watch {
+/// Looks after calls that no thread waits for: torchcomms reads their status
+/// without waiting, and programs may wait for it to change.
+class StatusWatcher {
 public:
-  /// Another one in a child of fork(), which has no thread.
-  static Watch &get();
+  /// Returns a new one in a forked child, which lacks the thread.
+  static StatusWatcher &get();
   void add(c10::intrusive_ptr<Work> work);
-  /// Before Python ends: the thread must drop no tensor after that.
+  /// Called before Python ends: the thread must not drop tensors after that.
   void end();
 
 private:

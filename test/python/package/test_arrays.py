@@ -161,10 +161,10 @@ def on_a_gpu(folder: str) -> None:
         group.finish()
         kernel = group.kernel(SUM.replace("?", "8"), check=False)
         for call, text in (
-            (lambda: group.all_reduce(x, y), "the output is of JAX, whose arrays never change: leave it out"),
+            (lambda: group.all_reduce(x, y), "the output is a JAX array, which is immutable: leave it out"),
             (
                 lambda: kernel(x, y),
-                "argument 'x' of kernel sum is of JAX, whose arrays never change, and may be written",
+                "argument 'x' of kernel sum is a JAX array, which is immutable, and the call may write it",
             ),
             (lambda: window.get(0, out=y), "the array is read-only"),
             (lambda: window.get(0), "pass an array for the result"),

@@ -100,7 +100,7 @@ def _types(rank: int, folder: str) -> None:
                 assert [int(one) for one in group.all_reduce(array, array * 1 > 0, op=op)] == want, op
             assert group.all_gather(array).tolist()[::3] == [False, True]
         for call, text in (
-            (lambda: group.all_reduce(np.ones(2, np.uint8), op="max"), "max is of integers with a sign, but the array"),
+            (lambda: group.all_reduce(np.ones(2, np.uint8), op="max"), "max requires signed integers, but the array"),
             (lambda: group.all_reduce(np.ones(2, bool)), r'no sum of booleans: say op="max" \(any'),
             (lambda: group.all_reduce(np.ones(2), op="SUM"), "it is one of sum, prod, min, max"),
             (lambda: group.all_reduce(np.ones(2), op=sum), "has to be a text"),  # type: ignore[arg-type]
@@ -130,7 +130,7 @@ def _kernels(rank: int, folder: str) -> None:
         for values, named, text in (
             ((x,), {}, "takes x, y; there is no y"),
             ((x, y, y), {}, "takes x, y, but 3 arguments were given"),
-            ((x, y), {"z": 1}, "takes x, y; 'z' is none of them"),
+            ((x, y), {"z": 1}, "takes x, y; 'z' is not one of them"),
             ((x, y), {"y": y}, "'y' was given twice"),
             ((x, np.zeros(31, np.float32)), {}, r"\(32,\), but the array is f32 \(31,\)"),
             ((x, np.zeros(32)), {}, "but the array is f64"),
@@ -264,7 +264,7 @@ def test_bad_groups(tmp_path: pathlib.Path) -> None:
         ({"device": "cuda"}, 'a GPU by its number: 0 or "cuda:0"'),
         ({"timeout": 0}, "more than 0 seconds"),
         ({"timeout": timedelta(seconds=1)}, "more than 0 seconds, as a number"),
-        ({"rank": "0"}, "the rank is '0', which is no whole number"),
+        ({"rank": "0"}, "the rank is '0', which is not an integer"),
         ({"folder": None, "store": {}}, "set.key, value. and get.key., which a dict has not"),
         (
             {"device": 0, "communicator": 5},

@@ -183,7 +183,7 @@ class _Runs:
     "data", [pickle.dumps((True, _Runs())), pickle.dumps((False, 1)), pickle.dumps((True, len)), b"nonsense", b""]
 )
 def test_what_ranks_hear_is_no_code(data: bytes) -> None:
-    with pytest.raises(commsir.DisagreementError, match="rank 0 has sent what is no result"):
+    with pytest.raises(commsir.DisagreementError, match="rank 0 has sent an invalid result"):
         _agree._unpickled(data)
 
 

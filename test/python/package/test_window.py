@@ -60,7 +60,7 @@ def _refused(rank: int, folder: str) -> None:
             window.put(np.zeros(4, np.float32), 0, at=1)
         with pytest.raises(commsir.BoundsError, match="index 4 is none of a window"):
             window.get(0, at=4)
-        with pytest.raises(commsir.UsageError, match="rank 2 is none of a group of 2"):
+        with pytest.raises(commsir.UsageError, match="rank 2 is not in a group of 2"):
             window.get(2)
         with pytest.raises(commsir.UsageError, match="cells 0 to 0, but not 1"):
             window.signal(0, cell=1)
@@ -138,9 +138,9 @@ def _numbers(rank: int, folder: str) -> None:
                 with pytest.raises(commsir.UsageError, match=f"cells 0 to 7, but not {number}: "):
                     cell_call(number)
         for bad in (1.5, "1", None):
-            with pytest.raises(commsir.UsageError, match="the number of a signal is .*, which is no whole number"):
+            with pytest.raises(commsir.UsageError, match="the number of a signal is .*, which is not an integer"):
                 window.signal(rank, bad)  # type: ignore[arg-type]
-            with pytest.raises(commsir.UsageError, match="the cell is .*, which is no whole number"):
+            with pytest.raises(commsir.UsageError, match="the cell is .*, which is not an integer"):
                 window.read_signal(bad)  # type: ignore[arg-type]
         with pytest.raises(commsir.UsageError, match="timeout is '1' seconds, but must be a number"):
             window.wait(timeout="1")  # type: ignore[arg-type]

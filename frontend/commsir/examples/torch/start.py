@@ -31,7 +31,7 @@ def use_device(name: str) -> torch.device:
 
 
 def need_ranks() -> None:
-    """Ends a program that was started by itself, and says how to start it."""
+    """Exits with instructions if the program was started without a launcher."""
     missing = [name for name in _VARIABLES if name not in os.environ]
     if not missing:
         return

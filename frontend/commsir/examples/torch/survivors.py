@@ -30,7 +30,8 @@ GRACE = 6
 
 
 def agree(store: Any, generation: int, ranks: list[int], own: int) -> list[int]:
-    """Who is left of `ranks`, by their first names: the lowest that lives decides, the others read it."""
+    """Agrees on the survivors of `ranks`, by their original numbers: the lowest survivor decides, the others read
+    it."""
     mine = dist.PrefixStore(f"generation {generation}", store)
     mine.set(f"lives {own}", "")
     deadline = time.monotonic() + GRACE
@@ -54,7 +55,7 @@ def gather(backend: str, store: Any, generation: int, ranks: list[int], own: int
 
 
 def average_gradients(model: torch.nn.Module) -> None:
-    """What DistributedDataParallel does, in a step that can be repeated."""
+    """Averages gradients like DistributedDataParallel, in a step that can be repeated."""
     gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
     flat = torch.cat([gradient.flatten() for gradient in gradients])
     dist.all_reduce(flat)

@@ -1,5 +1,5 @@
-"""What the compiler wants to know of statements before it translates them: where they may leave early, what they
-assign, and which names are still needed behind them. Here are syntax trees alone."""
+"""Analysis of statements before translation: early exits, assigned names, and names used later. Works on syntax trees
+only."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def is_extremum(call: ast.Call) -> bool:
 
 
 def adds_product(node: ast.AST) -> bool:
-    """Whether it is `c += a @ b`, which changes what is in an array."""
+    """Whether it is `c += a @ b`, which updates an array in place."""
     if not isinstance(node, ast.AugAssign) or not isinstance(node.value, ast.BinOp):
         return False
     return isinstance(node.op, ast.Add) and isinstance(node.value.op, ast.MatMult)

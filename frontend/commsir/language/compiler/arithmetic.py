@@ -286,7 +286,7 @@ class Arithmetic(Numbers):
         return self.binary(ast.BitAnd() if conjunction else ast.BitOr(), a, b)
 
     def select(self, condition: Value, a: Value, b: Value) -> Number:
-        """Both are there; the condition says which is meant."""
+        """Evaluates both values; the condition selects one."""
         c = self.number(condition, "the condition")
         x, y = self.both(a, b, "where")
         if isinstance(c, Const):

@@ -1,4 +1,4 @@
-"""What all layers of the compiler share: the state of a translation, its errors, and calls of the layers above."""
+"""State shared by all layers of the compiler, errors, and declarations of functions in higher layers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Translation:
         raise diagnostics.compile_error(message, self.at(node) if node else self.place, hint, notes)
 
     def emit(self, text: str) -> None:
-        """Emits an op, or the end of one, which has its place from what is being translated."""
+        """Emits an op, or the end of one, located at the statement being translated."""
         self.emitter.emit(text, self.place)
 
     def result(self, text: str) -> str:

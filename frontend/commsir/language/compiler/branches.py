@@ -71,7 +71,7 @@ class Branches(CompileTimeValues):
     # Exits.
 
     def _flags(self) -> list[str]:
-        """The flags that say whether control has left the statements that come."""
+        """The flags that tell whether control has left the following statements."""
         return [RETURN, *self.frame.loops[-1:], CONTINUE] if self.frame.loops else [RETURN]
 
     def _flag(self, name: str) -> Value:
@@ -101,7 +101,7 @@ class Branches(CompileTimeValues):
             self.branch(self.logical_not(left), rest, self._set_open_flag, live)
 
     def _set_open_flag(self) -> None:
-        """Where control has left, and one flag alone may say so, that flag is set."""
+        """Sets the flag that records that control has left, if a single flag does."""
         open_ = [name for name in self._flags() if not isinstance(self._flag(name), Const)]
         if len(open_) == 1:
             self.frame.variables[open_[0]] = Const(True)
@@ -109,7 +109,7 @@ class Branches(CompileTimeValues):
     # Branches.
 
     def branch(self, condition: Value, then: Thunk, other: Thunk, live: Container[str]) -> None:
-        """`if`: only the branch that is meant when the condition is known, else both and what they change."""
+        """Translates `if`: only the taken branch if the condition is known, else both and the variables they change."""
         c = self.condition(condition)
         if isinstance(c, Const):
             return then() if c.py else other()
@@ -140,7 +140,7 @@ class Branches(CompileTimeValues):
         self._emit_if(c, then.lines, other.lines, results)
 
     def _merged(self, c: Scalar, name: str, a: Value | None, b: Value | None, is_read: bool) -> Value | Result:
-        """A variable behind the branches: its value, or what they have to yield."""
+        """A variable after the branches: its value, or the values that they yield."""
         if a is not None and a == b:
             return a
         if not is_read:
@@ -262,7 +262,7 @@ class Branches(CompileTimeValues):
         )
 
     def _join(self, name: str, a: Value, b: Value) -> Leaf:
-        """One type for two values of a variable. Python numbers follow; what has a type keeps it."""
+        """Finds one type for two values of a variable. Python numbers adapt; typed values keep their type."""
         x, y = self.leaf_of(a), self.leaf_of(b)
         if x == y:
             return x

@@ -233,7 +233,7 @@ class Calls(Expressions):
 
 
 def _is_memory(callee: Value, parameter: int | str) -> bool:
-    """Whether a parameter, by number or name, is memory and not what is there."""
+    """Whether a parameter, by number or name, is memory rather than its contents."""
     known = registry.function(callee.py) if isinstance(callee, Const) else None
     if not isinstance(callee, Const) or known is None:
         return False
@@ -268,7 +268,7 @@ def _signature_of(spec: ast.arguments) -> inspect.Signature:
 
 
 def _python_function(function: Any) -> Any:
-    """What a kernel, or a function that `functools.cache` remembers, was made of."""
+    """The Python function behind a kernel or a `functools.cache` wrapper."""
     if isinstance(function, functools._lru_cache_wrapper):
         return function.__wrapped__
     return getattr(function, "__commsir_function__", function)

@@ -1,4 +1,4 @@
-"""What is known when the kernel is compiled: objects of Python, dimensions with names, the elements of tuples."""
+"""Values known at compile time: Python objects, named dimensions, tuple elements."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class CompileTimeValues(MemoryAccess):
         return self.binary(_OPERATORS[extent.symbol](), left, right)
 
     def infer(self, extent: extents.Extent, number: int) -> None:
-        """A dimension of a parameter has to be that number: what it says of a name that is not known yet."""
+        """Infers a named dimension from the requirement that a parameter's dimension equals that number."""
         solved = extents.solve(extent, number, {**self.dims, **self.inferred})
         if solved is not None and solved[1] >= 0:
             self.inferred[solved[0]] = solved[1]

@@ -45,7 +45,7 @@ class Emitter:
 
     @property
     def is_nested(self) -> bool:
-        """Whether what is emitted is in a branch or a loop, and may not run."""
+        """Whether emitted ops are inside a branch or loop, and may not run."""
         return self.depth > 2
 
     def emit(self, text: str, place: Place | None) -> None:
@@ -134,7 +134,7 @@ class Emitter:
         return kept[::-1]
 
     def _names(self, texts: list[str], taken: set[str]) -> dict[str, str]:
-        """Names in the order of their first use: what the programmer called it, else a number."""
+        """Names in the order of their first use: the programmer's name, else a number."""
         names: dict[str, str] = {}
         count = 0
         used = set(taken)
@@ -157,12 +157,12 @@ class Emitter:
 
 
 def may_be_repeated(line: str) -> bool:
-    """Whether an op gives the same once more, and does nothing beside."""
+    """Whether repeating an op gives the same result without side effects."""
     op = line.split(" = ", 1)[-1].split(" ", 1)[0]
     return op.startswith(("arith.", "math.", "tensor.")) or op in _REPEATABLE
 
 
 def quote(text: str) -> str:
-    """A string as MLIR writes it: what is not plain ASCII as the bytes of UTF-8."""
+    """A string literal in MLIR syntax; characters outside of plain ASCII become UTF-8 escapes."""
     plain = (chr(b) if 32 <= b < 127 and b not in (34, 92) else f"\\{b:02X}" for b in text.encode(errors="replace"))
     return '"' + "".join(plain) + '"'

@@ -56,7 +56,7 @@ class Expressions(Matrices):
         self.fail(f"'{node.id}' has no value", diagnostics.did_you_mean(node.id, known), node)
 
     def captured(self, value: Value, node: ast.Name) -> Value:
-        """What the function of a collective gets of a number of the kernel around it: a tile, as of arrays in args."""
+        """Converts a number of the enclosing kernel for a collective's function: a tile, as for arrays in args."""
         if isinstance(value, Seq):
             return Seq(tuple(self.captured(item, node) for item in value.items))
         if not isinstance(value, Scalar | Tile):
@@ -148,7 +148,7 @@ class Expressions(Matrices):
         return result
 
     def _is_same(self, left: Value, right: Value) -> bool:
-        """`is`: of what is known at run time only, whether it is None."""
+        """Translates `is`. For run-time values it only tests for None."""
         if isinstance(left, Const) and isinstance(right, Const):
             return left.py is right.py
         if Const(None) not in (left, right) and any(isinstance(v, Scalar | Tile) for v in (left, right)):

@@ -1,4 +1,4 @@
-"""What to write instead of what kernels do not know."""
+"""Suggestions for constructs that kernels do not support."""
 
 from __future__ import annotations
 

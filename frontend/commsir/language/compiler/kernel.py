@@ -1,4 +1,4 @@
-"""The compiler of a kernel: what the layers make together."""
+"""The kernel compiler, composed of all layers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .values import Argument, Cells, Const, Function, Memory, Scalar, Undefined,
 
 @dataclass(frozen=True)
 class Head:
-    """What a kernel is called, what it takes, and what it is written for."""
+    """Name, parameters and target of a kernel."""
 
     name: str
     parameters: Mapping[str, Parameter]
@@ -35,7 +35,7 @@ class Head:
 
 
 class Compiler(Statements):
-    """Translates one kernel. Its methods are what the handlers in `..lowering` work with."""
+    """Translates one kernel. Its methods are the interface for the handlers in `..lowering`."""
 
     def kernel(self, found: source.Source, head: Head, locations: bool) -> str:
         """The text of the kernel that a Python function describes."""

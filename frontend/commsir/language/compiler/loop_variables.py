@@ -1,4 +1,4 @@
-"""What loops change: which variables go from round to round, and the types that they have all the while."""
+"""Variables that loops change: which ones are carried between iterations, and their types."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class LoopVariables(Branches):
         return c if leaves == c.leaves else LoopVariable(c.name, c.before, leaves, c.weak)
 
     def _settle_result(self, c: LoopVariable, after: Value | None) -> LoopVariable | None:
-        """What is returned in a loop has no value before it; it is there once the body has shown its type."""
+        """Gives a value returned inside a loop a placeholder, once the body has shown its type."""
         if after is None or not is_defined(after) or after == Const(None):
             return c if c.leaves else None
         if not is_carried(after):
@@ -182,7 +182,7 @@ class LoopVariables(Branches):
             frame.variables[CONTINUE] = saved
 
     def forget(self, node: Loop, carried: list[LoopVariable]) -> None:
-        """What the loop gives a value to without carrying it has none behind it: the loop may not run."""
+        """Marks names undefined that the loop assigns without carrying them, because the loop may not run."""
         live = self.frame.live.after[id(node)] | self.frame.live.head[id(node)]
         for name in _changed(node) - {c.name for c in carried}:
             if name not in live:

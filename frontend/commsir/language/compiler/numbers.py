@@ -132,7 +132,7 @@ class Numbers(Translation):
             self.fail(f"{name}({value.py}) has no value: no integer stands for it")
 
     def number(self, value: Value, what: str = "this") -> Const | Number:
-        """What can be computed with; an error for anything else."""
+        """Converts to a value for arithmetic; an error for anything else."""
         value = self.load_view(value)
         if isinstance(value, Const) and value.is_number or isinstance(value, Scalar | Tile):
             return value
@@ -275,7 +275,7 @@ class Numbers(Translation):
     # Operands that meet.
 
     def dtype_of_both(self, a: Const | Number, b: Const | Number) -> DType:
-        """A Python number takes the type of what it meets, as in NumPy: `tile + 1.0` keeps the tile's type."""
+        """Common type of two operands. A Python number adapts, as in NumPy: `tile + 1.0` keeps the tile's type."""
         if isinstance(a, Const) and isinstance(b, Const):
             return promote(self.default_dtype(a), self.default_dtype(b))
         if isinstance(a, Const) or isinstance(b, Const):

@@ -25,7 +25,7 @@ NEVER_READ = Undefined("it has no value here")
 
 
 def label_of(name: str) -> str:
-    """What errors call a variable."""
+    """The name of a variable in errors."""
     return {RESULT: "what is returned", CHOICE: "the value"}.get(name) or f"'{name}'"
 
 
@@ -91,7 +91,7 @@ def same_structure(a: Value, b: Value) -> bool:
 
 
 def unset(name: str, side: dict[str, Value]) -> Value | None:
-    """What a variable is that a branch does not have."""
+    """The value of a variable in a branch that does not assign it."""
     if name.startswith(_FLAGS):
         return Const(False)
     return NEVER_READ if _left(side) else None
@@ -103,7 +103,7 @@ def _left(side: dict[str, Value]) -> bool:
 
 
 def forget_returned(then: dict[str, Value], other: dict[str, Value], before: dict[str, Value]) -> None:
-    """Where one branch has returned, the other one's values count."""
+    """If one branch has returned, takes the values of the other one."""
     gone = [side.get(RETURN) == Const(True) for side in (then, other)]
     if gone[0] == gone[1]:
         return

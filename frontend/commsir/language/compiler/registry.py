@@ -37,7 +37,7 @@ _IN_TORCH = {"clamp": "clip", "round": "rint", "absolute": "abs"}
 
 
 def function_of_torch(found: Any) -> tuple[inspect.Signature, Handler] | None:
-    """The same for a function of torch that the language has: torch.exp, torch.where, torch.maximum, …"""
+    """Same, for a torch function that the language supports: torch.exp, torch.where, torch.maximum, …"""
     name, torch = getattr(found, "__name__", ""), sys.modules.get("torch")
     if torch is None or not name or getattr(torch, name, None) is not found:
         return None

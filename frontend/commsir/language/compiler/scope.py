@@ -1,4 +1,4 @@
-"""What names mean: the variables of functions that are being translated, and behind them Python's own scopes."""
+"""Name resolution: the variables of functions being translated, and behind them Python's own scopes."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Frame:
         return MISSING if self.outer is None else self.outer.find(name)
 
     def comes_from_region(self, name: str) -> bool:
-        """Whether a variable belongs to the function of a collective, not to what is around that."""
+        """Whether a variable belongs to a collective's function rather than to the enclosing scope."""
         if name in self.variables:
             return self.in_region
         return isinstance(self.outer, Frame) and self.outer.comes_from_region(name)

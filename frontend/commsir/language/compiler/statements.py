@@ -18,7 +18,7 @@ from .values import Channel, Const, Memory, Product, Scalar, Seq, Team, Tile, To
 
 
 def _text(message: ast.expr | None) -> str:
-    """What an assertion says; of an f-string, which kernels cannot fill in, its expressions as they are written."""
+    """The message of an assertion. Kernels cannot format f-strings; their expressions are shown as written."""
     if isinstance(message, ast.JoinedStr):
         return "".join(_text(part) for part in message.values)
     if isinstance(message, ast.FormattedValue):
@@ -81,7 +81,7 @@ class Statements(Calls):
         self.assign(s.target, value)
 
     def _annotated(self, node: ast.expr) -> Any:
-        """What an annotation names; those of variables are never computed, so it may name nothing that there is."""
+        """The name of an annotation. Annotations of variables are never evaluated, so that it may be undefined."""
         if isinstance(node, ast.Constant):
             return node.value
         if isinstance(node, ast.Attribute):

@@ -30,7 +30,7 @@ class Subscripts(ForLoops):
     """The layer that knows subscripts."""
 
     def subscript(self, base: Value, key: ast.expr, node: ast.Subscript) -> Value:
-        """What `base[key]` names: a part of memory is loaded, or stored to, by who asks."""
+        """Resolves `base[key]`. For memory, the caller decides whether to load or store."""
         self.place = self.at(node)
         if isinstance(base, Memory | Window):
             return self._view(base, key)

@@ -1,4 +1,4 @@
-"""What names mean while a kernel is compiled: constants of Python, values of the IR, and memory."""
+"""Values of names while a kernel is compiled: Python constants, IR values, and memory."""
 
 from __future__ import annotations
 
@@ -295,7 +295,7 @@ class Method(Value):
 
 @dataclass(frozen=True)
 class Peers(Value):
-    """What `for_peers` gives to a `for`."""
+    """The iterable that `for_peers` returns."""
 
     what = "the peers of a team"
     team: Team
@@ -312,6 +312,6 @@ class Range(Value):
 
 @dataclass(frozen=True)
 class Undefined(Value):
-    """A name that may have no value here; `why` says so to who reads it."""
+    """A name that may have no value; `why` is the error for its readers."""
 
     why: str

@@ -24,7 +24,7 @@ Kept = tuple[Leaf, Memory | None]
 
 @dataclass
 class Rounds:
-    """What a loop does besides its body."""
+    """The control flow of a loop around its body."""
 
     # Whether there is another round.
     test: Callable[[], Value]
@@ -119,7 +119,7 @@ class WhileLoops(LoopVariables):
             self.frame.variables[c.name] = value
 
     def _emit_condition(self, rounds: Rounds, carried: list[LoopVariable], given: list[tuple[str, Leaf]]) -> None:
-        """Not left, and then what the programmer wrote."""
+        """Emits the condition that control has not left, and the programmer's condition."""
         left: Value = Const(False)
         for c in carried:
             if c.name.startswith(BREAK) or c.name == RETURN:
@@ -142,7 +142,7 @@ class WhileLoops(LoopVariables):
     # Tiles in memory.
 
     def _enter(self, carried: list[LoopVariable]) -> tuple[list[Kept], list[str]]:
-        """Where leaves lie, and the values before the loop: tiles are put in their memory, the others are arguments."""
+        """Prepares exit flags and initial values: tiles are stored in memory, other values become arguments."""
         kept: list[Kept] = []
         arguments = []
         owners = [(c, leaf) for c in carried for leaf in c.leaves]

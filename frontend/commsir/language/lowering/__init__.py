@@ -1,4 +1,4 @@
-"""What the functions, methods and attributes of the language become: one handler for each, which makes ops.
+"""Handlers that translate the language's functions, methods and attributes to ops.
 
 A handler takes the compiler and the values of its arguments, and returns a value, or None where there is none. It
 asks the compiler (`..compiler`) for scalars, tiles and memory, and writes the text of ops; no other state is touched.

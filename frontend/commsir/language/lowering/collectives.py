@@ -223,7 +223,7 @@ def _emit(
 
 
 def _infer(c: Compiler, e: Exchange, out: Array, length: int) -> None:
-    """What an output's shape has to be, of rows of so many elements, where its annotation leaves that open."""
+    """Infers the required shape of an output, for rows of that length, if its annotation leaves dimensions open."""
     spec = c.parameters.get(out.label)
     rows = _result_rows(c, e)
     if spec is None or c.arguments.get(out.label) != out or rows is None:
@@ -260,7 +260,7 @@ def _know_size(c: Compiler, e: Exchange, out: Array, length: int) -> None:
 
 
 def _kept(c: Compiler, value: Scalar | Tile, tile: Tile) -> Memory:
-    """A number of the kernel as a row that all rows share: regions see memory alone."""
+    """Stores a number of the kernel as a row shared by all rows, because regions can only read memory."""
     memory = Memory("", (1, tile.length), tile.dtype, "kept")
     memory = replace(memory, name=c.result(f"comms.scratch : {memory.type}"))
     c.store_tile(memory, Const(0), c.tile(value, tile.length, tile.dtype))

@@ -1,4 +1,4 @@
-"""What handlers make of their operands: teams, cells, parts of memory, clauses; or an error that says what to write."""
+"""Operands of handlers: teams, cells, parts of memory, clauses. Errors suggest a correction."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def _room(part: Value) -> int | None:
 
 
 def given_count(c: Compiler, count: Value, *parts: Value) -> Scalar:
-    """A count that is given, which is at most what the parts have."""
+    """An explicit count, which must not exceed the size of the parts."""
     n = c.index(count, "the count")
     rooms = [room for part in parts if (room := _room(part)) is not None]
     if not rooms or (isinstance(count, Const) and count.py <= min(rooms)):

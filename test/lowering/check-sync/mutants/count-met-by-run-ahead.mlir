@@ -19,7 +19,7 @@ comms.kernel @others_run_ahead(%s: !comms.signal<1>)
   %root = arith.cmpi eq, %me, %c0 : index
   // Only rank 0 waits for the count: the others run ahead.
   scf.if %root {
-    // expected-error @below {{'comms.wait_signal' op counts signals on 's'[0] of rank 0 up to 3 in launch 1, but a signal of launch 2 by rank 1 block 0 may come before that of rank 2 block 0 and be counted in its place}}
+    // expected-error @below {{'comms.wait_signal' op counts signals on signal s[0] of rank 0 up to 3 in launch 1, but a signal of launch 2 by rank 1 block 0 may come before that of rank 2 block 0 and be counted in its place}}
     // expected-note @below {{give each sender a cell of its own, or keep senders from running ahead with a barrier}}
     %t = comms.wait_signal %s[%c0] ge %want : !comms.signal<1>
   }

@@ -41,7 +41,7 @@ comms.kernel @stand_in(%x: !comms.window<64xf32>, %out: memref<64xf32>, %s: !com
   scf.if %r0 {
     %c3e = arith.muli %e, %i3 : i64
     %wa = arith.subi %c3e, %i1 : i64
-    // expected-error @below {{'comms.wait_signal' op counts signals on 's'[0] of rank 0 up to 2 in launch 1, but a signal of launch 1 by rank 2 block 0 may come before that of rank 1 block 0 and be counted in its place}}
+    // expected-error @below {{'comms.wait_signal' op counts signals on signal s[0] of rank 0 up to 2 in launch 1, but a signal of launch 1 by rank 2 block 0 may come before that of rank 1 block 0 and be counted in its place}}
     // expected-note @below {{give each sender a cell of its own, or keep senders from running ahead with a barrier}}
     %w = comms.wait_signal %s[%c0] ge %wa : !comms.signal<8>
     %t = comms.tile_load %own[%c0] : memref<64xf32> -> tensor<16xf32>
@@ -74,7 +74,7 @@ comms.kernel @set_lowered(%s: !comms.signal<8>)
     %five = arith.addi %e, %i3 : i64
     comms.signal set %s[%c0] value %five at %c0 of %team : !comms.signal<8>
     %w1 = comms.wait_signal %s[%c1] ge %e : !comms.signal<8>
-    // expected-error @below {{'comms.signal' op sets 's'[0] of rank 0 to 0 on rank 1 block 0 in launch 1, before rank 0 block 0 has surely seen it be at least 4}}
+    // expected-error @below {{'comms.signal' op sets signal s[0] of rank 0 to 0 on rank 1 block 0 in launch 1, before rank 0 block 0 has surely seen it be at least 4}}
     // expected-note @below {{let the value grow, or let the receiver answer before it is set again}}
     comms.signal set %s[%c0] value %i0 at %c0 of %team : !comms.signal<8>
   }
@@ -196,7 +196,7 @@ comms.kernel @set_later(%x: !comms.window<64xf32>, %out: memref<64xf32>, %s: !co
     comms.signal inc %s[%c1] at %c2 of %team : !comms.signal<8>
   }
   scf.if %r0 {
-    // expected-error @below {{'comms.wait_signal' op waits until 's'[0] of rank 0 is 1 in launch 1, which rank 1 block 0 and rank 2 block 0 set with no order between them: it does not show which has}}
+    // expected-error @below {{'comms.wait_signal' op waits until signal s[0] of rank 0 is 1 in launch 1, which rank 1 block 0 and rank 2 block 0 set with no order between them: it does not show which has}}
     // expected-note @below {{give each sender a cell of its own}}
     %w = comms.wait_signal %s[%c0] ge %e : !comms.signal<8>
     %t = comms.tile_load %own[%c0] : memref<64xf32> -> tensor<16xf32>
@@ -243,7 +243,7 @@ comms.kernel @reset_other_block(%x: !comms.window<64xf32>, %out: memref<64xf32>,
   scf.if %r0 {
     scf.if %b1 {
       %w1 = comms.wait_signal %s[%c0] ge %i1 : !comms.signal<8>
-      // expected-error @below {{'comms.reset_signal' op resets 's'[0] of rank 0 in launch 1 with no order between it and what rank 0 block 0 does with the cell}}
+      // expected-error @below {{'comms.reset_signal' op resets signal s[0] of rank 0 in launch 1 with no order between it and what rank 0 block 0 does with the cell}}
       // expected-note @below {{let the block that waits reset the cell, or wait for `ge` a value that grows}}
       comms.reset_signal %s[%c0] : !comms.signal<8>
       comms.signal inc %s[%c2] at %c1 of %team : !comms.signal<8>
@@ -288,7 +288,7 @@ comms.kernel @counter_reset(%x: !comms.window<64xf32>, %out: memref<64xf32>, %n:
     %w = comms.wait_counter %n[%c0] ge %i1 : !comms.counter<1>
   }
   scf.if %b1 {
-    // expected-error @below {{'comms.reset_counter' op resets 'n'[0] of rank 0, which rank 0 block 0 may still be waiting for: the signal may be lost}}
+    // expected-error @below {{'comms.reset_counter' op resets counter n[0] of rank 0, which rank 0 block 0 may still be waiting for: the signal may be lost}}
     // expected-note @below {{let the block that waits reset the cell, or wait for `ge` a value that grows}}
     comms.reset_counter %n[%c0] : !comms.counter<1>
   }
@@ -309,7 +309,7 @@ comms.kernel @counter_reset_same(%x: !comms.window<64xf32>, %out: memref<64xf32>
   %me = comms.rank %team
   // expected-note @below {{the put}}
   comms.put %out[%c0] to %x[%c0] count %c16 at %me of %team counted %n[%c0] : !comms.counter<1> : memref<64xf32>, !comms.window<64xf32>
-  // expected-error @below {{'comms.reset_counter' op resets 'n'[0] of rank 0 on rank 0 block 0 in launch 1, which may count a put of rank 0 block 0 later}}
+  // expected-error @below {{'comms.reset_counter' op resets counter n[0] of rank 0 on rank 0 block 0 in launch 1, which may count a put of rank 0 block 0 later}}
   // expected-note @below {{wait with comms.wait_counter for all puts that it counts, then reset it}}
   comms.reset_counter %n[%c0] : !comms.counter<1>
   comms.put %out[%c0] to %x[%c16] count %c16 at %me of %team counted %n[%c0] : !comms.counter<1> : memref<64xf32>, !comms.window<64xf32>

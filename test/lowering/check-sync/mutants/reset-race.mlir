@@ -18,7 +18,7 @@ comms.kernel @signal_lost(%s: !comms.signal<1>)
   comms.signal inc %s[%c0] at %right of %world : !comms.signal<1>
   %one = arith.constant 1 : i64
   %t = comms.wait_signal %s[%c0] ge %one : !comms.signal<1>
-  // expected-error @below {{'comms.reset_signal' op resets 's'[0] of rank 1 with no order between it and a signal of rank 0 block 0: the signal may be lost}}
+  // expected-error @below {{'comms.reset_signal' op resets signal s[0] of rank 1 with no order between it and a signal of rank 0 block 0: the signal may be lost}}
   // expected-note @below {{do not reset: wait with `ge` for a value that grows with comms.epoch; or signal only after the reset has been heard of}}
   comms.reset_signal %s[%c0] : !comms.signal<1>
   comms.return

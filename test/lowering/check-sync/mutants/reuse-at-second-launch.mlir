@@ -16,7 +16,7 @@ comms.kernel @wants_1(%s: !comms.signal<1>)
   %left = arith.remui %back, %n : index
   comms.signal inc %s[%c0] at %right of %world : !comms.signal<1>
   %one = arith.constant 1 : i64
-  // expected-error @below {{'comms.wait_signal' op is met at launch 2 by what came in launch 1: rank 0 block 0 wants the signal to be 1 again, and 's'[0] of rank 0 keeps its value from launch to launch}}
+  // expected-error @below {{'comms.wait_signal' op is met at launch 2 by what came in launch 1: rank 0 block 0 wants the signal to be 1 again, and signal s[0] of rank 0 keeps its value from launch to launch}}
   // expected-note @below {{let the value grow with comms.epoch, or reset the cell where no signal can be on its way}}
   %t = comms.wait_signal %s[%c0] ge %one : !comms.signal<1>
   comms.return

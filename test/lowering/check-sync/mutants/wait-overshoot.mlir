@@ -18,7 +18,7 @@ comms.kernel @exactly(%s: !comms.signal<1>)
   %left = arith.remui %back, %n : index
   // expected-note @below {{the later signal, in launch 2}}
   comms.signal inc %s[%c0] at %right of %world : !comms.signal<1>
-  // expected-error @below {{'comms.wait_signal' op waits on 's'[0] of rank 1 for one exact value, but rank 0 block 0 may signal again before rank 1 block 0 has seen it}}
+  // expected-error @below {{'comms.wait_signal' op waits on signal s[0] of rank 1 for one exact value, but rank 0 block 0 may signal again before rank 1 block 0 has seen it}}
   // expected-note @below {{wait with `ge`, or let the sender wait for the receiver before it signals again}}
   %t = comms.wait_signal %s[%c0] eq %e : !comms.signal<1>
   comms.return

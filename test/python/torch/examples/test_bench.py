@@ -63,7 +63,7 @@ def test_a_size_that_is_none_is_named(tmp_path: Path) -> None:
         (["--json", "FOLDER/absent/x.json"], "there is no folder 'FOLDER/absent'"),
         (["--json", "FOLDER"], "'FOLDER' is a folder"),
         (["--plot", "FOLDER/absent/x.png"], "there is no folder 'FOLDER/absent'"),
-        (["--plot", "FOLDER/x.xyz"], "'FOLDER/x.xyz' is of no kind of pictures: write .png, .svg or .pdf"),
+        (["--plot", "FOLDER/x.xyz"], "'FOLDER/x.xyz' does not end in .png, .svg or .pdf"),
     ],
 )
 def test_what_could_not_be_written_is_refused_at_once(

@@ -1,4 +1,4 @@
-//===- Drop.cpp - Groups that nobody waits for ----------------------------===//
+//===- DestroyGroup.cpp - Groups that nobody waits for --------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -28,17 +28,17 @@ namespace {
 constexpr std::chrono::seconds kLastWait{5};
 
 /// The threads that end groups.
-class Endings {
+class BackgroundDestroyer {
 public:
   /// Never destroyed: threads may use it to the last.
-  static Endings &get() {
-    static auto *made = new Endings;
+  static BackgroundDestroyer &get() {
+    static auto *made = new BackgroundDestroyer;
     return *made;
   }
   void endLater(Group &group, std::function<void()> end);
 
 private:
-  Endings() {
+  BackgroundDestroyer() {
     std::atexit([] { get().leave(); });
   }
   bool begin();
@@ -57,19 +57,19 @@ private:
 } // namespace
 
 /// False: it is too late for what the thread wants to do.
-bool Endings::begin() {
+bool BackgroundDestroyer::begin() {
   std::lock_guard lock(mutex);
   busy += !isOver;
   return !isOver;
 }
 
-void Endings::finish() {
+void BackgroundDestroyer::finish() {
   std::lock_guard lock(mutex);
   --busy;
   changed.notify_all();
 }
 
-void Endings::leave() {
+void BackgroundDestroyer::leave() {
   // A child of fork has none of the threads.
   if (getpid() != process)
     return;
@@ -78,7 +78,7 @@ void Endings::leave() {
   changed.wait_for(lock, kLastWait, [this] { return busy == 0; });
 }
 
-void Endings::endLater(Group &group, std::function<void()> end) {
+void BackgroundDestroyer::endLater(Group &group, std::function<void()> end) {
   std::thread([this, &group, end = std::move(end)] {
     if (!begin())
       return;
@@ -97,5 +97,5 @@ void commsir::group::drop(Group &group, std::function<void()> end) {
   if (!group.endsSlowly())
     return end();
   if (!group.isKept())
-    Endings::get().endLater(group, std::move(end));
+    BackgroundDestroyer::get().endLater(group, std::move(end));
 }

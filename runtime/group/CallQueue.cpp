@@ -1,11 +1,11 @@
-//===- Turn.cpp - Whose call of a group it is -----------------------------===//
+//===- CallQueue.cpp - Whose call of a group it is ------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/group/Turn.h"
+#include "runtime/group/CallQueue.h"
 
 #include "runtime/group/Group.h"
 #include "runtime/support/GroupError.h"
@@ -16,17 +16,17 @@ using Kind = GroupError::Kind;
 /// How often a thread that queues asks whether to give up.
 static constexpr std::chrono::milliseconds kPeriod(20);
 
-static llvm::Error whyClosed(const char *what) {
+static llvm::Error closedError(const char *what) {
   return makeError(Kind::Aborted,
                    llvm::Twine(what) +
                        ": another thread has closed the group. Close a group "
                        "after its last call has ended");
 }
 
-llvm::Error Turn::begin(const char *what) {
+llvm::Error CallQueue::begin(const char *what) {
   std::unique_lock<std::mutex> lock(mutex);
   if (isClosed)
-    return whyClosed(what);
+    return closedError(what);
   if (current && owner == std::this_thread::get_id())
     return makeError(
         Kind::Usage,
@@ -53,11 +53,11 @@ llvm::Error Turn::begin(const char *what) {
   return llvm::Error::success();
 }
 
-llvm::Error Turn::await(std::unique_lock<std::mutex> &lock, Waiting &own,
-                        const char *what) {
+llvm::Error CallQueue::await(std::unique_lock<std::mutex> &lock, Waiting &own,
+                             const char *what) {
   while (!own.isNext) {
     if (isClosed)
-      return whyClosed(what);
+      return closedError(what);
     if (changed.wait_for(lock, kPeriod) == std::cv_status::no_timeout)
       continue;
     // The hooks may call what they like, this group as well.
@@ -74,7 +74,7 @@ llvm::Error Turn::await(std::unique_lock<std::mutex> &lock, Waiting &own,
   return llvm::Error::success();
 }
 
-bool Turn::tryBegin(const char *what) {
+bool CallQueue::tryBegin(const char *what) {
   std::lock_guard<std::mutex> lock(mutex);
   if (current || isClosed)
     return false;
@@ -83,7 +83,7 @@ bool Turn::tryBegin(const char *what) {
   return true;
 }
 
-void Turn::end() {
+void CallQueue::end() {
   std::lock_guard<std::mutex> lock(mutex);
   if (queue.empty()) {
     current = nullptr;
@@ -97,7 +97,7 @@ void Turn::end() {
   changed.notify_all();
 }
 
-void Turn::close() {
+void CallQueue::close() {
   std::lock_guard<std::mutex> lock(mutex);
   isClosed = true;
   changed.notify_all();

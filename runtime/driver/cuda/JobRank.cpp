@@ -1,11 +1,11 @@
-//===- JobPlace.cpp - A process's place in a job of ranks -----------------===//
+//===- JobRank.cpp - A process's place in a job of ranks ------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/driver/cuda/JobPlace.h"
+#include "runtime/driver/cuda/JobRank.h"
 
 #include "runtime/support/JobVariables.h"
 
@@ -39,7 +39,7 @@ readFirst(llvm::ArrayRef<const char *> names) {
   return std::optional<int64_t>();
 }
 
-llvm::Expected<JobPlace> JobPlace::find() {
+llvm::Expected<JobRank> JobRank::find() {
   auto rank = readFirst(kRankVariables);
   if (!rank)
     return rank.takeError();
@@ -63,5 +63,5 @@ llvm::Expected<JobPlace> JobPlace::find() {
     return fail(
         llvm::formatv("rank {0} of this host: no host has as many GPUs", place)
             .str());
-  return JobPlace{**rank, **ranks, int(place)};
+  return JobRank{**rank, **ranks, int(place)};
 }

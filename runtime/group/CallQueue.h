@@ -1,18 +1,18 @@
-//===- Turn.h - Whose call of a group it is ---------------------*- C++ -*-===//
+//===- CallQueue.h - Whose call of a group it is ----------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Threads of one rank that call a group at the same time queue here: one call
-// runs, and the others follow in the order in which they came. A thread that
-// queues asks the interrupt hooks, as one that waits for peers does.
+// Serializes the calls that threads of one rank make on a group: one call runs,
+// and the others follow in the order of their arrival. A queued thread calls
+// the interrupt hooks, as a thread that waits for peers does.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef COMMSIR_RUNTIME_GROUP_TURN_H
-#define COMMSIR_RUNTIME_GROUP_TURN_H
+#ifndef COMMSIR_RUNTIME_GROUP_CALLQUEUE_H
+#define COMMSIR_RUNTIME_GROUP_CALLQUEUE_H
 
 #include "llvm/Support/Error.h"
 
@@ -23,17 +23,17 @@
 
 namespace commsir::group {
 
-class Turn {
+class CallQueue {
 public:
-  /// Waits until it is this thread's turn; `what` is the call, for messages of
-  /// others, and stays until `end`. Fails where that cannot be: in a call of
-  /// the same thread (Usage), after an interrupt, and once the group closes
+  /// Waits for this thread's turn. `what` names the call in the messages of
+  /// other threads and must stay valid until `end`. Fails inside another call
+  /// of the same thread (Usage), after an interrupt, and once the group closes
   /// (Aborted).
   llvm::Error begin(const char *what);
-  /// The same without waiting; false: it is another thread's.
+  /// Same, without waiting. Returns false if another thread has its turn.
   bool tryBegin(const char *what);
   void end();
-  /// All that queue fail, and all that come.
+  /// Makes all waiting and later calls fail.
   void close();
 
 private:
@@ -45,7 +45,7 @@ private:
 
   std::mutex mutex;
   std::condition_variable changed;
-  /// Null: nobody's.
+  /// Null: no call runs.
   const char *current = nullptr;
   std::thread::id owner;
   std::list<Waiting *> queue;
@@ -54,4 +54,4 @@ private:
 
 } // namespace commsir::group
 
-#endif // COMMSIR_RUNTIME_GROUP_TURN_H
+#endif // COMMSIR_RUNTIME_GROUP_CALLQUEUE_H
