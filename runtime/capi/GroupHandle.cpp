@@ -677,7 +677,7 @@ commsir_status commsir_prepare_fused(commsir_group *group,
                                      const commsir_fused *call,
                                      const commsir_prepare_options *options,
                                      commsir_prepared **prepared) {
-  return beside(group, [&](OpenGroup &open) {
+  return runConcurrently(group, [&](OpenGroup &open) {
     if (!call || !hasOperands(*call) || !prepared)
       return isNull("an argument of commsir_prepare_fused");
     auto timeout = timeoutOf(options);

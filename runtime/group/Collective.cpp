@@ -1475,7 +1475,7 @@ PreparedFused::PreparedFused(const FusedCall &call)
 /// pieces, or whose ranks have to meet first, is `run`.
 bool Collectives::Impl::mayRepeat(const PreparedFused &prepared) const {
   return prepared.generation == fusedGeneration && isCurrent(*prepared.plan) &&
-         fusedPieces.empty() && !mayBeHurt() &&
+         fusedPieces.empty() && !mayNeedRecovery() &&
          (!group.onGpu() || tune::getTablesDigest() == tables);
 }
 
@@ -1488,7 +1488,7 @@ llvm::Error Collectives::launch(PreparedFused &prepared,
     for (FusedCall::Operand &one : *operands)
       one.array.data = *next++;
   if (impl->mayRepeat(prepared)) {
-    prepared.plan->shelf->touch(*prepared.plan->kept);
+    prepared.plan->cache->touch(*prepared.plan->kept);
     return impl->launchFused(*prepared.plan, call, stream);
   }
   if (llvm::Error error = run(call, stream))
