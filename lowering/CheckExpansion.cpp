@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lowering/Cleanup.h"
 #include "lowering/Passes.h"
 #include "lowering/check/Postcondition.h"
 
@@ -17,7 +18,6 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Pass/PassManager.h"
-#include "mlir/Transforms/Passes.h"
 
 namespace mlir::comms {
 #define GEN_PASS_DEF_CHECKEXPANSION
@@ -50,8 +50,7 @@ OpPassManager CheckExpansion::makePipeline() {
   kernels.addPass(createExpandCollectives(expand));
   if (lowerChannels)
     kernels.addPass(createLowerChannels());
-  kernels.addPass(createCanonicalizerPass());
-  kernels.addPass(createCSEPass());
+  addCleanup(kernels);
   return manager;
 }
 

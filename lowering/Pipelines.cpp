@@ -8,12 +8,12 @@
 #include "lowering/Pipelines.h"
 
 #include "dialect/Comms.h"
+#include "lowering/Cleanup.h"
 #include "lowering/Passes.h"
 #include "lowering/analysis/Blocks.h"
 #include "lowering/nvvm/PtxEmission.h"
 
 #include "mlir/Pass/PassRegistry.h"
-#include "mlir/Transforms/Passes.h"
 
 #include "llvm/Support/raw_ostream.h"
 
@@ -22,16 +22,6 @@
 
 using namespace mlir;
 using namespace mlir::comms;
-
-/// Folds what the last passes left, so that the next see constants. Not folded
-/// are two roundings of an integer, which have other bits than one.
-static void addCleanup(OpPassManager &kernels) {
-  static const std::string others[] = {
-      "(anonymous namespace)::TruncFSIToFPToSIToFP",
-      "(anonymous namespace)::TruncFUIToFPToUIToFP"};
-  kernels.addPass(createCanonicalizerPass({}, others));
-  kernels.addPass(createCSEPass());
-}
 
 /// Collectives become channels, in modules that hold kernels alone.
 static void addChannelLevel(OpPassManager &manager,

@@ -31,6 +31,11 @@ static bool isQuery(llvm::StringRef argument) {
 
 int main(int argc, char **argv) {
   llvm::SmallVector<char *> arguments(argv, argv + argc);
+  if (argc == 2 && argv[1] == kCheckArgument) {
+    mlir::DialectRegistry registry;
+    mlir::comms::registerAllDialects(registry);
+    return checkStandardInput(registry);
+  }
   for (llvm::StringRef argument : llvm::drop_begin(arguments))
     if (argument.ends_with(".mlir") || llvm::sys::fs::exists(argument)) {
       llvm::errs() << "comms-lsp-server: error: '" << argument
@@ -58,8 +63,7 @@ int main(int argc, char **argv) {
                        commsir::embedded::opsSize);
   // The thread that reads the input may outlive this function.
   auto checker = std::make_shared<EditorChecks>(
-      registry, docs, [&](llvm::StringRef message) { output.write(message); },
-      checks);
+      docs, [&](llvm::StringRef message) { output.write(message); }, checks);
   if (!guardEditorInput(registry,
                         [checker](llvm::StringRef message) {
                           checker->noteRequest(message);

@@ -17,10 +17,21 @@
 #include "mlir/Pass/PassManager.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/raw_ostream.h"
 
 #include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <fcntl.h>
 #include <optional>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 using namespace commsir::driver;
 namespace json = llvm::json;
@@ -30,6 +41,9 @@ namespace comms = mlir::comms;
 static constexpr std::chrono::milliseconds kQuiet(300);
 /// Ranks of kernels that do not say how many they have.
 static constexpr int64_t kRanks = 4;
+/// What a check may take.
+static constexpr std::chrono::seconds kMostTime(20);
+static constexpr rlim_t kMostMemory = rlim_t(4) << 30;
 
 //===----------------------------------------------------------------------===//
 // The checker
@@ -134,6 +148,124 @@ commsir::driver::checkDocument(llvm::StringRef text,
 }
 
 //===----------------------------------------------------------------------===//
+// The checker's process
+//===----------------------------------------------------------------------===//
+
+int commsir::driver::checkStandardInput(const mlir::DialectRegistry &registry) {
+  rlimit memory{kMostMemory, kMostMemory}, core{0, 0};
+  setrlimit(RLIMIT_AS, &memory);
+  setrlimit(RLIMIT_CORE, &core);
+  auto text = llvm::MemoryBuffer::getSTDIN();
+  if (!text)
+    return EXIT_FAILURE;
+  llvm::outs() << json::Value(checkDocument((*text)->getBuffer(), registry));
+  llvm::outs().flush();
+  return EXIT_SUCCESS;
+}
+
+namespace {
+/// A file in memory that ends with this object.
+struct MemoryFile {
+  MemoryFile() : file(memfd_create("commsir-editor", MFD_CLOEXEC)) {}
+  ~MemoryFile() { close(file); }
+
+  bool write(llvm::StringRef text) const {
+    llvm::raw_fd_ostream stream(file, /*shouldClose=*/false);
+    stream << text;
+    stream.flush();
+    bool failed = stream.has_error();
+    stream.clear_error();
+    return !failed && lseek(file, 0, SEEK_SET) == 0;
+  }
+  std::string read() const {
+    auto buffer = llvm::MemoryBuffer::getOpenFile(
+        llvm::sys::fs::convertFDToNativeFile(file), "", /*FileSize=*/-1);
+    return buffer ? (*buffer)->getBuffer().str() : "";
+  }
+
+  int file;
+};
+} // namespace
+
+/// Starts this program once more, to check what is in `input`. Returns its
+/// process; -1: there is none.
+static pid_t startCheck(const MemoryFile &input, const MemoryFile &output) {
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  posix_spawn_file_actions_adddup2(&actions, input.file, STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&actions, output.file, STDOUT_FILENO);
+  posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null",
+                                   O_WRONLY, 0);
+  std::string name = "comms-lsp-server", argument = kCheckArgument.str();
+  char *arguments[] = {name.data(), argument.data(), nullptr};
+  pid_t process;
+  int error = posix_spawn(&process, "/proc/self/exe", &actions, nullptr,
+                          arguments, environ);
+  posix_spawn_file_actions_destroy(&actions);
+  return error ? -1 : process;
+}
+
+/// Waits for a process, and ends it when its time is up or `isOutdated` says
+/// so. Returns what is wrong with how it ended; empty: nothing.
+static std::string waitFor(pid_t process,
+                           llvm::function_ref<bool()> isOutdated) {
+  auto deadline = std::chrono::steady_clock::now() + kMostTime;
+  int status = 0;
+  bool late = false;
+  while (waitpid(process, &status, WNOHANG) == 0) {
+    late = std::chrono::steady_clock::now() > deadline;
+    if (!late && !isOutdated()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      continue;
+    }
+    kill(process, SIGKILL);
+    waitpid(process, &status, 0);
+    break;
+  }
+  if (late)
+    return llvm::formatv("it takes more than {0} s", kMostTime.count());
+  if (WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS)
+    return "";
+  return llvm::formatv("it ended early, or needs more than {0} GiB of memory",
+                       kMostMemory >> 30);
+}
+
+/// checkDocument in a process of its own.
+static json::Array checkApart(llvm::StringRef text,
+                              llvm::function_ref<bool()> isOutdated) {
+  MemoryFile input, output;
+  pid_t process = input.write(text) ? startCheck(input, output) : -1;
+  std::string wrong =
+      process < 0 ? "its process does not start" : waitFor(process, isOutdated);
+  if (wrong.empty()) {
+    llvm::Expected<json::Value> found = json::parse(output.read());
+    if (json::Array *array = found ? found->getAsArray() : nullptr)
+      return std::move(*array);
+    llvm::consumeError(found.takeError());
+    wrong = "its answer cannot be read";
+  }
+  json::Object start{{"line", 0}, {"character", 0}};
+  json::Object end{{"line", 0}, {"character", 1}};
+  json::Array found;
+  found.push_back(
+      json::Object{{"range", json::Object{{"start", std::move(start)},
+                                          {"end", std::move(end)}}},
+                   {"severity", static_cast<int64_t>(Warning)},
+                   {"source", "comms-check-sync"},
+                   {"message", "not checked while you type: " + wrong +
+                                   "; comms-run checks without these limits"}});
+  return found;
+}
+
+/// Whether a check of this version is of no use any more.
+bool EditorChecks::isOutdated(const std::string &uri, int64_t version) {
+  std::lock_guard lock(mutex);
+  auto noted = documents.find(uri);
+  return stopped || noted == documents.end() ||
+         noted->second.version != version;
+}
+
+//===----------------------------------------------------------------------===//
 // Descriptions
 //===----------------------------------------------------------------------===//
 
@@ -196,12 +328,10 @@ void EditorChecks::completeHover(json::Object &answer) {
 // Messages
 //===----------------------------------------------------------------------===//
 
-EditorChecks::EditorChecks(const mlir::DialectRegistry &registry,
-                           llvm::StringRef opDocs,
+EditorChecks::EditorChecks(llvm::StringRef opDocs,
                            std::function<void(llvm::StringRef)> send,
                            bool checks)
-    : registry(registry), descriptions(readDescriptions(opDocs)),
-      send(std::move(send)) {
+    : descriptions(readDescriptions(opDocs)), send(std::move(send)) {
   if (checks)
     worker = std::thread([this] { run(); });
 }
@@ -316,8 +446,11 @@ void EditorChecks::run() {
     std::string uri = noted->first, text = noted->second.text;
     int64_t version = noted->second.version;
     lock.unlock();
-    json::Array found = checkDocument(text, registry);
+    json::Array found =
+        checkApart(text, [&] { return isOutdated(uri, version); });
     lock.lock();
+    if (stopped)
+      return;
     noted = documents.find(uri);
     if (noted == documents.end() || noted->second.version != version)
       continue; // It changed meanwhile: the server's answer asks again.

@@ -8,8 +8,9 @@
 // MLIR's language server parses and verifies. EditorChecks sees the messages
 // between it and an editor. It adds the description of an op to what the server
 // answers about the op's name, and it publishes the checker's verdict of each
-// document that parses. The checker runs on a thread of its own, once the
-// document has not changed for a while: typing never waits for it.
+// document that parses. The checker runs in a process of its own, with limits
+// on time and memory, once the document has not changed for a while: typing
+// never waits for it, and a change ends it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,12 +38,12 @@ public:
   /// `opDocs` is the page that `mlir-tblgen -gen-dialect-doc` writes. `send`
   /// writes one message to the editor; any thread may call it. Without
   /// `checks` only descriptions are added.
-  EditorChecks(const mlir::DialectRegistry &registry, llvm::StringRef opDocs,
+  EditorChecks(llvm::StringRef opDocs,
                std::function<void(llvm::StringRef)> send, bool checks);
 
   ~EditorChecks() { stop(); }
 
-  /// Ends the checks. Waits for one that runs: about a second at most.
+  /// Ends the checks, also one that runs.
   void stop();
 
   /// Records what the editor's `message` opens, changes or asks about.
@@ -62,8 +63,8 @@ private:
   void completeHover(llvm::json::Object &answer);
   void noteDiagnostics(const llvm::json::Object &params);
   void run();
+  bool isOutdated(const std::string &uri, int64_t version);
 
-  const mlir::DialectRegistry &registry;
   llvm::StringMap<std::string> descriptions;
   std::function<void(llvm::StringRef)> send;
 
@@ -86,6 +87,13 @@ private:
 /// without `ranks` are checked with 4. Empty if the text does not parse.
 llvm::json::Array checkDocument(llvm::StringRef text,
                                 const mlir::DialectRegistry &registry);
+
+/// The argument with which this program checks the text on its standard input.
+inline constexpr llvm::StringLiteral kCheckArgument = "--check-standard-input";
+
+/// What the process of a check does: writes the findings of checkDocument in
+/// the text on standard input to standard output. Returns the exit status.
+int checkStandardInput(const mlir::DialectRegistry &registry);
 
 } // namespace commsir::driver
 

@@ -398,6 +398,15 @@ static void carryNarrowFloatsAsIntegers(Module &module) {
     carryAsIntegers(value);
 }
 
+/// The most instructions that are optimized. Several passes of LLVM take a time
+/// that grows with the square of the number: seconds for this many.
+static constexpr unsigned kMostOptimized = 1 << 15;
+
+/// The effort for a kernel of which `level` was asked.
+static unsigned chooseLevel(const Module &module, unsigned level) {
+  return module.getInstructionCount() > kMostOptimized ? 0 : level;
+}
+
 static Expected<std::unique_ptr<MemoryBuffer>>
 makeObject(Module &module, TargetMachine &machine, unsigned level) {
   module.setDataLayout(machine.createDataLayout());
@@ -542,10 +551,11 @@ static Expected<UnloadedKernel> generate(mlir::ModuleOp module, StringRef name,
                            "the lowered kernel is not valid LLVM IR");
   nameSymbols(*llvmModule, name);
 
-  auto machine = makeTargetMachine(options.optLevel);
+  unsigned level = chooseLevel(*llvmModule, options.optLevel);
+  auto machine = makeTargetMachine(level);
   if (!machine)
     return failCodeGeneration(machine.takeError());
-  auto object = makeObject(*llvmModule, **machine, options.optLevel);
+  auto object = makeObject(*llvmModule, **machine, level);
   if (!object)
     return failCodeGeneration(object.takeError());
   if (options.object)

@@ -367,6 +367,7 @@ def main() -> None:
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         list(pool.map(one, range(options.seed, options.seed + options.sessions)))
     print(", ".join(f"{name}: {number}" for name, number in sorted(counts.items())))
+    print(f"{counts['sessions']} sessions from seed {options.seed}")
     # Fewer answers would be a test of nothing.
     enough = counts["results"] >= 10 and counts["errors"] >= 10 and counts["notifications"] >= 10
     sys.exit(0 if enough and not counts["wrong"] else 1)

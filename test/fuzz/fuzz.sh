@@ -2,12 +2,13 @@
 # Runs one fuzzer: first on every kept input, then on mutations of them.
 #   fuzz.sh NAME 0        a fixed seed and number of runs (what `make test` does)
 #   fuzz.sh NAME SECONDS  that long, with a new seed
+# many.py runs several at once: COMMSIR_FUZZ_WORK is the folder of one of them.
 # A finding ends it with the input's path and how to run it again.
 set -u
 name=$1 seconds=$2
 source=${COMMSIR_SOURCE:-$(git -C "$(dirname "$0")" rev-parse --show-toplevel)}
 build=${COMMSIR_BUILD:-$source/build}
-work=$build/test/fuzz/$name.work
+work=${COMMSIR_FUZZ_WORK:-$build/test/fuzz/$name.work}
 binary=$build/bin/$name
 kept=$source/test/fuzz/corpus/$name
 rm -rf "$work"
@@ -17,7 +18,7 @@ mkdir -p "$work/corpus" "$work/kept"
 case $name in
   fuzz-parser | fuzz-lowering)
     find "$source/test" -name '*.mlir' -not -path '*/fuzz/*' -print0 |
-      xargs -0 "$source/.venv/bin/python" "$source/test/fuzz/split.py" "$work/kept"
+      xargs -0 "${COMMSIR_PYTHON:-$source/.venv/bin/python}" "$source/test/fuzz/split.py" "$work/kept"
     dictionary=(-dict="$source/test/fuzz/comms.dict") ;;
   fuzz-run) dictionary=(-dict="$source/test/fuzz/run.dict") ;;
   *) dictionary=() ;;
@@ -45,7 +46,7 @@ if [ $status -ne 0 ]; then
   tail -60 "$work/log"
   for finding in "$work"/finding-*; do
     echo "$name: a finding, exit code $status. To run it again: $binary $finding"
-    echo "Once mended, keep it: cp $finding $kept/"
+    echo "Once it is fixed, keep it: cp $finding $kept/"
   done
   exit 1
 fi

@@ -201,6 +201,7 @@ def main() -> None:
         print(f"WRONG: more than {MEMORY} bytes of memory")
         counts["wrong"] += 1
     print(", ".join(f"{name}: {number}" for name, number in sorted(counts.items())))
+    print(f"{sum(counts.values())} runs from seed {options.seed}")
     # Fewer that get to the run would be a test of nothing.
     sys.exit(1 if counts["wrong"] or counts["UsageError"] < 5 or counts["BoundsError"] < 5 else 0)
 
