@@ -240,7 +240,8 @@ class _Permuted:
             made = self.graph.node_copy(node, given.__getitem__)
         set_value(made)
         self.of[node] = made, order
-        self.has_moved = True
+        # Copies alone gain nothing where they are.
+        self.has_moved = self.has_moved or node.target is not _ATEN.clone.default
 
     def _takes(self, node: Node, order: tuple[int, ...]) -> bool:
         if _dims(node) != len(order) or any(self._is_too_long(one, order) for one in node.all_input_nodes):
@@ -290,6 +291,12 @@ class _Permuted:
             if not node.users:
                 self.graph.erase_node(node)
 
+    def drop_copies(self) -> None:
+        """Takes out what was made in front of permutations, where nothing reads it."""
+        for made in {source: None for source, _ in reversed(self.of.values())}:
+            if made.target is _ATEN.clone.default and not made.users:
+                self.graph.erase_node(made)
+
 
 def statically_one(size: Any) -> bool:
     return isinstance(size, int) and size == 1
@@ -305,3 +312,5 @@ def sink_permutations(graph: Graph, known: Container[Node]) -> None:
             permuted.add_arithmetic(node)
     if permuted.has_moved:
         permuted.write()
+    else:
+        permuted.drop_copies()
