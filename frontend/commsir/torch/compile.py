@@ -704,6 +704,7 @@ class CollectivePass(_Pass):
         self.before = before
         self.join_sums = join_sums
         lowerings.lower()
+        gather_layouts.let_trace()
 
     def __call__(self, graph: Graph) -> None:
         if self.before is not None:

@@ -9,6 +9,7 @@ of the dimensions, too, which is a view of what a kernel writes.
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Container
 from dataclasses import dataclass, field
@@ -16,21 +17,39 @@ from math import prod
 from typing import Any
 
 import torch
+import torch.distributed._functional_collectives
 from torch.fx import Graph, Node
 
 from commsir.torch.collectives import set_value
-from commsir.torch.regions import is_elementwise, is_row_statistic, moves_nothing, same_sizes
+from commsir.torch.regions import is_elementwise, is_row_statistic, moves_nothing, reduced_dims, same_sizes
 
-__all__ = ["sink", "sink_permutations"]
+__all__ = ["let_trace", "sink", "sink_permutations"]
 
+funcol: Any = torch.distributed._functional_collectives
 _ATEN: Any = torch.ops.aten
 _WAIT = torch.ops._c10d_functional.wait_tensor.default
 _GATHER = torch.ops._c10d_functional.all_gather_into_tensor.default
 
 
+def let_trace() -> None:
+    """Has Dynamo trace `all_gather_tensor` along another dimension than 0: it breaks the graph at the function by which
+    torch 2.11 lays out what has arrived."""
+    original = getattr(funcol, "_maybe_view_chunk_cat", None)
+    if original is None or hasattr(original, "__wrapped__"):
+        return
+
+    @functools.wraps(original)
+    def _maybe_view_chunk_cat(res: torch.Tensor, group_size: int, gather_dim: int) -> Any:
+        if not torch.compiler.is_dynamo_compiling():
+            return original(res, group_size, gather_dim)
+        return torch.cat(res.chunk(group_size), gather_dim) if gather_dim else res
+
+    funcol._maybe_view_chunk_cat = _maybe_view_chunk_cat
+
+
 @dataclass(frozen=True)
 class _Gathered:
-    """A concatenation of what the ranks have sent."""
+    """A concatenation of what the ranks have sent, or of what was made of that."""
 
     node: Node
     wait: Node
@@ -129,10 +148,11 @@ def _erase(graph: Graph, node: Node) -> None:
             waiting += [source for source in sources if source.target in (operator.getitem, _ATEN.split.Tensor)]
 
 
-def _sink(graph: Graph, gathered: _Gathered) -> bool:
+def _sink(graph: Graph, gathered: _Gathered) -> _Gathered | None:
+    """Moves what can be done with the pieces before the concatenation, and returns that of what they become."""
     inside = _grown(graph, gathered)
     if not inside:
-        return False
+        return None
     mapped = {gathered.node: gathered.wait}
     for node in inside:
         with graph.inserting_before(node):
@@ -146,7 +166,7 @@ def _sink(graph: Graph, gathered: _Gathered) -> bool:
     for node in reversed(inside):
         graph.erase_node(node)
     _erase(graph, gathered.node)
-    return True
+    return _Gathered(whole, mapped[last], gathered.dim, gathered.size)
 
 
 def _first_reader(node: Node) -> Node | None:
@@ -168,6 +188,90 @@ def _why_left(gathered: _Gathered) -> str:
     return f"{reader.target} needs what all ranks have sent, along dimension {gathered.dim}"
 
 
+# ---------------------------------------------------------------------------------------------------------------------
+# Reductions of rows of which each rank has sent a part
+# ---------------------------------------------------------------------------------------------------------------------
+
+_REDUCTIONS = (_ATEN.amax.default, _ATEN.amin.default, _ATEN.sum.dim_IntList)
+
+
+@dataclass
+class _Parts:
+    """Arithmetic of rows that are concatenated of parts, and the same of the parts. `of[node]` is that of a node."""
+
+    graph: Graph
+    gathered: _Gathered
+    of: dict[Node, Node | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.of[self.gathered.node] = self.gathered.wait
+
+    def takes(self, node: Node) -> bool:
+        """Whether it works element by element on whole rows, with numbers beside them."""
+        value, row = node.meta.get("val"), self.gathered.node.meta["val"].shape[-1]
+        if not isinstance(value, torch.Tensor) or not (is_elementwise(node) or moves_nothing(node)):
+            return False
+        if value.dim() == 0 or not same_sizes(value.shape[-1:], [row]):
+            return False
+        values = [one.meta.get("val") for one in node.all_input_nodes if one not in self.of]
+        return all(not isinstance(one, torch.Tensor) or one.dim() == 0 for one in values)
+
+    def part(self, node: Node) -> Node:
+        """The node of the parts. They lie in the shape in which they arrive: views of whole rows change nothing."""
+        made = self.of[node]
+        if made is None and moves_nothing(node):
+            made = self.part(node.all_input_nodes[0])
+        elif made is None:
+            given = {one: self.part(one) for one in node.all_input_nodes if one in self.of}
+            with self.graph.inserting_before(node):
+                made = self.graph.node_copy(node, lambda one: given.get(one, one))
+            set_value(made)
+        self.of[node] = made
+        return made
+
+    def reduce(self, node: Node) -> None:
+        """Reduces parts of rows, which a region holds, and then what all ranks' parts have come to."""
+        target: Any = node.target
+        source = self.part(node.all_input_nodes[0])
+        with self.graph.inserting_before(node):
+            parts = _call(self.graph, target, source, [-1], True)
+            ranks = len(self.gathered.node.args[0])  # type: ignore[arg-type]
+            flat = _call(self.graph, _ATEN.reshape.default, parts, [ranks, -1])
+            total = _call(self.graph, target, flat, [0])
+            made = self.graph.call_function(_ATEN.reshape.default, (total, list(node.meta["val"].shape)))
+            made.meta = {**node.meta}
+        node.replace_all_uses_with(made)
+        self.graph.erase_node(node)
+
+
+def _is_of_rows(node: Node) -> bool:
+    """Whether it reduces whole rows, and parts of them round no more."""
+    source = node.all_input_nodes[0].meta["val"] if node.target in _REDUCTIONS else None
+    if source is None or node.kwargs.get("dtype") is not None or reduced_dims(node, source.dim()) != [source.dim() - 1]:
+        return False
+    if not all(isinstance(size, int) for size in node.meta["val"].shape):
+        return False
+    return node.target is not _ATEN.sum.dim_IntList or source.dtype is torch.float32
+
+
+def _reduce_parts(graph: Graph, gathered: _Gathered) -> bool:
+    """Splits reductions of rows that are gathered along the last dimension; whether there are any."""
+    if gathered.keeps_rows:
+        return False
+    parts = _Parts(graph, gathered)
+    found = list[Node]()
+    for node in graph.nodes:
+        if node.op != "call_function" or node in parts.of or not any(one in parts.of for one in node.all_input_nodes):
+            continue
+        if _is_of_rows(node):
+            found.append(node)
+        elif parts.takes(node):
+            parts.of[node] = None
+    for node in found:
+        parts.reduce(node)
+    return bool(found)
+
+
 def sink(graph: Graph) -> dict[Node, str]:
     """Moves what follows an all_gather along another dimension than 0 in front of its concatenation. Returns the
     collectives where nothing could be moved, and why."""
@@ -182,7 +286,9 @@ def sink(graph: Graph) -> dict[Node, str]:
             view.meta["val"] = node.meta["val"]
             node.replace_all_uses_with(view)
             _erase(graph, node)
-        elif not _sink(graph, gathered):
+            continue
+        moved = _sink(graph, gathered)
+        if not _reduce_parts(graph, moved or gathered) and not moved:
             left[gathered.wait.all_input_nodes[0]] = _why_left(gathered)
     return left
 

@@ -185,9 +185,7 @@ def fuses(
 
 
 def _gathered(x: Any, dim: int) -> Any:
-    """As torch writes it, where Dynamo does not go along with funcol.all_gather_tensor."""
-    pieces = funcol.all_gather_tensor(x, 0, dist.group.WORLD).chunk(dist.get_world_size(), 0)
-    return torch.cat(pieces, dim)
+    return funcol.all_gather_tensor(x, dim, dist.group.WORLD)
 
 
 def logits(x: Any, w: Any) -> Any:
@@ -209,14 +207,27 @@ def one_sequence(x: Any, w: Any) -> Any:
 
 
 def softmax_of_all(x: Any, w: Any) -> Any:
-    """A softmax needs whole rows: the cast alone goes along."""
+    """A softmax needs whole rows: the cast goes along, and the maximum of each part of a row."""
     return torch.softmax(_gathered(x, 2).float() * 2, -1)
 
 
-def returned_too(x: Any, w: Any) -> Any:
-    """As logits of a training step, which the program returns and casts."""
+def loss_of_all(x: Any, w: Any) -> Any:
+    """As logits of a training step, which are kept, cast, seen as rows, and reduced."""
     h = _gathered(x, 2)
-    return h, torch.softmax(h.float(), -1)
+    rows = (torch.tanh(h / 30) * 30).float().view(-1, h.shape[-1])
+    return h, torch.log_softmax(rows, -1)[:, 3], rows.amin(-1)
+
+
+def sum_of_all(x: Any, w: Any) -> Any:
+    """Sums of float32 rows, with and without the dimension."""
+    h = _gathered(x, 2).float()
+    return h.sum(-1), h.abs().sum(-1, keepdim=True), h
+
+
+def returned_too(x: Any, w: Any) -> Any:
+    """Logits that the program returns, and casts for a softmax over the batch."""
+    h = _gathered(x, 2)
+    return h, torch.softmax(h.float(), 0)
 
 
 def says_why(rank: int, size: int) -> tuple[str, ...]:
@@ -231,7 +242,9 @@ GATHERED: dict[str, tuple[Callable[..., Any], str]] = {
     "logits": (logits, "aten.tanh"),
     "sequence": (sequence, "aten.rsqrt"),
     "one_sequence": (one_sequence, "aten.rsqrt"),
-    "softmax_of_all": (softmax_of_all, "aten.mul.Tensor"),
+    "softmax_of_all": (softmax_of_all, "aten.amax"),
+    "loss_of_all": (loss_of_all, "aten.amin"),
+    "sum_of_all": (sum_of_all, "aten.sum.dim_IntList"),
 }
 
 
