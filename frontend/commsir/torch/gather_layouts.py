@@ -27,6 +27,7 @@ __all__ = ["let_trace", "sink", "sink_permutations"]
 
 funcol: Any = torch.distributed._functional_collectives
 _ATEN: Any = torch.ops.aten
+_CAT: Any = torch.ops.aten.cat.default
 _WAIT = torch.ops._c10d_functional.wait_tensor.default
 _GATHER = torch.ops._c10d_functional.all_gather_into_tensor.default
 
@@ -97,7 +98,7 @@ def _takes(node: Node, gathered: _Gathered, mapped: dict[Node, Node]) -> bool:
     value, whole = node.meta.get("val"), gathered.node.meta["val"].shape
     if not isinstance(value, torch.Tensor):
         return False
-    fits = same_sizes(value.shape, whole) and is_elementwise(node)
+    fits = same_sizes(value.shape, whole) and (is_elementwise(node) or moves_nothing(node))
     if gathered.keeps_rows and not fits:
         # A number for each row, kept as a dimension.
         fits = same_sizes(value.shape, [*whole[:-1], 1]) and (is_elementwise(node) or is_row_statistic(node))
@@ -120,7 +121,7 @@ def _grown(graph: Graph, gathered: _Gathered) -> list[Node]:
             continue
         found[node] = node
         needed = [one for one in found if any(user not in found for user in one.users)]
-        if len(needed) == 1 and needed[0] is not gathered.node:
+        if len(needed) == 1 and needed[0] is not gathered.node and not moves_nothing(needed[0]):
             best = len(found)
     return list(found)[1:best]
 
@@ -155,6 +156,9 @@ def _sink(graph: Graph, gathered: _Gathered) -> _Gathered | None:
         return None
     mapped = {gathered.node: gathered.wait}
     for node in inside:
+        if moves_nothing(node):
+            mapped[node] = mapped[node.all_input_nodes[0]]
+            continue
         with graph.inserting_before(node):
             mapped[node] = graph.node_copy(node, lambda one: mapped.get(one, one))
             set_value(mapped[node])
@@ -167,6 +171,53 @@ def _sink(graph: Graph, gathered: _Gathered) -> _Gathered | None:
         graph.erase_node(node)
     _erase(graph, gathered.node)
     return _Gathered(whole, mapped[last], gathered.dim, gathered.size)
+
+
+def _is_same_of_all(pieces: list[Any]) -> bool:
+    """Whether it is one operation of each piece that nothing else reads, with the same numbers beside it."""
+
+    def shown(node: Node) -> Any:
+        return node.target, node.args[1:], node.kwargs
+
+    return all(
+        isinstance(one, Node)
+        and is_elementwise(one)
+        and one.all_input_nodes == [one.args[0]]
+        and len(one.users) == 1
+        and shown(one) == shown(pieces[0])
+        for one in pieces
+    )
+
+
+def _joined_unaries(graph: Graph, node: Node) -> Node:
+    """Has operations that Inductor has moved before a concatenation follow it again, if that is of gathered pieces.
+    Returns the concatenation."""
+    pieces: list[Any] = list(node.args[0]) if isinstance(node.args[0], (list, tuple)) else []
+    chain = list[Node]()
+    while pieces and _is_same_of_all(pieces):
+        chain.append(pieces[0])
+        pieces = [one.args[0] for one in pieces]
+    if node.target is not _ATEN.cat.default or not chain:
+        return node
+    with graph.inserting_before(node):
+        made = whole = graph.call_function(_CAT, (pieces, *node.args[1:]), dict(node.kwargs))
+        set_value(whole)
+        if _Gathered.of(whole) is None:
+            graph.erase_node(whole)
+            return node
+        for one in reversed(chain):
+            target: Any = one.target
+            made = graph.call_function(target, (made, *one.args[1:]), dict(one.kwargs))
+            set_value(made)
+    moved = list(node.args[0])  # type: ignore[arg-type]
+    node.replace_all_uses_with(made)
+    graph.erase_node(node)
+    while moved and moved[0] not in pieces:
+        sources = [one.args[0] for one in moved]
+        for one in moved:
+            graph.erase_node(one)
+        moved = sources
+    return whole
 
 
 def _first_reader(node: Node) -> Node | None:
@@ -185,7 +236,19 @@ def _why_left(gathered: _Gathered) -> str:
         return "nothing follows: the program returns what is gathered"
     if _takes(reader, gathered, {gathered.node: gathered.node}):
         return f"{reader.target} could be done with the pieces, but what is gathered is read elsewhere, too"
-    return f"{reader.target} needs what all ranks have sent, along dimension {gathered.dim}"
+    if not is_elementwise(reader):
+        return f"{reader.target} needs what all ranks have sent, along dimension {gathered.dim}"
+    beside = [one for one in reader.all_input_nodes if not _comes_from(one, gathered.node)]
+    if not same_sizes(reader.meta["val"].shape, gathered.node.meta["val"].shape) or not beside:
+        return f"{reader.target} has what is gathered in another shape, {list(reader.meta['val'].shape)}"
+    return f"{reader.target} needs {beside[0]}, which is not in pieces"
+
+
+def _comes_from(node: Node, source: Node) -> bool:
+    """Whether it is `source`, past views."""
+    while node is not source and moves_nothing(node):
+        node = node.all_input_nodes[0]
+    return node is source
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -277,7 +340,10 @@ def sink(graph: Graph) -> dict[Node, str]:
     collectives where nothing could be moved, and why."""
     left: dict[Node, str] = {}
     for node in list(graph.nodes):
-        gathered = None if node._erased else _Gathered.of(node)
+        if node._erased or node.target is not _ATEN.cat.default:
+            continue
+        node = _joined_unaries(graph, node)
+        gathered = _Gathered.of(node)
         if gathered is None:
             continue
         if gathered.is_view():

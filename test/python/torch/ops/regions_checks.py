@@ -230,10 +230,50 @@ def returned_too(x: Any, w: Any) -> Any:
     return h, torch.softmax(h.float(), 0)
 
 
-def says_why(rank: int, size: int) -> tuple[str, ...]:
-    compiled = _compiled(returned_too, leaves=True)
-    x = _tensor(rank, BATCH, LENGTH, WIDTH, dtype=torch.bfloat16)
-    _compare(returned_too(x, None), compiled(x, None), 4e-2)
+def waited_for(x: Any, w: Any) -> Any:
+    """What is concatenated is waited for once more."""
+    wait: Callable[[Any], Any] = funcol.wait_tensor
+    return torch.relu(wait(_gathered(x, 2)) * 2)
+
+
+def whole_beside(x: Any, w: Any) -> Any:
+    """A tensor of the whole shape is added."""
+    h = _gathered(x, 2)
+    return torch.relu(h + w[0].expand(h.shape).cos())
+
+
+def another_shape(x: Any, w: Any) -> Any:
+    """Columns become rows, which have a scale."""
+    return _gathered(x, 2).view(-1, WIDTH) * w
+
+
+def moved_by_inductor(x: Any, w: Any) -> Any:
+    """Inductor does with each piece what follows a concatenation by itself."""
+    return torch.relu(_gathered(x, 2)).view(-1, WIDTH)
+
+
+def of_positions(x: Any, w: Any) -> Any:
+    """A sum over positions, of which each rank has some."""
+    return _gathered(x, 1).sum(1)
+
+
+#: What is said of a concatenation that nothing moves before.
+KEPT: dict[str, tuple[Callable[..., Any], str]] = {
+    "returned_too": (
+        returned_too,
+        "prims.convert_element_type.default could be done with the pieces, but what is gathered is read elsewhere, too",
+    ),
+    "whole_beside": (whole_beside, "aten.add.Tensor needs cos, which is not in pieces"),
+    "another_shape": (another_shape, "aten.mul.Tensor has what is gathered in another shape, [16, 32]"),
+    "of_positions": (of_positions, "aten.sum.dim_IntList needs what all ranks have sent, along dimension 1"),
+}
+
+
+def says_why(rank: int, size: int, name: str) -> tuple[str, ...]:
+    function = KEPT[name][0]
+    compiled = _compiled(function, leaves=True)
+    x, w = _tensor(rank, BATCH, LENGTH, WIDTH, dtype=torch.bfloat16), _tensor(0, WIDTH, dtype=torch.bfloat16, seed=6)
+    _compare(function(x, w), compiled(x, w), 4e-2)
     (said,) = fusing.fusions()
     return said.because
 
@@ -244,6 +284,8 @@ GATHERED: dict[str, tuple[Callable[..., Any], str]] = {
     "one_sequence": (one_sequence, "aten.rsqrt"),
     "softmax_of_all": (softmax_of_all, "aten.amax"),
     "loss_of_all": (loss_of_all, "aten.amin"),
+    "moved_by_inductor": (moved_by_inductor, "aten.relu"),
+    "waited_for": (waited_for, "aten.relu"),
     "sum_of_all": (sum_of_all, "aten.sum.dim_IntList"),
 }
 
