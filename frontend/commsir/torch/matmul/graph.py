@@ -20,7 +20,7 @@ from commsir.torch.joined_collectives import JoinedCollectives
 from commsir.torch.matmul import model as model
 from commsir.torch.matmul import ops as _ops  # noqa: F401  (defines the ops)
 from commsir.torch.matmul.model import collective_time, saved_traffic
-from commsir.torch.regions import Unsupported, same_sizes
+from commsir.torch.regions import Unsupported, moves_nothing, same_sizes
 
 __all__ = ["Fused", "fuse", "why_apart"]
 
@@ -42,6 +42,8 @@ class Fused:
     because: str
     #: In each call, in µs, by the model.
     gain: float | None = None
+    #: Another collective whose result the op makes as well.
+    other: Collective | None = None
 
 
 def _value(node: Any) -> Any:
@@ -371,6 +373,26 @@ def _by_experts(made: _Product, order: _Order) -> _Product | None:
     return replace(made, group_rows=order.rows)
 
 
+def _scale_shard(
+    products: Iterable[_Product], collective: Collective, everything: list[Collective]
+) -> Collective | None:
+    """The all_gather of the rows' scales, if it begins right after that of the rows and nothing else reads it."""
+    found = everything[everything.index(collective) + 1 :][:1]
+    if collective.op != "all_gather" or not found or found[0].node.args[1:] != collective.node.args[1:]:
+        return None
+    begun, readers = found[0].node, [made.node for made in products]
+    scale: Any = next(iter(products)).row_scale
+    while isinstance(scale, Node) and scale is not begun:
+        if any(user not in readers for user in scale.users) or not (moves_nothing(scale) or scale.target is _WAIT):
+            return None
+        readers, scale = [scale], scale.args[0]
+    is_known = scale is begun and found[0].op == "all_gather" and begun.users.keys() == set(readers)
+    given = begun.args[0]
+    # One scale would be that of all rows.
+    is_taken = is_known and isinstance(given, Node) and _is_static(given) and _value(given).numel() > 1
+    return found[0] if is_taken else None
+
+
 def _where_not(products: Iterable[_Product], before: Any) -> str:
     """Why operands are not there when the collective begins; empty: they are."""
     for made in products:
@@ -388,6 +410,12 @@ def _multiply_arrivals(graph: Graph, collective: Collective, everything: list[Co
     operands = [one for made in products for one in made.operands]
     if not _is_static(shard, *operands):
         return None
+    scales_of = _scale_shard(products, collective, everything) if products[0].row_scale is not None else None
+    if scales_of:
+        whole_scale: Any = products[0].row_scale
+        shard_of_scale: Any = scales_of.node.args[0]
+        products = tuple(replace(made, row_scale=shard_of_scale) for made in products)
+        operands = [one for made in products for one in made.operands]
     if late := _where_not(products, before):
         return Fused((), late)
     ranks, is_gather = _ranks(collective), collective.op == "all_gather"
@@ -427,10 +455,13 @@ def _multiply_arrivals(graph: Graph, collective: Collective, everything: list[Co
     for result, made in zip(results, products, strict=True):
         made.node.replace_all_uses_with(result)
     _erase(graph, [made.node for made in products])
+    if scales_of:
+        _erase(graph, [whole_scale])
     if keeps:
         given.wait.replace_all_uses_with(parts[-1])
         _erase(graph, [given.wait])
-    return Fused(tuple(made.name for made in products), str(choice), choice.plain - choice.overlapped)
+    names = tuple(made.name for made in products)
+    return Fused(names, str(choice), choice.plain - choice.overlapped, scales_of)
 
 
 def _is_of(made: _Product, wait: Node) -> bool:

@@ -4,6 +4,7 @@ other."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import zip_longest
 from math import prod
@@ -47,8 +48,8 @@ for _name in ("matmul_reduce_scatter", "matmul_all_reduce", "matmul_all_to_all")
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def _check_product(a: torch.Tensor, factor: Factor, rows: int) -> None:
-    """`rows` are those of the whole product."""
+def _check_product(a: torch.Tensor, factor: Factor, rows: int, own: int = 0) -> None:
+    """`rows` are those of the whole product; `own` those of this rank, of which an op gathers scales."""
     b = factor.weight
     has_groups = b.dim() == 3 and (factor.ends is not None or (factor.group_rows > 0 and factor.bias is None))
     _check(
@@ -77,7 +78,7 @@ def _check_product(a: torch.Tensor, factor: Factor, rows: int) -> None:
     if factor.row_scale is not None:
         count = factor.row_scale.numel()
         _check(
-            count in (1, rows),
+            count in (1, rows, own),
             lambda: f"commsir: {count} scales of rows for a matmul of {rows} rows; give one, or one for each row",
         )
 
@@ -191,6 +192,15 @@ def _factors(
     return [Factor(weight, bias, ends, group_rows, row_scale, scale, dtype, fast) for weight, bias, scale in given]
 
 
+def _is_of_shard(row_scale: _Tensor | None, shard: _Tensor, ranks: int) -> bool:
+    """Whether there is a scale for each row of this rank, which is to be gathered."""
+    return row_scale is not None and ranks > 1 and 1 < row_scale.numel() == prod(shard.shape[:-1])
+
+
+def _with_scales(factors: Sequence[Factor], gathered: _Tensor) -> list[Factor]:
+    return [replace(one, row_scale=gathered) for one in factors]
+
+
 def _whole_shape(op: str, shard: _Tensor, ranks: int) -> list[int]:
     """Of the rows that arrive, but for the last dimension."""
     return [shard.shape[0] * (ranks if op == "all_gather" else 1), *shard.shape[1:-1]]
@@ -200,7 +210,7 @@ def _checked_arrivals(op: str, shard: _Tensor, factors: list[Factor], biases: in
     """The shape of what arrives, of a call that is right."""
     shape = _whole_shape(op, shard, ranks)
     for factor in factors:
-        _check_product(shard, factor, prod(shape))
+        _check_product(shard, factor, prod(shape), prod(shard.shape[:-1]) if op == "all_gather" else 0)
     _check_factors(factors, biases)
     if op == "all_to_all":
         _check_shares(shard, ranks)
@@ -228,19 +238,28 @@ def _multiply_arrivals(
     asked = "all_to_all_before" if op == "all_to_all" else op
     choice = _choose(asked, ranks, prod(shape) // ranks, shard, factors)
     arrived = None
+    own = row_scale if op == "all_gather" and _is_of_shard(row_scale, shard, ranks) else None
+
+    def arrive() -> _Tensor:
+        """The collectives of the program, in its order."""
+        made = _collective(op, shard, group_name, site)
+        if own is not None:
+            factors[:] = _with_scales(factors, _collective("all_gather", own, group_name, site))
+        return made
+
     if choice.blocks:
-        what = (op, *_shown(shard, factors), gathered)
-        takes, arrived = _takes_overlapped(
-            site, group_name, shard.device, what, lambda: _collective(op, shard, group_name, site)
-        )
+        what = (op, *_shown(shard, factors), gathered, own is not None)
+        takes, arrived = _takes_overlapped(site, group_name, shard.device, what, arrive)
         size = prod(shape) * k * shard.dtype.itemsize
         if takes and (space := _space(group_name, shard.device, size)):
             whole = shard.new_empty([*shape, k]) if gathered else None
+            if own is not None:
+                factors = _with_scales(factors, _collective("all_gather", own, group_name, site))
             way = overlapped.all_gather_matmul if op == "all_gather" else overlapped.all_to_all_matmul
             outs = way(space, _flat(shard), factors, whole)
             return [*(out.view(*shape, -1) for out in outs), *([] if whole is None else [whole])]
     if arrived is None:
-        arrived = _collective(op, shard, group_name, site)
+        arrived = arrive()
     flat = _flat(arrived)
     outs = [factor.multiply(flat, 0) for factor in factors]
     return [*(out.view(*shape, out.shape[-1]) for out in outs), *([arrived] if gathered else [])]

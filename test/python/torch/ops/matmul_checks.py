@@ -282,6 +282,36 @@ def exchanged_scaled(x: Any, w: Any, v: Any) -> Any:
     return back + 1
 
 
+def _scaled_rows(rows: Any, row_scale: Any, w: Any) -> Any:
+    """A scale for each row and column. torch has no such matmul on CPUs, where it is compiled into the ops alone."""
+    weight, scale = _fp8(w, 0.5).t().contiguous().t(), w.abs().amax(0, keepdim=True)
+    if torch.compiler.is_compiling() or rows.is_cuda:
+        return torch._scaled_mm(rows, weight, row_scale, scale, out_dtype=torch.float32)
+    return rows.float() @ weight.float() * row_scale * scale
+
+
+def gathered_with_scales(x: Any, w: Any, v: Any) -> Any:
+    """Rows are quantized one by one, and gathered with their scales."""
+    scale = x.abs().amax(1, keepdim=True)
+    rows = funcol.all_gather_tensor(_fp8(x, scale), 0, dist.group.WORLD)
+    return _scaled_rows(rows, funcol.all_gather_tensor(scale, 0, dist.group.WORLD), w)
+
+
+def gathered_scales_are_kept(x: Any, w: Any, v: Any) -> Any:
+    """Something else reads the scales, too: the matmul stays. On CPUs all ranks have one scale."""
+    scale = x.abs().amax().view(1)
+    rows = funcol.all_gather_tensor(_fp8(x, scale), 0, dist.group.WORLD)
+    scales = funcol.all_gather_tensor(scale, 0, dist.group.WORLD)
+    weight = _fp8(w, 0.5).t().contiguous().t()
+    return torch._scaled_mm(rows, weight, scales.amax(), scales.amin(), out_dtype=torch.float32), scales
+
+
+def summed_with_scales(x: Any, w: Any, v: Any) -> Any:
+    """The same of a product that is summed up."""
+    scale = x.abs().amax(1, keepdim=True)
+    return funcol.all_reduce(_scaled_rows(_fp8(x, scale), scale, w), "sum", dist.group.WORLD)
+
+
 def _ends(x: Any, rows: int) -> Any:
     """Of four groups, one without rows."""
     return (torch.tensor([2, 2, 7, 12], dtype=torch.int32, device=x.device) * (rows // 12)).to(torch.int32)
@@ -397,6 +427,8 @@ _TAKEN = (
     dispatched,
     combined,
     experts_of_ranks,
+    gathered_with_scales,
+    summed_with_scales,
 )
 _LEFT = (
     product_is_read_twice,
@@ -409,6 +441,7 @@ _LEFT = (
     added_batches,
     with_bias,
     ends_come_later,
+    gathered_scales_are_kept,
 )
 _OF_GROUPS = tuple(
     one.__name__ for one in (grouped, summed_groups, scattered_groups, grouped_batches, inner_groups, ends_come_later)

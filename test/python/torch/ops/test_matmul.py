@@ -30,6 +30,8 @@ _INTO: dict[str, list[tuple[str, tuple[str, ...]]]] = {
     "summed_scaled": [("all_reduce", (_SCALED,))],
     "scattered_scaled": [("reduce_scatter", (_SCALED,))],
     "exchanged_scaled": [("all_to_all", (_SCALED,)), ("all_to_all", ("aten.add.Tensor",))],
+    "gathered_with_scales": [("all_gather", (_SCALED,)), ("all_gather", (_SCALED,))],
+    "summed_with_scales": [("all_reduce", (_SCALED,))],
     "grouped": [("all_gather", (_GROUPED,))],
     "summed_groups": [("all_reduce", (_GROUPED,))],
     "scattered_groups": [("reduce_scatter", (_GROUPED,))],
@@ -157,15 +159,22 @@ def test_mistakes(pair: World) -> None:
 def test_takes(pair: World, name: str) -> None:
     said: list[tuple[str, tuple[str, ...]]]
     # Gloo has no fp8.
-    backend = "commsir" if name in ("scaled", "exchanged_scaled") else "gloo"
+    backend = "commsir" if name in ("scaled", "exchanged_scaled", "gathered_with_scales") else "gloo"
     for said in pair.run(matmul_checks.compiles, backend, name=name):
         assert [(op, sorted(into)) for op, into in said] == [(op, sorted(into)) for op, into in _INTO[name]]
 
 
 @pytest.mark.parametrize("name", list(matmul_checks.LEFT))
 def test_leaves(pair: World, name: str) -> None:
-    for said in pair.run(matmul_checks.compiles, "gloo", name=name):
-        assert len(said) == 1 + (name == "ends_come_later") and not {_MM, _ADDMM, _BMM, _GROUPED} & {*said[0][1]}
+    backend = "commsir" if name == "gathered_scales_are_kept" else "gloo"
+    for said in pair.run(matmul_checks.compiles, backend, name=name):
+        assert len(said) == 1 + (name in ("ends_come_later", "gathered_scales_are_kept")) and not {
+            _MM,
+            _ADDMM,
+            _BMM,
+            _GROUPED,
+            _SCALED,
+        } & {*said[0][1]}
 
 
 @pytest.mark.parametrize(
