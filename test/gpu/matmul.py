@@ -34,6 +34,7 @@ import torch
 import torch.distributed
 import torch.distributed._functional_collectives as funcol
 from commsir.torch.matmul import model, overlapped
+from commsir.torch.matmul.factor import Factor
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "test" / "python" / "torch" / part) for part in ("ops", "c10d")]
@@ -86,12 +87,12 @@ def space(size: int) -> overlapped.Workspace:
 
 def gather_matmul(shard: Any, weight: Any) -> Any:
     ranks = dist.get_world_size()
-    return overlapped.all_gather_matmul(space(ranks * shard.nbytes), shard, [weight], [None], None)[0]
+    return overlapped.all_gather_matmul(space(ranks * shard.nbytes), shard, [Factor(weight)], None)[0]
 
 
 def matmul_reduce(op: str, blocks: int, a: Any, b: Any) -> Any:
     way = overlapped.matmul_reduce_scatter if op == "reduce_scatter" else overlapped.matmul_all_reduce
-    return way(space(2 * a.shape[0] * b.shape[1] * a.element_size()), a, b, blocks)
+    return way(space(2 * a.shape[0] * b.shape[1] * a.element_size()), a, Factor(b), blocks)
 
 
 def collective(op: str, x: Any, ours: bool) -> Any:

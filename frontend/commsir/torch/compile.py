@@ -656,6 +656,8 @@ def _take(
     name: str,
 ) -> bool:
     """Fuses one collective, if it can, and notes what became of it."""
+    if collective.node._erased:
+        return False
     entry = replace(_entry(collective, name), joined=stands.count if stands else 1)
     value = collective.value
     fused, because = _Fused(), [why_not] if why_not else []
@@ -680,6 +682,9 @@ def _take(
     entry = replace(entry, fused=fused.names, produced=fused.produced, because=reasons, predicted=gain, call=fused.call)
     reporting.note(entry)
     _log.info("%s", entry)
+    if beside and beside.other:
+        gathered = f"its scales are gathered with the rows that {', '.join(beside.names)} multiplies"
+        reporting.note(replace(_entry(beside.other, name), fused=beside.names, because=(gathered,)))
     return done
 
 
@@ -704,6 +709,7 @@ class CollectivePass(_Pass):
         self.before = before
         self.join_sums = join_sums
         lowerings.lower()
+        gather_layouts.let_trace()
 
     def __call__(self, graph: Graph) -> None:
         if self.before is not None:

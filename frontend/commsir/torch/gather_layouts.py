@@ -9,6 +9,7 @@ of the dimensions, too, which is a view of what a kernel writes.
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Container
 from dataclasses import dataclass, field
@@ -16,21 +17,40 @@ from math import prod
 from typing import Any
 
 import torch
+import torch.distributed._functional_collectives
 from torch.fx import Graph, Node
 
 from commsir.torch.collectives import set_value
-from commsir.torch.regions import is_elementwise, is_row_statistic, moves_nothing, same_sizes
+from commsir.torch.regions import is_elementwise, is_row_statistic, moves_nothing, reduced_dims, same_sizes
 
-__all__ = ["sink", "sink_permutations"]
+__all__ = ["let_trace", "sink", "sink_permutations"]
 
+funcol: Any = torch.distributed._functional_collectives
 _ATEN: Any = torch.ops.aten
+_CAT: Any = torch.ops.aten.cat.default
 _WAIT = torch.ops._c10d_functional.wait_tensor.default
 _GATHER = torch.ops._c10d_functional.all_gather_into_tensor.default
 
 
+def let_trace() -> None:
+    """Has Dynamo trace `all_gather_tensor` along another dimension than 0: it breaks the graph at the function by which
+    torch 2.11 lays out what has arrived."""
+    original = getattr(funcol, "_maybe_view_chunk_cat", None)
+    if original is None or hasattr(original, "__wrapped__"):
+        return
+
+    @functools.wraps(original)
+    def _maybe_view_chunk_cat(res: torch.Tensor, group_size: int, gather_dim: int) -> Any:
+        if not torch.compiler.is_dynamo_compiling():
+            return original(res, group_size, gather_dim)
+        return torch.cat(res.chunk(group_size), gather_dim) if gather_dim else res
+
+    funcol._maybe_view_chunk_cat = _maybe_view_chunk_cat
+
+
 @dataclass(frozen=True)
 class _Gathered:
-    """A concatenation of what the ranks have sent."""
+    """A concatenation of what the ranks have sent, or of what was made of that."""
 
     node: Node
     wait: Node
@@ -78,7 +98,7 @@ def _takes(node: Node, gathered: _Gathered, mapped: dict[Node, Node]) -> bool:
     value, whole = node.meta.get("val"), gathered.node.meta["val"].shape
     if not isinstance(value, torch.Tensor):
         return False
-    fits = same_sizes(value.shape, whole) and is_elementwise(node)
+    fits = same_sizes(value.shape, whole) and (is_elementwise(node) or moves_nothing(node))
     if gathered.keeps_rows and not fits:
         # A number for each row, kept as a dimension.
         fits = same_sizes(value.shape, [*whole[:-1], 1]) and (is_elementwise(node) or is_row_statistic(node))
@@ -101,7 +121,7 @@ def _grown(graph: Graph, gathered: _Gathered) -> list[Node]:
             continue
         found[node] = node
         needed = [one for one in found if any(user not in found for user in one.users)]
-        if len(needed) == 1 and needed[0] is not gathered.node:
+        if len(needed) == 1 and needed[0] is not gathered.node and not moves_nothing(needed[0]):
             best = len(found)
     return list(found)[1:best]
 
@@ -129,12 +149,16 @@ def _erase(graph: Graph, node: Node) -> None:
             waiting += [source for source in sources if source.target in (operator.getitem, _ATEN.split.Tensor)]
 
 
-def _sink(graph: Graph, gathered: _Gathered) -> bool:
+def _sink(graph: Graph, gathered: _Gathered) -> _Gathered | None:
+    """Moves what can be done with the pieces before the concatenation, and returns that of what they become."""
     inside = _grown(graph, gathered)
     if not inside:
-        return False
+        return None
     mapped = {gathered.node: gathered.wait}
     for node in inside:
+        if moves_nothing(node):
+            mapped[node] = mapped[node.all_input_nodes[0]]
+            continue
         with graph.inserting_before(node):
             mapped[node] = graph.node_copy(node, lambda one: mapped.get(one, one))
             set_value(mapped[node])
@@ -146,7 +170,54 @@ def _sink(graph: Graph, gathered: _Gathered) -> bool:
     for node in reversed(inside):
         graph.erase_node(node)
     _erase(graph, gathered.node)
-    return True
+    return _Gathered(whole, mapped[last], gathered.dim, gathered.size)
+
+
+def _is_same_of_all(pieces: list[Any]) -> bool:
+    """Whether it is one operation of each piece that nothing else reads, with the same numbers beside it."""
+
+    def shown(node: Node) -> Any:
+        return node.target, node.args[1:], node.kwargs
+
+    return all(
+        isinstance(one, Node)
+        and is_elementwise(one)
+        and one.all_input_nodes == [one.args[0]]
+        and len(one.users) == 1
+        and shown(one) == shown(pieces[0])
+        for one in pieces
+    )
+
+
+def _joined_unaries(graph: Graph, node: Node) -> Node:
+    """Has operations that Inductor has moved before a concatenation follow it again, if that is of gathered pieces.
+    Returns the concatenation."""
+    pieces: list[Any] = list(node.args[0]) if isinstance(node.args[0], (list, tuple)) else []
+    chain = list[Node]()
+    while pieces and _is_same_of_all(pieces):
+        chain.append(pieces[0])
+        pieces = [one.args[0] for one in pieces]
+    if node.target is not _ATEN.cat.default or not chain:
+        return node
+    with graph.inserting_before(node):
+        made = whole = graph.call_function(_CAT, (pieces, *node.args[1:]), dict(node.kwargs))
+        set_value(whole)
+        if _Gathered.of(whole) is None:
+            graph.erase_node(whole)
+            return node
+        for one in reversed(chain):
+            target: Any = one.target
+            made = graph.call_function(target, (made, *one.args[1:]), dict(one.kwargs))
+            set_value(made)
+    moved = list(node.args[0])  # type: ignore[arg-type]
+    node.replace_all_uses_with(made)
+    graph.erase_node(node)
+    while moved and moved[0] not in pieces:
+        sources = [one.args[0] for one in moved]
+        for one in moved:
+            graph.erase_node(one)
+        moved = sources
+    return whole
 
 
 def _first_reader(node: Node) -> Node | None:
@@ -165,7 +236,103 @@ def _why_left(gathered: _Gathered) -> str:
         return "nothing follows: the program returns what is gathered"
     if _takes(reader, gathered, {gathered.node: gathered.node}):
         return f"{reader.target} could be done with the pieces, but what is gathered is read elsewhere, too"
-    return f"{reader.target} needs what all ranks have sent, along dimension {gathered.dim}"
+    if not is_elementwise(reader):
+        return f"{reader.target} needs what all ranks have sent, along dimension {gathered.dim}"
+    beside = [one for one in reader.all_input_nodes if not _comes_from(one, gathered.node)]
+    if not same_sizes(reader.meta["val"].shape, gathered.node.meta["val"].shape) or not beside:
+        return f"{reader.target} has what is gathered in another shape, {list(reader.meta['val'].shape)}"
+    return f"{reader.target} needs {beside[0]}, which is not in pieces"
+
+
+def _comes_from(node: Node, source: Node) -> bool:
+    """Whether it is `source`, past views."""
+    while node is not source and moves_nothing(node):
+        node = node.all_input_nodes[0]
+    return node is source
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Reductions of rows of which each rank has sent a part
+# ---------------------------------------------------------------------------------------------------------------------
+
+_REDUCTIONS = (_ATEN.amax.default, _ATEN.amin.default, _ATEN.sum.dim_IntList)
+
+
+@dataclass
+class _Parts:
+    """Arithmetic of rows that are concatenated of parts, and the same of the parts. `of[node]` is that of a node."""
+
+    graph: Graph
+    gathered: _Gathered
+    of: dict[Node, Node | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.of[self.gathered.node] = self.gathered.wait
+
+    def takes(self, node: Node) -> bool:
+        """Whether it works element by element on whole rows, with numbers beside them."""
+        value, row = node.meta.get("val"), self.gathered.node.meta["val"].shape[-1]
+        if not isinstance(value, torch.Tensor) or not (is_elementwise(node) or moves_nothing(node)):
+            return False
+        if value.dim() == 0 or not same_sizes(value.shape[-1:], [row]):
+            return False
+        values = [one.meta.get("val") for one in node.all_input_nodes if one not in self.of]
+        return all(not isinstance(one, torch.Tensor) or one.dim() == 0 for one in values)
+
+    def part(self, node: Node) -> Node:
+        """The node of the parts. They lie in the shape in which they arrive: views of whole rows change nothing."""
+        made = self.of[node]
+        if made is None and moves_nothing(node):
+            made = self.part(node.all_input_nodes[0])
+        elif made is None:
+            given = {one: self.part(one) for one in node.all_input_nodes if one in self.of}
+            with self.graph.inserting_before(node):
+                made = self.graph.node_copy(node, lambda one: given.get(one, one))
+            set_value(made)
+        self.of[node] = made
+        return made
+
+    def reduce(self, node: Node) -> None:
+        """Reduces parts of rows, which a region holds, and then what all ranks' parts have come to."""
+        target: Any = node.target
+        source = self.part(node.all_input_nodes[0])
+        with self.graph.inserting_before(node):
+            parts = _call(self.graph, target, source, [-1], True)
+            ranks = len(self.gathered.node.args[0])  # type: ignore[arg-type]
+            flat = _call(self.graph, _ATEN.reshape.default, parts, [ranks, -1])
+            total = _call(self.graph, target, flat, [0])
+            made = self.graph.call_function(_ATEN.reshape.default, (total, list(node.meta["val"].shape)))
+            made.meta = {**node.meta}
+        node.replace_all_uses_with(made)
+        self.graph.erase_node(node)
+
+
+def _is_of_rows(node: Node) -> bool:
+    """Whether it reduces whole rows, and parts of them round no more."""
+    source = node.all_input_nodes[0].meta["val"] if node.target in _REDUCTIONS else None
+    if source is None or node.kwargs.get("dtype") is not None or reduced_dims(node, source.dim()) != [source.dim() - 1]:
+        return False
+    if not all(isinstance(size, int) for size in node.meta["val"].shape):
+        return False
+    return node.target is not _ATEN.sum.dim_IntList or source.dtype is torch.float32
+
+
+def _reduce_parts(graph: Graph, gathered: _Gathered) -> bool:
+    """Splits reductions of rows that are gathered along the last dimension; whether there are any."""
+    if gathered.keeps_rows:
+        return False
+    parts = _Parts(graph, gathered)
+    found = list[Node]()
+    for node in graph.nodes:
+        if node.op != "call_function" or node in parts.of or not any(one in parts.of for one in node.all_input_nodes):
+            continue
+        if _is_of_rows(node):
+            found.append(node)
+        elif parts.takes(node):
+            parts.of[node] = None
+    for node in found:
+        parts.reduce(node)
+    return bool(found)
 
 
 def sink(graph: Graph) -> dict[Node, str]:
@@ -173,7 +340,10 @@ def sink(graph: Graph) -> dict[Node, str]:
     collectives where nothing could be moved, and why."""
     left: dict[Node, str] = {}
     for node in list(graph.nodes):
-        gathered = None if node._erased else _Gathered.of(node)
+        if node._erased or node.target is not _ATEN.cat.default:
+            continue
+        node = _joined_unaries(graph, node)
+        gathered = _Gathered.of(node)
         if gathered is None:
             continue
         if gathered.is_view():
@@ -182,7 +352,9 @@ def sink(graph: Graph) -> dict[Node, str]:
             view.meta["val"] = node.meta["val"]
             node.replace_all_uses_with(view)
             _erase(graph, node)
-        elif not _sink(graph, gathered):
+            continue
+        moved = _sink(graph, gathered)
+        if not _reduce_parts(graph, moved or gathered) and not moved:
             left[gathered.wait.all_input_nodes[0]] = _why_left(gathered)
     return left
 
@@ -240,7 +412,8 @@ class _Permuted:
             made = self.graph.node_copy(node, given.__getitem__)
         set_value(made)
         self.of[node] = made, order
-        self.has_moved = True
+        # Copies alone gain nothing where they are.
+        self.has_moved = self.has_moved or node.target is not _ATEN.clone.default
 
     def _takes(self, node: Node, order: tuple[int, ...]) -> bool:
         if _dims(node) != len(order) or any(self._is_too_long(one, order) for one in node.all_input_nodes):
@@ -290,6 +463,12 @@ class _Permuted:
             if not node.users:
                 self.graph.erase_node(node)
 
+    def drop_copies(self) -> None:
+        """Takes out what was made in front of permutations, where nothing reads it."""
+        for made in {source: None for source, _ in reversed(self.of.values())}:
+            if made.target is _ATEN.clone.default and not made.users:
+                self.graph.erase_node(made)
+
 
 def statically_one(size: Any) -> bool:
     return isinstance(size, int) and size == 1
@@ -305,3 +484,5 @@ def sink_permutations(graph: Graph, known: Container[Node]) -> None:
             permuted.add_arithmetic(node)
     if permuted.has_moved:
         permuted.write()
+    else:
+        permuted.drop_copies()

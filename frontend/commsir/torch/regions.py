@@ -32,6 +32,7 @@ __all__ = [
     "is_elementwise",
     "is_row_statistic",
     "moves_nothing",
+    "reduced_dims",
     "row_sizes",
     "same_sizes",
 ]
@@ -442,7 +443,7 @@ def is_row_statistic(node: Node) -> bool:
         return False
     source = node.all_input_nodes[0].meta["val"]
     kept = node.meta["val"].dim() == source.dim()
-    return kept and _reduced_dims(node, source.dim()) == [source.dim() - 1]
+    return kept and reduced_dims(node, source.dim()) == [source.dim() - 1]
 
 
 def row_sizes(node: Node) -> int | None:
@@ -450,14 +451,15 @@ def row_sizes(node: Node) -> int | None:
     if node.target not in _REDUCTIONS:
         return None
     value = node.all_input_nodes[0].meta["val"]
-    dims = _reduced_dims(node, value.dim())
+    dims = reduced_dims(node, value.dim())
     if not dims or dims != list(range(value.dim() - len(dims), value.dim())):
         return None
     sizes = value.shape[dims[0] :]
     return prod(sizes) if all(isinstance(size, int) for size in sizes) else None
 
 
-def _reduced_dims(node: Node, rank: int) -> list[int]:
+def reduced_dims(node: Node, rank: int) -> list[int]:
+    """The dimensions that a reduction of a tensor of `rank` dimensions reduces, in order."""
     dims = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim")
     if dims is None or dims == []:
         return list(range(rank))

@@ -1,25 +1,26 @@
 """Collectives of a compiled graph and the matmuls beside them become one op.
 
-`wait_tensor(all_gather_into_tensor(x))` that matmuls read, and a matmul whose rows a reduce_scatter or an all_reduce
-adds up, where the model says that this is faster. Views that leave the last dimension alone may lie between.
+`wait_tensor(all_gather_into_tensor(x))` that matmuls read, a matmul whose rows a reduce_scatter or an all_reduce adds
+up, and an all_to_all_single on either side, where the model says that this is faster. Views that leave the last
+dimension alone may lie between; beside an all_to_all_single also the permutation of what ranks sent and experts.
 """
 
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
 from torch.fx import Graph, Node
 
-from commsir.torch.collectives import Collective, set_value, site_of
+from commsir.torch.collectives import Collective, named_argument, set_value, site_of
 from commsir.torch.joined_collectives import JoinedCollectives
 from commsir.torch.matmul import model as model
 from commsir.torch.matmul import ops as _ops  # noqa: F401  (defines the ops)
 from commsir.torch.matmul.model import collective_time, saved_traffic
-from commsir.torch.regions import same_sizes
+from commsir.torch.regions import Unsupported, moves_nothing, same_sizes
 
 __all__ = ["Fused", "fuse", "why_apart"]
 
@@ -28,11 +29,9 @@ _C10D: Any = torch.distributed.distributed_c10d
 _WAIT = torch.ops._c10d_functional.wait_tensor.default
 _FUNCTIONAL = "_c10d_functional"
 _VIEWS = (_ATEN.reshape.default, _ATEN.view.default, _ATEN._unsafe_view.default)
-#: Matmuls of batches, of groups and with scales.
-_OTHER_PRODUCTS = ("bmm", "baddbmm", "_scaled_mm", "_grouped_mm", "_scaled_grouped_mm")
-_PRODUCTS = (_ATEN.mm.default, _ATEN.addmm.default, _ATEN.bmm.default)
 #: What repeats a matrix for each batch, or shows it as one of several.
 _REPEATED = (_ATEN.expand.default, _ATEN.unsqueeze.default, *_VIEWS)
+_PERMUTE, _CLONE = _ATEN.permute.default, _ATEN.clone.default
 
 
 @dataclass(frozen=True)
@@ -43,6 +42,8 @@ class Fused:
     because: str
     #: In each call, in µs, by the model.
     gain: float | None = None
+    #: Another collective whose result the op makes as well.
+    other: Collective | None = None
 
 
 def _value(node: Any) -> Any:
@@ -76,26 +77,146 @@ def _of_all_batches(node: Any) -> Node | None:
 
 @dataclass(frozen=True)
 class _Product:
-    """A matmul of rows, in batches or not, by a weight of two dimensions, with a bias of one row or none."""
+    """A matmul of rows by a weight, or by one for each group of rows, as `factor.Factor` has them."""
 
     node: Node
     rows: Node
     weight: Node
-    bias: Node | None
+    bias: Node | None = None
+    ends: Node | None = None
+    #: Rows of a group, where that is known.
+    group_rows: int = 0
+    row_scale: Node | None = None
+    scale: Node | None = None
+    #: Of the result; None: that of the rows.
+    dtype: torch.dtype | None = None
+    is_fast: bool = False
 
     @classmethod
     def of(cls, node: Any) -> _Product | None:
-        if not isinstance(node, Node) or node.target not in _PRODUCTS or node.kwargs:
-            return None
-        if node.target is _ATEN.mm.default:
-            return cls(node, node.args[0], node.args[1], None)  # type: ignore[arg-type]
-        if node.target is _ATEN.bmm.default:
-            matrix = _of_all_batches(node.args[1])
-            # Rows that lie elsewhere would have to be copied.
-            is_taken = matrix is not None and _value(node.args[0]).is_contiguous()
-            return cls(node, node.args[0], matrix, None) if is_taken else None  # type: ignore[arg-type]
-        bias, rows, weight = node.args
-        return cls(node, rows, weight, bias) if _value(bias).dim() == 1 else None  # type: ignore[arg-type]
+        """None: it is no matmul. Raises Unsupported with the reason if it is one that no op takes."""
+        rule = _RULES.get(node.target) if isinstance(node, Node) else None
+        return rule(node) if rule else None
+
+    @property
+    def operands(self) -> list[Node]:
+        """All but the rows."""
+        given = (self.weight, self.bias, self.ends, self.row_scale, self.scale)
+        return [one for one in given if one is not None]
+
+    @property
+    def shared(self) -> tuple[Any, ...]:
+        """What one op has once for all of its factors."""
+        return (self.ends, self.group_rows, self.row_scale, self.dtype, self.is_fast)
+
+    @property
+    def groups(self) -> model.Groups:
+        shape = _value(self.weight).shape
+        return model.Groups(int(shape[0]) if len(shape) > 2 else 1, self.group_rows)
+
+    @property
+    def columns(self) -> int:
+        return int(_value(self.weight).shape[-1])
+
+    @property
+    def name(self) -> str:
+        return str(self.node.target).removesuffix(".default")
+
+    def shown(self) -> tuple[Any, ...]:
+        """What all ranks have to want alike, beside the shapes of the rows."""
+        return (self.name, tuple(_value(self.weight).shape), self.group_rows, self.dtype, self.is_fast)
+
+    def choose(self, op: str, ranks: int, rows: int, columns: int) -> model.Choice:
+        given, made = _value(self.rows), _value(self.node)
+        sizes = (rows, columns, int(given.shape[-1]))
+        return model.choose(op, ranks, *sizes, given.dtype, given.device, self.groups, made.dtype)
+
+
+def _refuse(node: Node, why: str) -> Unsupported:
+    return Unsupported(f"{node.target} beside it is not overlapped: {why}")
+
+
+def _mm(node: Node) -> _Product:
+    return _Product(node, node.args[0], node.args[1])  # type: ignore[arg-type]
+
+
+def _addmm(node: Node) -> _Product:
+    bias, rows, weight = node.args
+    if node.kwargs or _value(bias).dim() != 1:
+        raise _refuse(node, "it scales, or adds more than one row")
+    return _Product(node, rows, weight, bias)  # type: ignore[arg-type]
+
+
+def _bmm(node: Node) -> _Product:
+    rows, weight = node.args[:2]
+    matrix = _of_all_batches(weight)
+    # Rows that lie elsewhere would have to be copied.
+    if not _value(rows).is_contiguous():
+        raise _refuse(node, "the rows of its batches do not lie one after the other")
+    if matrix is not None:
+        return _Product(node, rows, matrix)  # type: ignore[arg-type]
+    size = _value(rows).shape[1]
+    if not isinstance(size, int) or size == 0:
+        raise _refuse(node, "the rows of a batch are not known when it is compiled")
+    return _Product(node, rows, weight, group_rows=size)  # type: ignore[arg-type]
+
+
+def _baddbmm(node: Node) -> _Product:
+    raise _refuse(node, "it adds a tensor to the products of all batches")
+
+
+def _dtype_of(node: Node) -> torch.dtype | None:
+    made, given = _value(node).dtype, _value(node.args[0]).dtype
+    return None if made == given else made
+
+
+def _grouped_mm(node: Node) -> _Product:
+    rows, weight = node.args[:2]
+    ends = named_argument(node, "offs")
+    if named_argument(node, "bias") is not None:
+        raise _refuse(node, "it has a bias")
+    sizes = _value(rows).dim(), _value(weight).dim()
+    if sizes == (3, 3) and ends is None and node.target is _ATEN._grouped_mm.default:
+        made = _bmm(node)
+        return replace(made, dtype=_dtype_of(node))
+    if sizes != (2, 3) or ends is None:
+        raise _refuse(node, "its groups are not groups of rows")
+    return _Product(node, rows, weight, ends=ends, dtype=_dtype_of(node))  # type: ignore[arg-type]
+
+
+def _scaled(node: Node, made: _Product, scales: tuple[tuple[int, ...], tuple[int, ...]]) -> _Product:
+    """With scales of one element each, or of these shapes."""
+    if named_argument(node, "scale_result") is not None:
+        raise _refuse(node, "its result has a scale")
+    given = named_argument(node, "scale_a"), named_argument(node, "scale_b")
+    for one, shape in zip(given, scales, strict=True):
+        if _value(one).numel() != 1 and tuple(_value(one).shape) != shape:
+            raise _refuse(node, f"its scales are of {tuple(_value(one).shape)}: one, or one for each row, is taken")
+    is_fast = bool(named_argument(node, "use_fast_accum"))
+    return replace(made, row_scale=given[0], scale=given[1], dtype=_dtype_of(node), is_fast=is_fast)
+
+
+def _scaled_mm(node: Node) -> _Product:
+    rows, weight = node.args[:2]
+    made = _Product(node, rows, weight, named_argument(node, "bias"))  # type: ignore[arg-type]
+    return _scaled(node, made, ((_value(rows).shape[0], 1), (1, made.columns)))
+
+
+def _scaled_grouped_mm(node: Node) -> _Product:
+    made = _grouped_mm(node)
+    shape = _value(made.weight).shape
+    return _scaled(node, made, ((_value(made.rows).shape[0],), (shape[0], shape[-1])))
+
+
+_RULES: dict[Any, Callable[[Node], _Product]] = {
+    _ATEN.mm.default: _mm,
+    _ATEN.addmm.default: _addmm,
+    _ATEN.bmm.default: _bmm,
+    _ATEN.baddbmm.default: _baddbmm,
+    _ATEN._scaled_mm.default: _scaled_mm,
+    _ATEN._grouped_mm.default: _grouped_mm,
+    _ATEN._scaled_grouped_mm.default: _scaled_grouped_mm,
+}
 
 
 def _readers(node: Node) -> list[Node]:
@@ -128,51 +249,219 @@ def _erase(graph: Graph, nodes: Iterable[Node]) -> None:
     waiting = list(nodes)
     while waiting:
         node = waiting.pop()
-        is_ours = node.target in (*_REPEATED, *_PRODUCTS, _WAIT) or getattr(node.target, "namespace", "") == _FUNCTIONAL
+        is_begun = getattr(node.target, "namespace", "") == _FUNCTIONAL
+        is_ours = is_begun or node.target in (*_REPEATED, *_RULES, _WAIT, _PERMUTE, _CLONE)
         if is_ours and not node.users and not node._erased:
             sources = node.all_input_nodes
             graph.erase_node(node)
             waiting += sources
 
 
-def _gather(graph: Graph, collective: Collective, everything: list[Collective], before: Any) -> Fused | None:
-    node = collective.node
-    shard = node.args[0]
-    waits = [user for user in node.users if user.target is _WAIT]
-    if len(waits) != 1 or len(node.users) != 1 or not isinstance(shard, Node) or _value(shard).dim() < 2:
+# ---------------------------------------------------------------------------------------------------------------------
+# Rows of experts
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Order:
+    """How rows travel, and how a matmul has them: [ranks, experts, rows, ...] and [experts, ranks x rows, ...]."""
+
+    ranks: int
+    experts: int
+    rows: int
+
+    def of_matmul(self, graph: Graph, node: Node) -> Node:
+        """What travels, as a matmul has it."""
+        return self._permuted(graph, node, [self.ranks, self.experts], [self.experts, self.ranks * self.rows])
+
+    def of_travel(self, graph: Graph, node: Node) -> Node:
+        """What a matmul has, as it travels."""
+        return self._permuted(graph, node, [self.experts, self.ranks], [self.ranks * self.experts * self.rows])
+
+    def _permuted(self, graph: Graph, node: Node, begin: list[int], end: list[int]) -> Node:
+        last = _value(node).shape[-1]
+        for target, given in (
+            (_ATEN.reshape.default, [*begin, self.rows, last]),
+            (_PERMUTE, [1, 0, 2, 3]),
+            (_ATEN.reshape.default, [*end, last]),
+        ):
+            node = graph.call_function(target, (node, given))
+            set_value(node)
+        return node
+
+
+def _swapped(node: Node) -> tuple[int, ...] | None:
+    """Of a permutation of the first two of four dimensions: the sizes before it."""
+    if node.target is not _PERMUTE or [int(dim) % 4 for dim in node.args[1]] != [1, 0, 2, 3]:  # type: ignore[union-attr, arg-type]
         return None
-    wait = waits[0]
-    readers = _readers(wait)
-    products = [made for reader in readers if (made := _Product.of(reader)) and _is_of(made, wait)]
-    operands = [one for made in products for one in (made.weight, made.bias) if one is not None]
-    if not products or not _is_static(shard, *operands) or any(one not in before for one in operands):
+    return tuple(_value(node.args[0]).shape) if _is_static(node) else None
+
+
+def _readers_of_experts(reader: Node, ranks: int) -> tuple[_Order, list[Node]] | None:
+    """What reads the rows that have arrived, by experts."""
+    while reader.target is _CLONE and len(reader.users) == 1:
+        (reader,) = reader.users
+    sizes = _swapped(reader)
+    if sizes is None or sizes[0] != ranks:
         return None
-    ranks, k = int(node.args[1]), int(_value(shard).shape[-1])  # type: ignore[arg-type]
-    columns = sum(int(_value(made.weight).shape[1]) for made in products)
-    choice = model.choose("all_gather", ranks, _rows(shard), columns, k, _value(shard).dtype, _value(shard).device)
+    found = list[Node]()
+    for user in _readers(reader):
+        found += _readers(user) if user.target is _CLONE else [user]
+    return _Order(*sizes[:3]), found
+
+
+def _source_of_experts(node: Any, ranks: int) -> tuple[_Order, Node] | None:
+    """The matmul of experts whose rows travel, one rank's after the other's; nobody else reads them."""
+    while isinstance(node, Node) and (_keeps_rows(node) or node.target is _CLONE) and len(node.users) == 1:
+        node = node.args[0]
+    sizes = _swapped(node) if isinstance(node, Node) and len(node.users) == 1 else None
+    source = _source(node.args[0]) if sizes and sizes[1] == ranks else None
+    return (_Order(ranks, sizes[0], sizes[2]), source) if sizes and source is not None else None
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Rows that arrive
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Arrivals:
+    """The rows that a collective brings, and the matmuls of them that one op can do."""
+
+    shard: Node
+    wait: Node
+    products: tuple[_Product, ...]
+    #: Whether something else reads the rows.
+    keeps: bool
+    order: _Order | None
+    #: Why other matmuls of them are left; empty: there are none.
+    left: str
+
+    @classmethod
+    def of(cls, collective: Collective) -> _Arrivals | None:
+        node = collective.node
+        shard = node.args[0]
+        waits = [user for user in node.users if user.target is _WAIT]
+        if len(waits) != 1 or len(node.users) != 1 or not isinstance(shard, Node) or _value(shard).dim() < 2:
+            return None
+        readers = _readers(waits[0])
+        order = None
+        if collective.op == "all_to_all" and len(readers) == 1:
+            of_experts = _readers_of_experts(readers[0], _ranks(collective))
+            order, readers = of_experts or (None, readers)
+        found, left = list[_Product](), ""
+        for reader in readers:
+            try:
+                made = _Product.of(reader)
+            except Unsupported as why:
+                left, made = left or str(why), None
+            if made and order:
+                made = _by_experts(made, order)
+            if made and (order or _is_of(made, waits[0])):
+                found.append(made)
+        found = [made for made in found if made.shared == found[0].shared]
+        keeps = len(readers) > len(found)
+        # Rows in another order are not what an op returns.
+        return cls(shard, waits[0], () if order and keeps else tuple(found), keeps, order, left)
+
+
+def _by_experts(made: _Product, order: _Order) -> _Product | None:
+    """The same matmul of rows in the order in which they travel."""
+    is_whole = tuple(_value(made.node).shape[:-1]) == (order.experts, order.ranks * order.rows)
+    if not is_whole or made.group_rows != order.ranks * order.rows:
+        return None
+    return replace(made, group_rows=order.rows)
+
+
+def _scale_shard(
+    products: Iterable[_Product], collective: Collective, everything: list[Collective]
+) -> Collective | None:
+    """The all_gather of the rows' scales, if it begins right after that of the rows and nothing else reads it."""
+    found = everything[everything.index(collective) + 1 :][:1]
+    if collective.op != "all_gather" or not found or found[0].node.args[1:] != collective.node.args[1:]:
+        return None
+    begun, readers = found[0].node, [made.node for made in products]
+    scale: Any = next(iter(products)).row_scale
+    while isinstance(scale, Node) and scale is not begun:
+        if any(user not in readers for user in scale.users) or not (moves_nothing(scale) or scale.target is _WAIT):
+            return None
+        readers, scale = [scale], scale.args[0]
+    is_known = scale is begun and found[0].op == "all_gather" and begun.users.keys() == set(readers)
+    given = begun.args[0]
+    # One scale would be that of all rows.
+    is_taken = is_known and isinstance(given, Node) and _is_static(given) and _value(given).numel() > 1
+    return found[0] if is_taken else None
+
+
+def _where_not(products: Iterable[_Product], before: Any) -> str:
+    """Why operands are not there when the collective begins; empty: they are."""
+    for made in products:
+        for one in made.operands:
+            if one not in before:
+                return f"{made.node.target} beside it is not overlapped: it needs {one}, {before.why_not(one)}"
+    return ""
+
+
+def _multiply_arrivals(graph: Graph, collective: Collective, everything: list[Collective], before: Any) -> Fused | None:
+    given = _Arrivals.of(collective)
+    if given is None or not given.products:
+        return Fused((), given.left) if given and given.left else None
+    shard, products, keeps = given.shard, given.products, given.keeps
+    operands = [one for made in products for one in made.operands]
+    if not _is_static(shard, *operands):
+        return None
+    scales_of = _scale_shard(products, collective, everything) if products[0].row_scale is not None else None
+    if scales_of:
+        whole_scale: Any = products[0].row_scale
+        shard_of_scale: Any = scales_of.node.args[0]
+        products = tuple(replace(made, row_scale=shard_of_scale) for made in products)
+        operands = [one for made in products for one in made.operands]
+    if late := _where_not(products, before):
+        return Fused((), late)
+    ranks, is_gather = _ranks(collective), collective.op == "all_gather"
+    rows = _rows(shard) if is_gather else _rows(shard) // ranks
+    columns = sum(made.columns for made in products)
+    choice = products[0].choose("all_gather" if is_gather else "all_to_all_before", ranks, rows, columns)
     if not choice.blocks:
         return Fused((), str(choice)) if choice.plain or choice.why_not else None
-    keeps = len(readers) > len(products)
-    weights, biases = [made.weight for made in products], [made.bias for made in products]
-    shown = ("all_gather_matmul", [tuple(_value(one).shape) for one in weights], keeps)
-    site = site_of(collective, everything, *shown)
+    op = f"{collective.op}_matmul"
+    site = site_of(collective, everything, op, [made.shown() for made in products], keeps)
     before.move(operands)
-    with graph.inserting_before(node):
+    ends, group_rows, row_scale, dtype, is_fast = products[0].shared
+    weights, biases = [made.weight for made in products], [made.bias for made in products]
+    scales = None if row_scale is None else [made.scale for made in products]
+    with graph.inserting_before(collective.node):
         fused = graph.call_function(
-            torch.ops.commsir.all_gather_matmul.default,
-            (shard, weights, biases, keeps, collective.group, site),
+            getattr(torch.ops.commsir, op).default,
+            (
+                shard,
+                weights,
+                biases,
+                keeps,
+                collective.group,
+                site,
+                ends,
+                group_rows,
+                row_scale,
+                scales,
+                dtype,
+                is_fast,
+            ),
         )
         set_value(fused)
         parts = [_part(graph, fused, number) for number in range(len(products) + keeps)]
-        results = [_shaped(graph, part, made.node) for part, made in zip(parts, products, strict=False)]
+        made_of = [given.order.of_matmul(graph, part) if given.order else part for part in parts[: len(products)]]
+        results = [_shaped(graph, part, made.node) for part, made in zip(made_of, products, strict=True)]
     for result, made in zip(results, products, strict=True):
         made.node.replace_all_uses_with(result)
     _erase(graph, [made.node for made in products])
+    if scales_of:
+        _erase(graph, [whole_scale])
     if keeps:
-        wait.replace_all_uses_with(parts[-1])
-        _erase(graph, [wait])
-    names = tuple(str(made.node.target).removesuffix(".default") for made in products)
-    return Fused(names, str(choice), choice.plain - choice.overlapped)
+        given.wait.replace_all_uses_with(parts[-1])
+        _erase(graph, [given.wait])
+    names = tuple(made.name for made in products)
+    return Fused(names, str(choice), choice.plain - choice.overlapped, scales_of)
 
 
 def _is_of(made: _Product, wait: Node) -> bool:
@@ -180,48 +469,55 @@ def _is_of(made: _Product, wait: Node) -> bool:
     node: Any = made.rows
     while isinstance(node, Node) and node is not wait and _keeps_rows(node):
         node = node.args[0]
-    others = [made.weight, made.bias]
-    return node is wait and made.rows not in others and wait not in others
+    return node is wait and made.rows not in made.operands and wait not in made.operands
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Products that are sent
+# ---------------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
-class _Summed:
-    """A matmul whose rows a collective sums up, and what the model says of the two."""
+class _Sent:
+    """A matmul whose rows a collective sums up or exchanges, and what the model says of the two."""
 
     product: _Product
-    source: Node
     choice: model.Choice
+    order: _Order | None = None
 
     @classmethod
-    def of(cls, collective: Collective) -> _Summed | None:
+    def of(cls, collective: Collective) -> _Sent | None:
+        """Raises Unsupported if no op takes the matmul that is there."""
         node = collective.node
-        if collective.reduce_op != "sum" or not isinstance(node.args[0], Node):
+        if not isinstance(node.args[0], Node) or any(user.target is not _WAIT for user in node.users):
             return None
-        if any(user.target is not _WAIT for user in node.users):
-            return None
-        source = _source(node.args[0])
+        source, order = _source(node.args[0]), None
+        if collective.op == "all_to_all" and (found := _source_of_experts(node.args[0], _ranks(collective))):
+            order, source = found
         made = _Product.of(source)
-        if source is None or made is None or made.bias is not None:
+        if made and order:
+            made = _by_experts(made, order)
+        if made is None or not _is_static(made.rows, *made.operands, node.args[0]):
             return None
-        if not _is_static(made.rows, made.weight, node.args[0]):
-            return None
-        value = _value(made.node)
-        n, k = int(value.shape[-1]), int(_value(made.rows).shape[-1])
-        ranks = _ranks(collective)
-        choice = model.choose(collective.op, ranks, _rows(made.node), n, k, value.dtype, value.device)
-        return cls(made, source, choice)
+        if made.bias is not None:
+            raise _refuse(made.node, "it has a bias")
+        op = "all_to_all_behind" if collective.op == "all_to_all" else collective.op
+        return cls(made, made.choose(op, _ranks(collective), _rows(made.node), made.columns), order)
 
 
 def _ranks(collective: Collective) -> int:
-    if collective.op == "reduce_scatter":
-        return int(collective.node.args[2])  # type: ignore[arg-type]
+    if collective.op in ("all_gather", "reduce_scatter"):
+        return int(collective.node.args[1 if collective.op == "all_gather" else 2])  # type: ignore[arg-type]
     return int(_C10D._resolve_process_group(collective.group).size())
 
 
 def why_apart(collectives: list[Collective]) -> str:
     """Why several sums that could be one are faster as they are, each overlapped with its matmul; empty: they are not,
     by the model."""
-    summed = [_Summed.of(one) for one in collectives]
+    try:
+        summed = [_Sent.of(one) for one in collectives]
+    except Unsupported:
+        return ""
     choices = [one.choice for one in summed if one is not None and one.choice.blocks]
     if len(choices) < len(summed):
         return ""
@@ -234,30 +530,36 @@ def why_apart(collectives: list[Collective]) -> str:
     return f"{apart:.0f} µs predicted for sums that overlap with their matmuls, {together:.0f} µs for one sum of them"
 
 
-def _reduce(graph: Graph, collective: Collective, everything: list[Collective], before: Any) -> Fused | None:
-    node, summed = collective.node, _Summed.of(collective)
-    if summed is None:
+def _send_products(graph: Graph, collective: Collective, everything: list[Collective]) -> Fused | None:
+    if collective.op != "all_to_all" and collective.reduce_op != "sum":
         return None
-    made, source, choice = summed.product, summed.source, summed.choice
+    node, sent = collective.node, _Sent.of(collective)
+    if sent is None:
+        return None
+    made, choice = sent.product, sent.choice
     if not choice.plain:
         return Fused((), choice.why_not) if choice.why_not else None
     if not choice.blocks or choice.plain - choice.overlapped < _arithmetic(collective):
         return Fused((), f"{choice}, beside {_arithmetic(collective):.0f} µs that a kernel with arithmetic may save")
-    shown = ("matmul", tuple(_value(made.weight).shape))
     op = getattr(torch.ops.commsir, f"matmul_{collective.op}").default
+    site = site_of(collective, everything, "matmul", made.shown())
     with graph.inserting_before(node):
         rows = made.rows
-        if _value(rows).dim() > 2:
+        if sent.order:
+            rows = sent.order.of_travel(graph, rows)
+        elif _value(rows).dim() > 2:
             rows = graph.call_function(_ATEN.reshape.default, (rows, [_rows(rows), _value(rows).shape[-1]]))
             set_value(rows)
-        fused = graph.call_function(op, (rows, made.weight, collective.group, site_of(collective, everything, *shown)))
+        ends, group_rows, row_scale, dtype, is_fast = made.shared
+        factor = (ends, group_rows, row_scale, made.scale, dtype, is_fast)
+        fused = graph.call_function(op, (rows, made.weight, collective.group, site, *factor))
         set_value(fused)
         result = _shaped(graph, fused, node)
     waits = [user for user in node.users if user.target is _WAIT]
     for wait in waits:
         wait.replace_all_uses_with(result)
     _erase(graph, waits)
-    return Fused((str(source.target).removesuffix(".default"),), str(choice), choice.plain - choice.overlapped)
+    return Fused((made.name,), str(choice), choice.plain - choice.overlapped)
 
 
 def _arithmetic(collective: Collective) -> float:
@@ -275,17 +577,6 @@ def _part(graph: Graph, fused: Node, number: int) -> Node:
     return part
 
 
-def _other_product(collective: Collective) -> Node | None:
-    """A matmul beside a collective that no op takes; None: there is none."""
-    source = collective.node.args[0]
-    if collective.op != "all_gather":
-        beside = [one for one in [_source(source)] if one is not None]
-    else:
-        beside = [one for wait in collective.node.users for one in _readers(wait)]
-    others = (one for one in beside if getattr(one.target, "_opname", "") in _OTHER_PRODUCTS)
-    return next((one for one in others if _Product.of(one) is None), None)
-
-
 def fuse(
     graph: Graph,
     collective: Collective,
@@ -294,12 +585,13 @@ def fuse(
     stands: JoinedCollectives | None = None,
 ) -> Fused | None:
     """Puts an op in the place of a collective and the matmuls beside it; None: there are none, or it is not faster."""
-    if not collective.may_be_fused() or stands:
+    if not collective.may_be_fused() or not collective.whole or stands:
         return None
-    if other := _other_product(collective):
-        return Fused(
-            (), f"{other.target} beside it is not overlapped: aten.mm, aten.addmm, and aten.bmm by one matrix are"
-        )
-    if collective.op == "all_gather":
-        return _gather(graph, collective, everything, before)
-    return _reduce(graph, collective, everything, before)
+    moves = collective.op in ("all_gather", "all_to_all")
+    found = _multiply_arrivals(graph, collective, everything, before) if moves else None
+    if collective.op == "all_gather" or (found and found.names):
+        return found
+    try:
+        return _send_products(graph, collective, everything) or found
+    except Unsupported as why:
+        return Fused((), str(why))

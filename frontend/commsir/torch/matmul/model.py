@@ -13,13 +13,17 @@ from dataclasses import dataclass
 
 import torch
 
-__all__ = ["Choice", "choose", "collective_time", "produce_gain", "region_gain", "saved_traffic"]
+from commsir.torch.matmul.factor import FP8
+
+__all__ = ["Choice", "Groups", "choose", "collective_time", "produce_gain", "region_gain", "saved_traffic"]
 
 #: Of the vendor's matmul: rows and columns of its tiles, and µs for each element of k. Then what a tile takes for
 #: itself, a launch, and what it costs to add up parts of k, of which there may be several where tiles are few.
 _TILES = (128, 256, 0.0108), (128, 128, 0.0061)
 _PER_TILE, _LAUNCH, _ADDED_PARTS = 1.5, 1.0, 3.0
 _PARTS = 1, 2, 4
+#: How many times as fast fp8 is multiplied. Assumed, not measured: tensor cores have twice the rate.
+_FP8_RATE = 1.7
 #: GB/s from one GPU to another by copy engines beside a matmul; µs from a kernel to a copy behind it, of a copy and its
 #: signal beside the transfer, and of a wait for a signal.
 _LINK, _TO_COPY, _PER_COPY, _WAIT = 345.0, 10.0, 4.0, 2.0
@@ -28,6 +32,8 @@ _FORK, _PER_BLOCK = 2.0, 12.0
 #: Of our own collectives, by their number of ranks (two, more): GB/s and µs beside the transfer.
 _COLLECTIVES = {
     "all_gather": ((255.0, 20.0), (310.0, 24.0)),
+    # Not measured by itself: as many bytes travel as by an all_gather.
+    "all_to_all": ((255.0, 20.0), (310.0, 24.0)),
     "reduce_scatter": ((300.0, 4.0), (340.0, 8.0)),
     "all_reduce": ((315.0, 6.0), (345.0, 10.0)),
 }
@@ -60,6 +66,22 @@ class Choice:
         )
 
 
+@dataclass(frozen=True)
+class Groups:
+    """Groups of rows, each of which has a matrix of its own."""
+
+    count: int = 1
+    #: Rows of each; 0: they end where the data says.
+    rows: int = 0
+
+    def in_block(self, rows: int) -> int:
+        """Over how many of them so many consecutive rows extend, at least one."""
+        return -(-rows // self.rows) if self.rows else self.count
+
+
+_ONE_GROUP = Groups()
+
+
 @functools.cache
 def _processors(device: int) -> int:
     """Of a GPU that the model is of; 0: it is of another kind."""
@@ -81,39 +103,50 @@ class _Sizes:
     k: int
     itemsize: int
     processors: int
+    groups: Groups = _ONE_GROUP
+    #: Of an element of the result; 0: `itemsize`.
+    made: int = 0
+
+    @property
+    def result_size(self) -> int:
+        return self.made or self.itemsize
 
     def matmul(self, rows: int) -> float:
+        groups = max(self.groups.in_block(rows), 1)
+        rate = _FP8_RATE if self.itemsize == 1 else 1.0
+
         def by(tile: tuple[int, int, float], parts: int) -> float:
-            tiles = -(-rows // tile[0]) * -(-self.n // tile[1]) * parts
+            tiles = groups * -(-rows // (groups * tile[0])) * -(-self.n // tile[1]) * parts
             waves = -(-tiles // self.processors)
-            return waves * (tile[2] * self.k / parts + _PER_TILE) + (_ADDED_PARTS if parts > 1 else 0.0)
+            return waves * (tile[2] * self.k / parts / rate + _PER_TILE) + (_ADDED_PARTS if parts > 1 else 0.0)
 
         return min(by(tile, parts) for tile in _TILES for parts in _PARTS) + _LAUNCH
 
-    def copied(self, elements: int) -> float:
-        return elements * self.itemsize / _LINK / 1e3
+    def copied(self, size: int) -> float:
+        """`size` in bytes."""
+        return size / _LINK / 1e3
 
-    def collective(self, op: str, elements: int) -> float:
-        """`elements` are those that a rank sends."""
-        return _sent(op, self.ranks, elements * self.itemsize)
+    def collective(self, op: str, size: int) -> float:
+        """`size` are the bytes that a rank sends."""
+        return _sent(op, self.ranks, size)
 
     def moved(self, elements: int) -> float:
-        """Within a GPU's memory."""
-        return elements * self.itemsize / _MEMORY / 1e3
+        """Elements of results, within a GPU's memory."""
+        return elements * self.result_size / _MEMORY / 1e3
 
     def added(self, rows: int) -> float:
         """Adds up what the others have sent of so many rows. The matmul reads the sum."""
         return self.moved(self.ranks * rows * self.n) + _LAUNCH if self.ranks > 2 else 0.0
 
 
-def _gather(sizes: _Sizes, blocks: int) -> tuple[float, float]:
-    """`rows` is those of one rank."""
-    others = sizes.ranks - 1
-    plain = sizes.collective("all_gather", others * sizes.rows * sizes.k) + sizes.matmul(sizes.ranks * sizes.rows)
+def _arrive(op: str, sizes: _Sizes, blocks: int) -> tuple[float, float]:
+    """`rows` is those that a rank sends to each other one."""
+    others, sent = sizes.ranks - 1, sizes.rows * sizes.k * sizes.itemsize
+    plain = sizes.collective(op, others * sent) + sizes.matmul(sizes.ranks * sizes.rows)
     own = sizes.matmul(sizes.rows)
     end, arrived = _MEETING + own, _MEETING + _TO_COPY
     for _ in range(others):
-        arrived += sizes.copied(sizes.rows * sizes.k) + _PER_COPY
+        arrived += sizes.copied(sent) + _PER_COPY
         end = max(end, arrived) + _WAIT + own
     return plain, end if blocks == 1 else float("inf")
 
@@ -125,10 +158,11 @@ class _Products:
         self.sizes, self.rows = sizes, sizes.rows // (sizes.ranks * blocks)
         self.end = self.link = _MEETING
         self._product, self._arrived = sizes.matmul(self.rows), list[float]()
+        self._copied = sizes.copied(self.rows * sizes.n * sizes.result_size)
 
     def copy(self) -> None:
         """Behind what the stream has done."""
-        self.link = max(self.link, self.end + _TO_COPY) + self.sizes.copied(self.rows * self.sizes.n) + _PER_COPY
+        self.link = max(self.link, self.end + _TO_COPY) + self._copied + _PER_COPY
 
     def send(self) -> None:
         for _ in range(self.sizes.ranks - 1):
@@ -145,7 +179,7 @@ def _scatter(sizes: _Sizes, blocks: int) -> tuple[float, float]:
     """`rows` is those of the whole product."""
     ranks = sizes.ranks
     plain = sizes.matmul(sizes.rows)
-    plain += sizes.collective("reduce_scatter", (ranks - 1) * sizes.rows // ranks * sizes.n)
+    plain += sizes.collective("reduce_scatter", (ranks - 1) * sizes.rows // ranks * sizes.n * sizes.result_size)
     products = _Products(sizes, blocks)
     for _ in range(blocks):
         products.send()
@@ -158,7 +192,7 @@ def _reduce(sizes: _Sizes, blocks: int) -> tuple[float, float]:
     """`rows` is those of the whole product."""
     ranks = sizes.ranks
     plain = sizes.matmul(sizes.rows)
-    plain += sizes.collective("all_reduce", 2 * (ranks - 1) * sizes.rows // ranks * sizes.n)
+    plain += sizes.collective("all_reduce", 2 * (ranks - 1) * sizes.rows // ranks * sizes.n * sizes.result_size)
     products = _Products(sizes, blocks)
     for block in range(blocks + 2):
         if block < blocks:
@@ -174,8 +208,22 @@ def _reduce(sizes: _Sizes, blocks: int) -> tuple[float, float]:
     return plain, max(products.end, products.link)
 
 
+def _exchange(sizes: _Sizes, blocks: int) -> tuple[float, float]:
+    """`rows` is those of the whole product."""
+    ranks = sizes.ranks
+    sent = (ranks - 1) * sizes.rows // ranks * sizes.n
+    plain = sizes.matmul(sizes.rows) + sizes.collective("all_to_all", sent * sizes.result_size)
+    products = _Products(sizes, 1)
+    products.send()
+    products.end += sizes.matmul(products.rows)
+    end = max(products.end, products.link) + (ranks - 1) * (_WAIT + _LAUNCH) + sizes.moved(2 * sent)
+    return plain, end if blocks == 1 else float("inf")
+
+
 _WAYS: dict[str, Callable[[_Sizes, int], tuple[float, float]]] = {
-    "all_gather": _gather,
+    "all_gather": functools.partial(_arrive, "all_gather"),
+    "all_to_all_before": functools.partial(_arrive, "all_to_all"),
+    "all_to_all_behind": _exchange,
     "reduce_scatter": _scatter,
     "all_reduce": _reduce,
 }
@@ -185,7 +233,7 @@ _WAYS: dict[str, Callable[[_Sizes, int], tuple[float, float]]] = {
 def _best(op: str, sizes: _Sizes) -> Choice:
     best = Choice(0, 0.0, float("inf"))
     for blocks in range(1, _MOST_BLOCKS + 1):
-        if op != "all_gather" and sizes.rows % (sizes.ranks * blocks):
+        if op not in ("all_gather", "all_to_all_before") and sizes.rows % (sizes.ranks * blocks):
             continue
         plain, overlapped = _WAYS[op](sizes, blocks)
         overlapped += _PER_BLOCK * (blocks - 1)
@@ -194,20 +242,33 @@ def _best(op: str, sizes: _Sizes) -> Choice:
     return best
 
 
-def choose(op: str, ranks: int, rows: int, n: int, k: int, dtype: torch.dtype, device: torch.device) -> Choice:
-    """For a [rows, k] by [k, n] matmul, behind an all_gather of `rows` from each rank or before a reduce_scatter or an
-    all_reduce of the whole product."""
+def choose(
+    op: str,
+    ranks: int,
+    rows: int,
+    n: int,
+    k: int,
+    dtype: torch.dtype,
+    device: torch.device,
+    groups: Groups = _ONE_GROUP,
+    made: torch.dtype | None = None,
+) -> Choice:
+    """For a [rows, k] by [k, n] matmul, behind an all_gather or an `all_to_all_before` of `rows` from each rank, or
+    before a reduce_scatter, an all_reduce or an `all_to_all_behind` of the whole product, whose type is `made`."""
     if device.type != "cuda" or ranks < 2 or not rows * n * k:
         return _nothing("")
-    if dtype not in (torch.bfloat16, torch.float16):
-        return _nothing(f"matmuls of {dtype} are not overlapped: those of bfloat16 and float16 are")
+    is_fp8 = dtype in FP8
+    if dtype not in (torch.bfloat16, torch.float16) and not is_fp8:
+        return _nothing(f"matmuls of {dtype} are not overlapped: those of bfloat16, float16 and fp8 are")
     # Copies between GPUs, and what matmuls read, are aligned.
-    if n % 8 or k % 8:
-        return _nothing(f"a matmul by [{k}, {n}] is not overlapped: multiples of 8 are")
+    unit = 16 if is_fp8 else 8
+    if n % unit or k % unit:
+        return _nothing(f"a matmul by [{k}, {n}] is not overlapped: multiples of {unit} are")
     processors = _processors(torch.cuda.current_device() if device.index is None else int(device.index))
     if not processors:
         return _nothing("matmuls are overlapped on GPUs of compute capability 9.0, of which this is none")
-    return _best(op, _Sizes(ranks, rows, n, k, dtype.itemsize, processors))
+    size = (made or dtype).itemsize
+    return _best(op, _Sizes(ranks, rows, n, k, dtype.itemsize, processors, groups, size))
 
 
 def _nothing(why_not: str) -> Choice:

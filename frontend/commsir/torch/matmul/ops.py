@@ -4,6 +4,9 @@ other."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import zip_longest
 from math import prod
 from typing import Any, cast
 
@@ -14,6 +17,7 @@ from commsir.torch import ops
 from commsir.torch.agreement import digest_of
 from commsir.torch.destroy_hooks import when_gone
 from commsir.torch.matmul import model, overlapped
+from commsir.torch.matmul.factor import FP8, Factor
 
 __all__ = ["all_gather_matmul", "matmul_all_reduce", "matmul_reduce_scatter"]
 
@@ -21,16 +25,22 @@ _CUDA: Any = torch.cuda
 _OPS: Any = torch.ops
 _LIBRARY: Any = torch.library
 _check: Any = torch._check
-#: Types that are multiplied with scales alone.
-_SCALED = (torch.float8_e4m3fn, torch.float8_e5m2)
+_Tensor = torch.Tensor
 
 _implementations = _LIBRARY.Library("commsir", "FRAGMENT")
-_implementations.define(
-    "all_gather_matmul(Tensor shard, Tensor[] weights, Tensor?[] biases, bool gathered, str group_name, str site='')"
-    " -> Tensor[]"
+#: What a factor has beside its weight and bias (factor.py). `scales` has one for each weight.
+_OF_FACTORS = (
+    "Tensor? ends=None, int group_rows=0, Tensor? row_scale=None, {}=None, ScalarType? dtype=None, bool fast=False"
 )
-for _name in ("matmul_reduce_scatter", "matmul_all_reduce"):
-    _implementations.define(f"{_name}(Tensor a, Tensor b, str group_name, str site='') -> Tensor")
+for _name in ("all_gather_matmul", "all_to_all_matmul"):
+    _implementations.define(
+        f"{_name}(Tensor shard, Tensor[] weights, Tensor?[] biases, bool gathered, str group_name, str site='',"
+        f" {_OF_FACTORS.format('Tensor[]? scales')}) -> Tensor[]"
+    )
+for _name in ("matmul_reduce_scatter", "matmul_all_reduce", "matmul_all_to_all"):
+    _implementations.define(
+        f"{_name}(Tensor a, Tensor b, str group_name, str site='', {_OF_FACTORS.format('Tensor? scale')}) -> Tensor"
+    )
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -38,37 +48,48 @@ for _name in ("matmul_reduce_scatter", "matmul_all_reduce"):
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def _check_product(a: torch.Tensor, b: torch.Tensor) -> None:
+def _check_product(a: torch.Tensor, factor: Factor, rows: int, own: int = 0) -> None:
+    """`rows` are those of the whole product; `own` those of this rank, of which an op gathers scales."""
+    b = factor.weight
+    has_groups = b.dim() == 3 and (factor.ends is not None or (factor.group_rows > 0 and factor.bias is None))
     _check(
-        a.dim() >= 2 and b.dim() == 2 and a.shape[-1] == b.shape[0],
+        a.dim() >= 2 and (b.dim() == 2 or has_groups) and a.shape[-1] == b.shape[-2],
         lambda: (
             f"commsir: a matmul of {tuple(a.shape)} by {tuple(b.shape)}: the first has two dimensions or more, the "
-            "second two, and the last of the first is the first of the second"
+            "second two, and the last of the first is the first of the second; with groups of rows, the second has a "
+            "matrix for each group"
         ),
     )
+    is_fp8 = a.dtype in FP8
     _check(
-        a.dtype == b.dtype and a.device == b.device,
+        (a.dtype == b.dtype or (is_fp8 and b.dtype in FP8)) and a.device == b.device,
         lambda: (
             f"commsir: a matmul of {a.dtype} on {a.device} by {b.dtype} on {b.device}; give tensors of one type on one "
             "device"
         ),
     )
-
     _check(
-        a.dtype not in _SCALED,
+        is_fp8 == (factor.row_scale is not None and factor.scale is not None),
         lambda: (
-            f"commsir: a matmul of {a.dtype} has scales, which this op does not take; call torch._scaled_mm and the "
-            "collective one by one"
+            f"commsir: a matmul of {a.dtype} has {'scales' if is_fp8 else 'no scales'}; give "
+            f"{'row_scale and scale' if is_fp8 else 'neither row_scale nor scale'}"
         ),
     )
+    if factor.row_scale is not None:
+        count = factor.row_scale.numel()
+        _check(
+            count in (1, rows, own),
+            lambda: f"commsir: {count} scales of rows for a matmul of {rows} rows; give one, or one for each row",
+        )
 
 
-def _check_biases(weights: list[torch.Tensor], biases: list[torch.Tensor | None]) -> None:
+def _check_factors(factors: list[Factor], biases: int) -> None:
     _check(
-        len(weights) == len(biases),
-        lambda: f"commsir: {len(weights)} weights have {len(biases)} biases; give one for each weight, or None",
+        len(factors) == biases,
+        lambda: f"commsir: {len(factors)} weights have {biases} biases; give one for each weight, or None",
     )
-    for weight, bias in zip(weights, biases, strict=True):
+    for factor in factors:
+        bias, weight = factor.bias, factor.weight
         _check(
             bias is None or bias.shape == weight.shape[1:],
             lambda: f"commsir: a bias of {tuple(bias.shape)} for a weight of {tuple(weight.shape)}; give one a column",  # type: ignore[union-attr]  # noqa: B023
@@ -127,12 +148,11 @@ when_gone(_forget)
 
 def _collective(op: str, input: torch.Tensor, name: str, site: str) -> torch.Tensor:  # noqa: A002
     """At a place of a compiled graph the process group's own, which other ranks may have left as it is."""
+    moves = op in ("all_gather", "all_to_all")
     if site:
-        return ops._collective(op, input, "" if op == "all_gather" else "sum", name)
+        return ops._collective(op, input, "" if moves else "sum", name)
     given = input.contiguous()
-    if op == "all_gather":
-        return cast(torch.Tensor, _OPS.commsir.all_gather(given, name))
-    return cast(torch.Tensor, getattr(_OPS.commsir, op)(given, "sum", name))
+    return cast(torch.Tensor, getattr(_OPS.commsir, op)(given, *(() if moves else ("sum",)), name))
 
 
 def _space(name: str, device: torch.device, size: int) -> overlapped.Workspace | None:
@@ -141,113 +161,206 @@ def _space(name: str, device: torch.device, size: int) -> overlapped.Workspace |
     return space if space and space.reserve(size) else None
 
 
+def _choose(op: str, ranks: int, rows: int, a: torch.Tensor, factors: Sequence[Factor]) -> model.Choice:
+    """`rows` as `model.choose` takes them."""
+    columns, first = sum(one.columns for one in factors), factors[0]
+    groups = model.Groups(first.groups, first.group_rows)
+    return model.choose(op, ranks, rows, columns, a.shape[-1], a.dtype, a.device, groups, first.result_type(a))
+
+
+def _shown(a: torch.Tensor, factors: Sequence[Factor]) -> tuple[Any, ...]:
+    """What all ranks have to want alike."""
+    return tuple(a.shape), a.dtype, [(tuple(one.weight.shape), one.group_rows, one.dtype) for one in factors]
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # The ops
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def _all_gather_matmul(
-    shard: torch.Tensor,
-    weights: list[torch.Tensor],
-    biases: list[torch.Tensor | None],
+def _factors(
+    weights: list[_Tensor],
+    biases: list[_Tensor | None],
+    ends: _Tensor | None,
+    group_rows: int,
+    row_scale: _Tensor | None,
+    scales: list[_Tensor] | None,
+    dtype: torch.dtype | None,
+    fast: bool,
+) -> list[Factor]:
+    given = zip_longest(weights, biases[: len(weights)], scales or [])
+    return [Factor(weight, bias, ends, group_rows, row_scale, scale, dtype, fast) for weight, bias, scale in given]
+
+
+def _is_of_shard(row_scale: _Tensor | None, shard: _Tensor, ranks: int) -> bool:
+    """Whether there is a scale for each row of this rank, which is to be gathered."""
+    return row_scale is not None and ranks > 1 and 1 < row_scale.numel() == prod(shard.shape[:-1])
+
+
+def _with_scales(factors: Sequence[Factor], gathered: _Tensor) -> list[Factor]:
+    return [replace(one, row_scale=gathered) for one in factors]
+
+
+def _whole_shape(op: str, shard: _Tensor, ranks: int) -> list[int]:
+    """Of the rows that arrive, but for the last dimension."""
+    return [shard.shape[0] * (ranks if op == "all_gather" else 1), *shard.shape[1:-1]]
+
+
+def _checked_arrivals(op: str, shard: _Tensor, factors: list[Factor], biases: int, ranks: int) -> list[int]:
+    """The shape of what arrives, of a call that is right."""
+    shape = _whole_shape(op, shard, ranks)
+    for factor in factors:
+        _check_product(shard, factor, prod(shape), prod(shard.shape[:-1]) if op == "all_gather" else 0)
+    _check_factors(factors, biases)
+    if op == "all_to_all":
+        _check_shares(shard, ranks)
+    return shape
+
+
+def _multiply_arrivals(
+    op: str,
+    shard: _Tensor,
+    weights: list[_Tensor],
+    biases: list[_Tensor | None],
     gathered: bool,
     group_name: str,
     site: str = "",
-) -> list[torch.Tensor]:
-    for weight in weights:
-        _check_product(shard, weight)
-    _check_biases(weights, biases)
-    ranks, rows, k = _ranks(group_name), prod(shard.shape[:-1]), shard.shape[-1]
-    choice = model.choose("all_gather", ranks, rows, sum(one.shape[1] for one in weights), k, shard.dtype, shard.device)
-    shape = [ranks * shard.shape[0], *shard.shape[1:-1]]
+    ends: _Tensor | None = None,
+    group_rows: int = 0,
+    row_scale: _Tensor | None = None,
+    scales: list[_Tensor] | None = None,
+    dtype: torch.dtype | None = None,
+    fast: bool = False,
+) -> list[_Tensor]:
+    factors = _factors(weights, biases, ends, group_rows, row_scale, scales, dtype, fast)
+    ranks, k = _ranks(group_name), shard.shape[-1]
+    shape = _checked_arrivals(op, shard, factors, len(biases), ranks)
+    asked = "all_to_all_before" if op == "all_to_all" else op
+    choice = _choose(asked, ranks, prod(shape) // ranks, shard, factors)
     arrived = None
+    own = row_scale if op == "all_gather" and _is_of_shard(row_scale, shard, ranks) else None
+
+    def arrive() -> _Tensor:
+        """The collectives of the program, in its order."""
+        made = _collective(op, shard, group_name, site)
+        if own is not None:
+            factors[:] = _with_scales(factors, _collective("all_gather", own, group_name, site))
+        return made
+
     if choice.blocks:
-        what = (tuple(shard.shape), [tuple(one.shape) for one in weights], shard.dtype, gathered)
-        takes, arrived = _takes_overlapped(
-            site, group_name, shard.device, what, lambda: _collective("all_gather", shard, group_name, site)
-        )
-        if takes and (space := _space(group_name, shard.device, ranks * shard.nbytes)):
+        what = (op, *_shown(shard, factors), gathered, own is not None)
+        takes, arrived = _takes_overlapped(site, group_name, shard.device, what, arrive)
+        size = prod(shape) * k * shard.dtype.itemsize
+        if takes and (space := _space(group_name, shard.device, size)):
             whole = shard.new_empty([*shape, k]) if gathered else None
-            outs = overlapped.all_gather_matmul(space, _flat(shard), weights, biases, whole)
+            if own is not None:
+                factors = _with_scales(factors, _collective("all_gather", own, group_name, site))
+            way = overlapped.all_gather_matmul if op == "all_gather" else overlapped.all_to_all_matmul
+            outs = way(space, _flat(shard), factors, whole)
             return [*(out.view(*shape, -1) for out in outs), *([] if whole is None else [whole])]
     if arrived is None:
-        arrived = _collective("all_gather", shard, group_name, site)
+        arrived = arrive()
     flat = _flat(arrived)
-    outs = [
-        torch.mm(flat, weight) if bias is None else torch.addmm(bias, flat, weight)
-        for weight, bias in zip(weights, biases, strict=True)
-    ]
+    outs = [factor.multiply(flat, 0) for factor in factors]
     return [*(out.view(*shape, out.shape[-1]) for out in outs), *([arrived] if gathered else [])]
 
 
-def _fake_all_gather_matmul(
-    shard: torch.Tensor,
-    weights: list[torch.Tensor],
-    biases: list[torch.Tensor | None],
+def _fake_multiply_arrivals(
+    op: str,
+    shard: _Tensor,
+    weights: list[_Tensor],
+    biases: list[_Tensor | None],
     gathered: bool,
     group_name: str,
     site: str = "",
-) -> list[torch.Tensor]:
-    for weight in weights:
-        _check_product(shard, weight)
-    _check_biases(weights, biases)
-    shape = [_ranks(group_name) * shard.shape[0], *shard.shape[1:-1]]
-    widths = [*(weight.shape[1] for weight in weights), *([shard.shape[-1]] if gathered else [])]
-    return [shard.new_empty([*shape, width]) for width in widths]
+    ends: _Tensor | None = None,
+    group_rows: int = 0,
+    row_scale: _Tensor | None = None,
+    scales: list[_Tensor] | None = None,
+    dtype: torch.dtype | None = None,
+    fast: bool = False,
+) -> list[_Tensor]:
+    factors = _factors(weights, biases, ends, group_rows, row_scale, scales, dtype, fast)
+    shape = _checked_arrivals(op, shard, factors, len(biases), _ranks(group_name))
+    outs = [shard.new_empty([*shape, one.columns], dtype=one.result_type(shard)) for one in factors]
+    return [*outs, *([shard.new_empty([*shape, shard.shape[-1]])] if gathered else [])]
 
 
-def _space_of_products(op: str, ranks: int, a: torch.Tensor, b: torch.Tensor) -> int:
+def _space_of_products(op: str, ranks: int, a: torch.Tensor, factor: Factor) -> int:
     """Bytes of symmetric memory."""
-    rows = a.numel() // a.shape[-1]
-    whole = rows * b.shape[1] * a.dtype.itemsize
-    return whole if op == "all_reduce" else whole // ranks * (ranks - 1)
+    whole = a.numel() // a.shape[-1] * factor.columns * factor.result_type(a).itemsize
+    return whole // ranks * (ranks - 1) if op == "reduce_scatter" else whole
 
 
-def _product(op: str, a: torch.Tensor, b: torch.Tensor, name: str, site: str) -> torch.Tensor:
-    _check_product(a, b)
-    ranks, rows, (k, n) = _ranks(name), prod(a.shape[:-1]), b.shape
-    shape = [*a.shape[:-1], n]
-    if op == "reduce_scatter":
+def _sent_shape(op: str, a: _Tensor, factor: Factor, ranks: int) -> list[int]:
+    """The shape of the result of a call that is right."""
+    _check_product(a, factor, prod(a.shape[:-1]))
+    if op != "all_reduce":
         _check_shares(a, ranks)
-        shape[0] //= ranks
-    choice = model.choose(op, ranks, rows, n, k, a.dtype, a.device)
+    first = a.shape[0] // ranks if op == "reduce_scatter" else a.shape[0]
+    return [first, *a.shape[1:-1], factor.columns]
+
+
+def _send_products(
+    op: str,
+    a: _Tensor,
+    b: _Tensor,
+    group_name: str,
+    site: str = "",
+    ends: _Tensor | None = None,
+    group_rows: int = 0,
+    row_scale: _Tensor | None = None,
+    scale: _Tensor | None = None,
+    dtype: torch.dtype | None = None,
+    fast: bool = False,
+) -> _Tensor:
+    factor = Factor(b, None, ends, group_rows, row_scale, scale, dtype, fast)
+    ranks, rows = _ranks(group_name), prod(a.shape[:-1])
+    shape = _sent_shape(op, a, factor, ranks)
+
+    def in_turn() -> _Tensor:
+        made = factor.multiply(_flat(a), 0).view(*a.shape[:-1], factor.columns)
+        return _collective(op, made, group_name, site)
+
+    choice = _choose("all_to_all_behind" if op == "all_to_all" else op, ranks, rows, a, [factor])
     if choice.blocks:
-        what = (op, tuple(a.shape), tuple(b.shape), a.dtype)
-        takes, made = _takes_overlapped(
-            site, name, a.device, what, lambda: _collective(op, (_flat(a) @ b).view(*a.shape[:-1], n), name, site)
-        )
+        takes, made = _takes_overlapped(site, group_name, a.device, (op, *_shown(a, [factor])), in_turn)
         if made is not None:
             return cast(torch.Tensor, made)
-        if takes and (space := _space(name, a.device, _space_of_products(op, ranks, a, b))):
+        if takes and (space := _space(group_name, a.device, _space_of_products(op, ranks, a, factor))):
+            if op == "all_to_all":
+                return overlapped.matmul_all_to_all(space, _flat(a), factor).view(shape)
             way = overlapped.matmul_reduce_scatter if op == "reduce_scatter" else overlapped.matmul_all_reduce
-            return way(space, _flat(a), b, choice.blocks).view(shape)
-    return _collective(op, (_flat(a) @ b).view(*a.shape[:-1], n), name, site)
+            return way(space, _flat(a), factor, choice.blocks).view(shape)
+    return in_turn()
 
 
-def _matmul_reduce_scatter(a: torch.Tensor, b: torch.Tensor, group_name: str, site: str = "") -> torch.Tensor:
-    return _product("reduce_scatter", a, b, group_name, site)
+def _fake_send_products(
+    op: str,
+    a: _Tensor,
+    b: _Tensor,
+    group_name: str,
+    site: str = "",
+    ends: _Tensor | None = None,
+    group_rows: int = 0,
+    row_scale: _Tensor | None = None,
+    scale: _Tensor | None = None,
+    dtype: torch.dtype | None = None,
+    fast: bool = False,
+) -> _Tensor:
+    factor = Factor(b, None, ends, group_rows, row_scale, scale, dtype, fast)
+    return a.new_empty(_sent_shape(op, a, factor, _ranks(group_name)), dtype=factor.result_type(a))
 
 
-def _matmul_all_reduce(a: torch.Tensor, b: torch.Tensor, group_name: str, site: str = "") -> torch.Tensor:
-    return _product("all_reduce", a, b, group_name, site)
-
-
-def _fake_matmul_reduce_scatter(a: torch.Tensor, b: torch.Tensor, group_name: str, site: str = "") -> torch.Tensor:
-    _check_product(a, b)
-    ranks = _ranks(group_name)
-    _check_shares(a, ranks)
-    return a.new_empty([a.shape[0] // ranks, *a.shape[1:-1], b.shape[1]])
-
-
-def _fake_matmul_all_reduce(a: torch.Tensor, b: torch.Tensor, group_name: str, site: str = "") -> torch.Tensor:
-    _check_product(a, b)
-    return a.new_empty([*a.shape[:-1], b.shape[1]])
-
-
-_WAYS = {
-    "all_gather_matmul": (_all_gather_matmul, _fake_all_gather_matmul),
-    "matmul_reduce_scatter": (_matmul_reduce_scatter, _fake_matmul_reduce_scatter),
-    "matmul_all_reduce": (_matmul_all_reduce, _fake_matmul_all_reduce),
+_WAYS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    **{
+        f"{op}_matmul": (partial(_multiply_arrivals, op), partial(_fake_multiply_arrivals, op))
+        for op in ("all_gather", "all_to_all")
+    },
+    **{
+        f"matmul_{op}": (partial(_send_products, op), partial(_fake_send_products, op))
+        for op in ("reduce_scatter", "all_reduce", "all_to_all")
+    },
 }
 for _name, (_way, _fake) in _WAYS.items():
     for _key in ("CPU", "CUDA"):

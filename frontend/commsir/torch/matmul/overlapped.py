@@ -19,8 +19,18 @@ import torch.distributed as dist
 
 from commsir.torch import capi, ops
 from commsir.torch.destroy_hooks import when_gone
+from commsir.torch.matmul.factor import Factor
 
-__all__ = ["MOST_BLOCKS", "Workspace", "all_gather_matmul", "matmul_all_reduce", "matmul_reduce_scatter", "workspace"]
+__all__ = [
+    "MOST_BLOCKS",
+    "Workspace",
+    "all_gather_matmul",
+    "all_to_all_matmul",
+    "matmul_all_reduce",
+    "matmul_all_to_all",
+    "matmul_reduce_scatter",
+    "workspace",
+]
 
 _CUDA: Any = torch.cuda
 _OPS: Any = torch.ops
@@ -177,46 +187,75 @@ when_gone(_forget)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
-# Gathered rows
+# Rows that arrive
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def _multiply(rows: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, out: torch.Tensor) -> None:
-    if bias is None:
-        torch.mm(rows, weight, out=out)
-    else:
-        torch.addmm(bias, rows, weight, out=out)
+def _multiply_arrivals(
+    space: Workspace, parts: torch.Tensor, factors: Sequence[Factor], gathered: torch.Tensor | None
+) -> list[torch.Tensor]:
+    """What each rank sends to this one, times each factor. `parts` is [ranks, rows, k]: what this one sends to each."""
+    ranks, rank, (_, rows, k) = space.ranks, space.rank, parts.shape
+    arrived = space.own((ranks, rows, k), parts.dtype)
+    outs = [parts.new_empty(ranks, rows, one.columns, dtype=one.result_type(parts)) for one in factors]
+    work = list(zip(factors, outs, strict=True))
+    call = _Call(space)
+    for to, _ in space.steps():
+        call.put(to, arrived[rank], parts[to], 0)
+    for factor, out in work:
+        factor.multiply(parts[rank], rank * rows, out[rank])
+    for _, source in space.steps():
+        call.wait(source, 0)
+        for factor, out in work:
+            factor.multiply(arrived[source], source * rows, out[source])
+    call.end()
+    if gathered is not None:
+        arrived[rank].copy_(parts[rank])
+        gathered.view(-1).copy_(arrived.view(-1))
+    return [out.view(ranks * rows, -1) for out in outs]
 
 
 def all_gather_matmul(
-    space: Workspace,
-    shard: torch.Tensor,
-    weights: Sequence[torch.Tensor],
-    biases: Sequence[torch.Tensor | None],
-    gathered: torch.Tensor | None,
+    space: Workspace, shard: torch.Tensor, factors: Sequence[Factor], gathered: torch.Tensor | None
 ) -> list[torch.Tensor]:
-    """All ranks' rows times each weight, in the order of the ranks; `gathered`, if it is given, gets the rows.
+    """All ranks' rows times each factor, in the order of the ranks; `gathered`, if it is given, gets the rows.
 
-    `shard` is [rows, k] and contiguous, a weight [k, n], a bias [n]; the results are [ranks x rows, n].
+    `shard` is [rows, k] and contiguous; the results are [ranks x rows, n].
     """
-    ranks, (rows, k) = space.ranks, shard.shape
-    arrived = space.own((ranks, rows, k), shard.dtype)
-    outs = [shard.new_empty(ranks, rows, weight.shape[1]) for weight in weights]
-    work = list(zip(weights, biases, outs, strict=True))
+    return _multiply_arrivals(space, shard.expand(space.ranks, *shard.shape), factors, gathered)
+
+
+def all_to_all_matmul(
+    space: Workspace, parts: torch.Tensor, factors: Sequence[Factor], gathered: torch.Tensor | None
+) -> list[torch.Tensor]:
+    """The same of an all_to_all: `parts` is [ranks x rows, k], the rows for each rank one after the other."""
+    return _multiply_arrivals(space, parts.view(space.ranks, -1, parts.shape[1]), factors, gathered)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Products that are sent
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def matmul_all_to_all(space: Workspace, a: torch.Tensor, factor: Factor) -> torch.Tensor:
+    """The products of all ranks' rows for this one. `a` is [ranks x rows, k], the rows for each rank one after the
+    other; so is the result, [ranks x rows, n], by the ranks that they come from."""
+    ranks, rank, n = space.ranks, space.rank, factor.columns
+    parts = a.view(ranks, -1, a.shape[1])
+    rows = parts.shape[1]
+    dtype = factor.result_type(a)
+    arrived = space.own((ranks, rows, n), dtype)
+    made, out = (a.new_empty(ranks, rows, n, dtype=dtype) for _ in range(2))
     call = _Call(space)
     for to, _ in space.steps():
-        call.put(to, arrived[space.rank], shard, 0)
-    for weight, bias, out in work:
-        _multiply(shard, weight, bias, out[space.rank])
+        factor.multiply(parts[to], to * rows, made[to])
+        call.put(to, arrived[rank], made[to], 0)
+    factor.multiply(parts[rank], rank * rows, out[rank])
     for _, source in space.steps():
         call.wait(source, 0)
-        for weight, bias, out in work:
-            _multiply(arrived[source], weight, bias, out[source])
+        out[source].copy_(arrived[source])
     call.end()
-    if gathered is not None:
-        arrived[space.rank].copy_(shard)
-        gathered.view(-1).copy_(arrived.view(-1))
-    return [out.view(ranks * rows, -1) for out in outs]
+    return out.view(ranks * rows, n)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -227,27 +266,29 @@ def all_gather_matmul(
 class _Partials:
     """What ranks send of blocks of rows: each block to the rank that adds it up."""
 
-    def __init__(self, call: _Call, b: torch.Tensor, arrive: torch.Tensor) -> None:
+    def __init__(self, call: _Call, factor: Factor, arrive: torch.Tensor) -> None:
         """`arrive` is [blocks, ranks - 1, rows, n], in symmetric memory."""
-        self._call, self._b, self._arrive = call, b, arrive
+        self._call, self._factor, self._arrive = call, factor, arrive
         self._made = arrive.new_empty(arrive.shape)
         self._add = _adder(call.space, arrive) if arrive.shape[1] > 1 else None
 
-    def send(self, block: int, parts: torch.Tensor) -> None:
-        """`parts` is [ranks, rows, k]: the products of all but this rank's."""
+    def send(self, block: int, parts: torch.Tensor, starts: Sequence[int]) -> None:
+        """`parts` is [ranks, rows, k], and `starts` the places of their first rows: the products of all but this
+        rank's."""
         for step, (to, _) in enumerate(self._call.space.steps()):
-            torch.mm(parts[to], self._b, out=self._made[block, step])
+            self._factor.multiply(parts[to], starts[to], self._made[block, step])
             self._call.put(to, self._arrive[block, step], self._made[block, step], block)
 
-    def total(self, block: int, rows: torch.Tensor, out: torch.Tensor) -> None:
-        """Fills `out` with the sum of all ranks' parts, of which this rank's is `rows` by the matrix."""
+    def total(self, block: int, rows: torch.Tensor, start: int, out: torch.Tensor) -> None:
+        """Fills `out` with the sum of all ranks' parts, of which this rank's is `rows`, from `start` on, by the
+        factor."""
         for _, source in self._call.space.steps():
             self._call.wait(source, block)
         others = self._arrive[block, 0]
         if self._add:
             self._add(self._arrive[block], out)
             others = out
-        torch.addmm(others, rows, self._b, out=out)
+        self._factor.add(others, rows, start, out)
 
 
 def _adder(space: Workspace, arrive: torch.Tensor) -> Callable[[torch.Tensor, torch.Tensor], Any]:
@@ -260,47 +301,51 @@ def _adder(space: Workspace, arrive: torch.Tensor) -> Callable[[torch.Tensor, to
     return space.group.kernel(text, blocks=min(rows, _BLOCKS), threads=_THREADS)
 
 
-def matmul_reduce_scatter(space: Workspace, a: torch.Tensor, b: torch.Tensor, blocks: int) -> torch.Tensor:
-    """This rank's rows of the sum of all ranks' `a @ b`. `a` is [rows, k]; `blocks` divides the rows of a rank."""
-    ranks, n = space.ranks, b.shape[1]
+def matmul_reduce_scatter(space: Workspace, a: torch.Tensor, factor: Factor, blocks: int) -> torch.Tensor:
+    """This rank's rows of the sum of all ranks' products. `a` is [rows, k]; `blocks` divides the rows of a rank."""
+    ranks, n = space.ranks, factor.columns
     rows = a.shape[0] // (ranks * blocks)
     parts = a.view(ranks, blocks, rows, -1)
-    out = a.new_empty(blocks, rows, n)
-    arrive = space.own((blocks, ranks - 1, rows, n), a.dtype)
+    dtype = factor.result_type(a)
+    out = a.new_empty(blocks, rows, n, dtype=dtype)
+    arrive = space.own((blocks, ranks - 1, rows, n), dtype)
     call = _Call(space)
-    partials = _Partials(call, b, arrive)
+    partials = _Partials(call, factor, arrive)
+    starts = [[(rank * blocks + block) * rows for rank in range(ranks)] for block in range(blocks)]
     for block in range(blocks):
-        partials.send(block, parts[:, block])
+        partials.send(block, parts[:, block], starts[block])
     for block in range(blocks):
-        partials.total(block, parts[space.rank, block], out[block])
+        partials.total(block, parts[space.rank, block], starts[block][space.rank], out[block])
     call.end()
     return out.view(blocks * rows, n)
 
 
-def matmul_all_reduce(space: Workspace, a: torch.Tensor, b: torch.Tensor, blocks: int) -> torch.Tensor:
-    """The sum of all ranks' `a @ b`. `a` is [rows, k]; `blocks` x ranks divides the rows.
+def matmul_all_reduce(space: Workspace, a: torch.Tensor, factor: Factor, blocks: int) -> torch.Tensor:
+    """The sum of all ranks' products. `a` is [rows, k]; `blocks` x ranks divides the rows.
 
     Each rank adds up one part of each block, and the others get it from there.
     """
-    ranks, rank, n = space.ranks, space.rank, b.shape[1]
+    ranks, rank, n = space.ranks, space.rank, factor.columns
     rows = a.shape[0] // (ranks * blocks)
     parts = a.view(blocks, ranks, rows, -1)
-    out = a.new_empty(blocks, ranks, rows, n)
-    memory = space.own((blocks * ranks, rows, n), a.dtype)
+    dtype = factor.result_type(a)
+    out = a.new_empty(blocks, ranks, rows, n, dtype=dtype)
+    memory = space.own((blocks * ranks, rows, n), dtype)
     totals = memory[:blocks]
     call = _Call(space)
-    partials = _Partials(call, b, memory[blocks:].view(blocks, ranks - 1, rows, n))
+    partials = _Partials(call, factor, memory[blocks:].view(blocks, ranks - 1, rows, n))
+    starts = [[(block * ranks + one) * rows for one in range(ranks)] for block in range(blocks)]
     # The products of a block, the copies of the sums of the one before the last, and the sum of the last.
     for block in range(blocks + 2):
         if block < blocks:
-            partials.send(block, parts[block])
+            partials.send(block, parts[block], starts[block])
         if block > 1:
             for _, source in space.steps():
                 call.wait(source, block - 2, half=1)
                 call.fetch(source, totals[block - 2], out[block - 2, source])
             out[block - 2, rank].copy_(totals[block - 2])
         if 0 < block <= blocks:
-            partials.total(block - 1, parts[block - 1, rank], totals[block - 1])
+            partials.total(block - 1, parts[block - 1, rank], starts[block - 1][rank], totals[block - 1])
             for to, _ in space.steps():
                 call.tell(to, block - 1)
     call.end(fetches=True)

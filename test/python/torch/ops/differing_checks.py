@@ -167,6 +167,26 @@ def gathered_once(rank: int, step: int, x: Any, w: Any) -> Any:
     return a * 2, b + 1
 
 
+def reductions(rank: int, step: int, x: Any, w: Any) -> Any:
+    """Ranks reduce rows in different ways."""
+    h = _sum(x)
+    return h.mean(-1, keepdim=True) + h if rank == 0 else h.amax(-1, keepdim=True) - h
+
+
+def gathered_layouts(rank: int, step: int, x: Any, w: Any) -> Any:
+    """One collective, laid out along different dimensions; a maximum of rows needs parts of all ranks."""
+    h = funcol.all_gather_tensor(x, 0 if rank == 0 else 1, dist.group.WORLD)
+    return torch.relu(h) - h.amax(-1, keepdim=True)
+
+
+def padded(rank: int, step: int, x: Any, w: Any) -> Any:
+    """Fewer rows than ranks have room for: some keep a part of theirs, or none."""
+    size = dist.get_world_size()
+    h = funcol.reduce_scatter_tensor(torch.cat([x, x[:1]] * size), "sum", 0, dist.group.WORLD)
+    kept = max(min(x.shape[0] + 1 - rank * 3, h.shape[0]), 0)
+    return torch.relu(h[:kept] * 2).sum(-1)
+
+
 DIFFERING: dict[str, Callable[..., Any]] = {
     one.__name__: one
     for one in (
@@ -190,6 +210,9 @@ DIFFERING: dict[str, Callable[..., Any]] = {
         sent_constant,
         sent_and_kept,
         sent_again,
+        reductions,
+        gathered_layouts,
+        padded,
     )
 }
 

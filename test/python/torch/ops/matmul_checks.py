@@ -4,7 +4,11 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
+import math
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import commsir.torch.compile as fusing
@@ -12,7 +16,7 @@ import commsir.torch.matmul.graph as matmul_graph
 import torch
 import torch.distributed
 import torch.distributed._functional_collectives as funcol
-from commsir.torch.matmul import model
+from commsir.torch.matmul import model, overlapped
 from commsir.torch.matmul import ops as matmuls
 from compile_checks import DEVICE, _compare, _compiled, _tensor
 
@@ -82,6 +86,69 @@ def mistakes(rank: int, size: int) -> list[str]:
         except RuntimeError as error:
             said.append(str(error))
     return said
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Ranks as threads
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+class _Space:
+    """A workspace whose symmetric memory is that of this process."""
+
+    def __init__(self, rank: int, ranks: int, shared: dict[Any, Any]) -> None:
+        self.rank, self.ranks, self.shared = rank, ranks, shared
+
+    def own(self, shape: Any, dtype: torch.dtype) -> torch.Tensor:
+        made: torch.Tensor = self.shared[self.rank][: math.prod(shape) * dtype.itemsize].view(dtype).view(*shape)
+        return made
+
+    def steps(self) -> list[tuple[int, int]]:
+        return overlapped.Workspace.steps(self)  # type: ignore[arg-type]
+
+    def place(self, rank: int, place: torch.Tensor) -> torch.Tensor:
+        """The same place in a rank's memory."""
+        begin = place.data_ptr() - self.shared[self.rank].data_ptr()
+        there = self.shared[rank][begin : begin + place.nbytes]
+        return torch.Tensor(there.view(place.dtype).view(place.shape))
+
+
+class _Copies:
+    """The copies and signals of a call among threads."""
+
+    def __init__(self, space: _Space) -> None:
+        self.space = space
+        space.shared["met"].wait(20)
+
+    def put(self, rank: int, place: torch.Tensor, value: torch.Tensor, block: int) -> None:
+        self.space.place(rank, place).copy_(value)
+        self.space.shared[rank, self.space.rank, block, 0].release()
+
+    def tell(self, rank: int, block: int) -> None:
+        self.space.shared[rank, self.space.rank, block, 1].release()
+
+    def wait(self, rank: int, block: int, half: int = 0) -> None:
+        assert self.space.shared[self.space.rank, rank, block, half].acquire(timeout=20), "no signal"
+
+    def fetch(self, rank: int, place: torch.Tensor, out: torch.Tensor) -> None:
+        out.copy_(self.space.place(rank, place))
+
+    def end(self, fetches: bool = False) -> None:
+        self.space.shared["met"].wait(20)
+
+
+@contextlib.contextmanager
+def threads_for_ranks(monkeypatch: Any, ranks: int) -> Iterator[Callable[[Callable[[Any], Any]], list[Any]]]:
+    """Has the overlapped ways run among threads; gives what runs a function on each."""
+    monkeypatch.setattr(overlapped, "_Call", _Copies)
+    monkeypatch.setattr(overlapped, "_adder", lambda space, arrive: lambda some, out: torch.sum(some, 0, out=out))
+    shared: dict[Any, Any] = {"met": threading.Barrier(ranks)}
+    for rank in range(ranks):
+        shared[rank] = torch.empty(1 << 16, dtype=torch.uint8)
+    for key in itertools.product(range(ranks), range(ranks), range(overlapped.MOST_BLOCKS), range(2)):
+        shared[key] = threading.Semaphore(0)
+    with ThreadPoolExecutor(ranks) as pool:
+        yield lambda call: list(pool.map(lambda rank: call(_Space(rank, ranks, shared)), range(ranks)))
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -166,7 +233,7 @@ def _experts(w: Any, count: int) -> Any:
 
 
 def experts(x: Any, w: Any, v: Any) -> Any:
-    """A weight for each expert: the matmul stays."""
+    """A weight for each expert."""
     return funcol.all_reduce(torch.bmm(x.view(4, -1, WIDTH), _experts(w, 4)), "sum", dist.group.WORLD)
 
 
@@ -182,6 +249,160 @@ def batches_elsewhere(x: Any, w: Any, v: Any) -> Any:
     return funcol.all_reduce(torch.bmm(rows, w.expand(4, WIDTH, OWN)), "sum", dist.group.WORLD)
 
 
+def _fp8(x: Any, scale: float) -> Any:
+    return (x / scale).to(torch.float8_e4m3fn)
+
+
+def _scaled(rows: Any, w: Any, dtype: torch.dtype = torch.float32) -> Any:
+    """A matmul of fp8 with one scale for each side. The weight lies by columns, as GPUs want it."""
+    one = torch.ones((), device=w.device)
+    weight = _fp8(w, 0.5).t().contiguous().t()
+    return torch._scaled_mm(rows, weight, one * 0.25, one * 0.5, out_dtype=dtype)
+
+
+def scaled(x: Any, w: Any, v: Any) -> Any:
+    """fp8 travels."""
+    return torch.relu(_scaled(funcol.all_gather_tensor(_fp8(x, 0.25), 0, dist.group.WORLD), w))
+
+
+def summed_scaled(x: Any, w: Any, v: Any) -> Any:
+    """A product of fp8 whose rows are summed up."""
+    return funcol.all_reduce(_scaled(_fp8(x, 0.25), w), "sum", dist.group.WORLD)
+
+
+def scattered_scaled(x: Any, w: Any, v: Any) -> Any:
+    """The same, shared out."""
+    return funcol.reduce_scatter_tensor(_scaled(_fp8(x, 0.25), w), "sum", 0, dist.group.WORLD)
+
+
+def exchanged_scaled(x: Any, w: Any, v: Any) -> Any:
+    """fp8 is exchanged on the way there, and products of it on the way back."""
+    rows = funcol.all_to_all_single(_fp8(x, 0.25), None, None, dist.group.WORLD)
+    back = funcol.all_to_all_single(_scaled(rows, w).sin(), None, None, dist.group.WORLD)
+    return back + 1
+
+
+def _scaled_rows(rows: Any, row_scale: Any, w: Any) -> Any:
+    """A scale for each row and column. torch has no such matmul on CPUs, where it is compiled into the ops alone."""
+    weight, scale = _fp8(w, 0.5).t().contiguous().t(), w.abs().amax(0, keepdim=True)
+    if torch.compiler.is_compiling() or rows.is_cuda:
+        return torch._scaled_mm(rows, weight, row_scale, scale, out_dtype=torch.float32)
+    return rows.float() @ weight.float() * row_scale * scale
+
+
+def gathered_with_scales(x: Any, w: Any, v: Any) -> Any:
+    """Rows are quantized one by one, and gathered with their scales."""
+    scale = x.abs().amax(1, keepdim=True)
+    rows = funcol.all_gather_tensor(_fp8(x, scale), 0, dist.group.WORLD)
+    return _scaled_rows(rows, funcol.all_gather_tensor(scale, 0, dist.group.WORLD), w)
+
+
+def gathered_scales_are_kept(x: Any, w: Any, v: Any) -> Any:
+    """Something else reads the scales, too: the matmul stays. On CPUs all ranks have one scale."""
+    scale = x.abs().amax().view(1)
+    rows = funcol.all_gather_tensor(_fp8(x, scale), 0, dist.group.WORLD)
+    scales = funcol.all_gather_tensor(scale, 0, dist.group.WORLD)
+    weight = _fp8(w, 0.5).t().contiguous().t()
+    return torch._scaled_mm(rows, weight, scales.amax(), scales.amin(), out_dtype=torch.float32), scales
+
+
+def summed_with_scales(x: Any, w: Any, v: Any) -> Any:
+    """The same of a product that is summed up."""
+    scale = x.abs().amax(1, keepdim=True)
+    return funcol.all_reduce(_scaled_rows(_fp8(x, scale), scale, w), "sum", dist.group.WORLD)
+
+
+def _ends(x: Any, rows: int) -> Any:
+    """Of four groups, one without rows."""
+    return (torch.tensor([2, 2, 7, 12], dtype=torch.int32, device=x.device) * (rows // 12)).to(torch.int32)
+
+
+def grouped(x: Any, w: Any, v: Any) -> Any:
+    """Rows of all ranks, in groups that end where the data say."""
+    ends = _ends(x, ROWS * dist.get_world_size())
+    return torch._grouped_mm(funcol.all_gather_tensor(x, 0, dist.group.WORLD), _experts(w, 4), offs=ends)
+
+
+def summed_groups(x: Any, w: Any, v: Any) -> Any:
+    """Products of groups that are summed up over the ranks."""
+    return funcol.all_reduce(torch._grouped_mm(x, _experts(w, 4), offs=_ends(x, ROWS)), "sum", dist.group.WORLD)
+
+
+def scattered_groups(x: Any, w: Any, v: Any) -> Any:
+    """The same, shared out."""
+    made = torch._grouped_mm(x, _experts(w, 4), offs=_ends(x, ROWS))
+    return funcol.reduce_scatter_tensor(made, "sum", 0, dist.group.WORLD)
+
+
+def grouped_batches(x: Any, w: Any, v: Any) -> Any:
+    """Groups of one size, each a batch."""
+    made = torch._grouped_mm(x.view(4, -1, WIDTH), _experts(w, 4))
+    return funcol.all_reduce(made, "sum", dist.group.WORLD)
+
+
+def _dispatched(x: Any, experts: int = 3) -> Any:
+    """The rows for this rank's experts, from all ranks: [experts, ranks x rows, width]."""
+    sent = x.view(dist.get_world_size(), experts, -1, WIDTH)
+    got = funcol.all_to_all_single(sent, None, None, dist.group.WORLD)
+    return got.transpose(0, 1).reshape(experts, -1, WIDTH)
+
+
+def dispatched(x: Any, w: Any, v: Any) -> Any:
+    """Rows are sent to the ranks of their experts."""
+    return torch.bmm(_dispatched(x), _experts(w, 3))
+
+
+def combined(x: Any, w: Any, v: Any) -> Any:
+    """Experts' results are sent back to where their rows come from."""
+    made = torch.bmm(x.view(3, -1, WIDTH), _experts(w, 3))
+    back = made.view(3, dist.get_world_size(), -1, OWN).transpose(0, 1).contiguous()
+    return funcol.all_to_all_single(back.view(-1, OWN), None, None, dist.group.WORLD)
+
+
+def experts_of_ranks(x: Any, w: Any, v: Any) -> Any:
+    """There and back, with two matmuls."""
+    ranks = dist.get_world_size()
+    hidden = torch.relu(torch.bmm(_dispatched(x), _experts(w, 3)))
+    made = torch.bmm(hidden, _experts(v, 3)).view(3, ranks, -1, WIDTH).transpose(0, 1).contiguous()
+    return funcol.all_to_all_single(made, None, None, dist.group.WORLD).view(x.shape) + x
+
+
+def rows_of_experts_are_kept(x: Any, w: Any, v: Any) -> Any:
+    """Something else reads the rows, in the order of the experts: the matmul stays."""
+    rows = _dispatched(x)
+    return torch.bmm(rows, _experts(w, 3)), rows.sum(2)
+
+
+def uneven_exchange(x: Any, w: Any, v: Any) -> Any:
+    """The parts have several sizes: the matmul stays."""
+    sizes = ([4, 8], [4, 4]) if dist.get_rank() == 0 else ([4, 8], [8, 8])
+    return funcol.all_to_all_single(x, sizes[1], sizes[0], dist.group.WORLD) @ w
+
+
+def inner_groups(x: Any, w: Any, v: Any) -> Any:
+    """Groups of the dimension that is summed over, as the gradient of a weight has them: the matmul stays."""
+    ends = torch.tensor([4, 12], dtype=torch.int32, device=x.device)
+    return funcol.all_reduce(torch._grouped_mm(x.t(), x.sin(), offs=ends), "sum", dist.group.WORLD)
+
+
+def added_batches(x: Any, w: Any, v: Any) -> Any:
+    """Batches with an addend: the matmul stays."""
+    made = torch.baddbmm(w.new_ones(4, 3, OWN), x.view(4, -1, WIDTH), _experts(w, 4))
+    return funcol.all_reduce(made, "sum", dist.group.WORLD)
+
+
+def with_bias(x: Any, w: Any, v: Any) -> Any:
+    """Each rank would add the bias: the matmul stays."""
+    return funcol.all_reduce(torch.nn.functional.linear(x, w.t(), w[0]), "sum", dist.group.WORLD)
+
+
+def ends_come_later(x: Any, w: Any, v: Any) -> Any:
+    """Where groups end is known after another collective has begun: the matmul stays."""
+    rows = funcol.all_gather_tensor(x, 0, dist.group.WORLD)
+    ends = funcol.all_reduce(_ends(x, rows.shape[0]), "max", dist.group.WORLD)
+    return torch._grouped_mm(rows, _experts(w, 4), offs=ends)
+
+
 _TAKEN = (
     column_parallel,
     three_readers,
@@ -193,14 +414,46 @@ _TAKEN = (
     batches,
     gathered_batches,
     scattered_batches,
+    experts,
+    gathered_experts,
+    scaled,
+    summed_scaled,
+    scattered_scaled,
+    exchanged_scaled,
+    grouped,
+    summed_groups,
+    scattered_groups,
+    grouped_batches,
+    dispatched,
+    combined,
+    experts_of_ranks,
+    gathered_with_scales,
+    summed_with_scales,
 )
-_LEFT = (product_is_read_twice, rows_by_themselves, largest, experts, gathered_experts, batches_elsewhere)
+_LEFT = (
+    product_is_read_twice,
+    rows_by_themselves,
+    largest,
+    batches_elsewhere,
+    rows_of_experts_are_kept,
+    uneven_exchange,
+    inner_groups,
+    added_batches,
+    with_bias,
+    ends_come_later,
+    gathered_scales_are_kept,
+)
+_OF_GROUPS = tuple(
+    one.__name__ for one in (grouped, summed_groups, scattered_groups, grouped_batches, inner_groups, ends_come_later)
+)
 TAKEN = {one.__name__: one for one in _TAKEN}
 LEFT = {one.__name__: one for one in _LEFT}
 
 
 class _Always:
     """A model that says of every call that the overlapped way is faster."""
+
+    Groups = model.Groups
 
     @staticmethod
     def choose(*sizes: Any) -> model.Choice:
@@ -222,19 +475,25 @@ def _given(rank: int, dtype: torch.dtype) -> list[torch.Tensor]:
     return [x, _tensor(0, WIDTH, OWN, dtype=dtype, seed=3), _tensor(0, OWN, WIDTH, dtype=dtype, seed=4)]
 
 
+def _type_of(name: str) -> torch.dtype:
+    """Groups are multiplied in bf16 alone."""
+    return torch.bfloat16 if name in _OF_GROUPS else torch.float32
+
+
 def compiles(rank: int, size: int, name: str) -> list[tuple[str, tuple[str, ...]]]:
     """Compiled, a function gives what it gives otherwise; what went into ops with its collectives."""
-    function, given = {**TAKEN, **LEFT}[name], _given(rank, torch.float32)
+    function, dtype = {**TAKEN, **LEFT}[name], _type_of(name)
+    given = _given(rank, dtype)
     with _always():
         compiled = _compiled(function, leaves=True)
         for _ in range(5):
-            _compare(function(*given), compiled(*given), 2e-5)
+            _compare(function(*given), compiled(*given), 2e-5 if dtype is torch.float32 else 1e-2)
     return [(one.collective, one.fused) for one in fusing.fusions()]
 
 
 def says(rank: int, size: int, name: str) -> str:
     """Why a matmul beside a collective is left."""
-    _compiled(LEFT[name], leaves=True)(*_given(rank, torch.float32))
+    _compiled(LEFT[name], leaves=True)(*_given(rank, _type_of(name)))
     return " ".join(why for one in fusing.fusions() for why in one.because)
 
 

@@ -185,9 +185,7 @@ def fuses(
 
 
 def _gathered(x: Any, dim: int) -> Any:
-    """As torch writes it, where Dynamo does not go along with funcol.all_gather_tensor."""
-    pieces = funcol.all_gather_tensor(x, 0, dist.group.WORLD).chunk(dist.get_world_size(), 0)
-    return torch.cat(pieces, dim)
+    return funcol.all_gather_tensor(x, dim, dist.group.WORLD)
 
 
 def logits(x: Any, w: Any) -> Any:
@@ -209,20 +207,73 @@ def one_sequence(x: Any, w: Any) -> Any:
 
 
 def softmax_of_all(x: Any, w: Any) -> Any:
-    """A softmax needs whole rows: the cast alone goes along."""
+    """A softmax needs whole rows: the cast goes along, and the maximum of each part of a row."""
     return torch.softmax(_gathered(x, 2).float() * 2, -1)
 
 
-def returned_too(x: Any, w: Any) -> Any:
-    """As logits of a training step, which the program returns and casts."""
+def loss_of_all(x: Any, w: Any) -> Any:
+    """As logits of a training step, which are kept, cast, seen as rows, and reduced."""
     h = _gathered(x, 2)
-    return h, torch.softmax(h.float(), -1)
+    rows = (torch.tanh(h / 30) * 30).float().view(-1, h.shape[-1])
+    return h, torch.log_softmax(rows, -1)[:, 3], rows.amin(-1)
 
 
-def says_why(rank: int, size: int) -> tuple[str, ...]:
-    compiled = _compiled(returned_too, leaves=True)
-    x = _tensor(rank, BATCH, LENGTH, WIDTH, dtype=torch.bfloat16)
-    _compare(returned_too(x, None), compiled(x, None), 4e-2)
+def sum_of_all(x: Any, w: Any) -> Any:
+    """Sums of float32 rows, with and without the dimension."""
+    h = _gathered(x, 2).float()
+    return h.sum(-1), h.abs().sum(-1, keepdim=True), h
+
+
+def returned_too(x: Any, w: Any) -> Any:
+    """Logits that the program returns, and casts for a softmax over the batch."""
+    h = _gathered(x, 2)
+    return h, torch.softmax(h.float(), 0)
+
+
+def waited_for(x: Any, w: Any) -> Any:
+    """What is concatenated is waited for once more."""
+    wait: Callable[[Any], Any] = funcol.wait_tensor
+    return torch.relu(wait(_gathered(x, 2)) * 2)
+
+
+def whole_beside(x: Any, w: Any) -> Any:
+    """A tensor of the whole shape is added."""
+    h = _gathered(x, 2)
+    return torch.relu(h + w[0].expand(h.shape).cos())
+
+
+def another_shape(x: Any, w: Any) -> Any:
+    """Columns become rows, which have a scale."""
+    return _gathered(x, 2).view(-1, WIDTH) * w
+
+
+def moved_by_inductor(x: Any, w: Any) -> Any:
+    """Inductor does with each piece what follows a concatenation by itself."""
+    return torch.relu(_gathered(x, 2)).view(-1, WIDTH)
+
+
+def of_positions(x: Any, w: Any) -> Any:
+    """A sum over positions, of which each rank has some."""
+    return _gathered(x, 1).sum(1)
+
+
+#: What is said of a concatenation that nothing moves before.
+KEPT: dict[str, tuple[Callable[..., Any], str]] = {
+    "returned_too": (
+        returned_too,
+        "prims.convert_element_type.default could be done with the pieces, but what is gathered is read elsewhere, too",
+    ),
+    "whole_beside": (whole_beside, "aten.add.Tensor needs cos, which is not in pieces"),
+    "another_shape": (another_shape, "aten.mul.Tensor has what is gathered in another shape, [16, 32]"),
+    "of_positions": (of_positions, "aten.sum.dim_IntList needs what all ranks have sent, along dimension 1"),
+}
+
+
+def says_why(rank: int, size: int, name: str) -> tuple[str, ...]:
+    function = KEPT[name][0]
+    compiled = _compiled(function, leaves=True)
+    x, w = _tensor(rank, BATCH, LENGTH, WIDTH, dtype=torch.bfloat16), _tensor(0, WIDTH, dtype=torch.bfloat16, seed=6)
+    _compare(function(x, w), compiled(x, w), 4e-2)
     (said,) = fusing.fusions()
     return said.because
 
@@ -231,7 +282,11 @@ GATHERED: dict[str, tuple[Callable[..., Any], str]] = {
     "logits": (logits, "aten.tanh"),
     "sequence": (sequence, "aten.rsqrt"),
     "one_sequence": (one_sequence, "aten.rsqrt"),
-    "softmax_of_all": (softmax_of_all, "aten.mul.Tensor"),
+    "softmax_of_all": (softmax_of_all, "aten.amax"),
+    "loss_of_all": (loss_of_all, "aten.amin"),
+    "moved_by_inductor": (moved_by_inductor, "aten.relu"),
+    "waited_for": (waited_for, "aten.relu"),
+    "sum_of_all": (sum_of_all, "aten.sum.dim_IntList"),
 }
 
 

@@ -18,7 +18,9 @@ def test_two_ranks(pair: World, name: str, backend: str) -> None:
     pair.run(checks.differ, backend, names=[name], timeout=30)
 
 
-@pytest.mark.parametrize("name", ["constant", "one_of_several", "in_turn", "joined", "joined_again", "sent_again"])
+@pytest.mark.parametrize(
+    "name", ["constant", "one_of_several", "in_turn", "joined", "joined_again", "sent_again", "padded"]
+)
 def test_four_ranks(world: World, name: str) -> None:
     world.run(checks.differ, "gloo", names=[name], timeout=60)
 

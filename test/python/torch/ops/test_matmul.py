@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import matmul_checks
 import pytest
 import torch
-from commsir.torch.matmul import model
+from commsir.torch.matmul import model, overlapped
+from commsir.torch.matmul.factor import Factor
 from harness import World
 
 _MM, _ADDMM, _BMM = "aten.mm", "aten.addmm", "aten.bmm"
+_SCALED, _GROUPED = "aten._scaled_mm", "aten._grouped_mm"
 #: What goes into an op with each collective of a function, in order.
 _INTO: dict[str, list[tuple[str, tuple[str, ...]]]] = {
     "column_parallel": [("all_gather", (_MM,))],
@@ -20,6 +24,21 @@ _INTO: dict[str, list[tuple[str, tuple[str, ...]]]] = {
     "batches": [("all_reduce", (_BMM,))],
     "gathered_batches": [("all_gather", (_BMM,))],
     "scattered_batches": [("reduce_scatter", (_BMM,))],
+    "experts": [("all_reduce", (_BMM,))],
+    "gathered_experts": [("all_gather", (_BMM,))],
+    "scaled": [("all_gather", (_SCALED,))],
+    "summed_scaled": [("all_reduce", (_SCALED,))],
+    "scattered_scaled": [("reduce_scatter", (_SCALED,))],
+    "exchanged_scaled": [("all_to_all", (_SCALED,)), ("all_to_all", ("aten.add.Tensor",))],
+    "gathered_with_scales": [("all_gather", (_SCALED,)), ("all_gather", (_SCALED,))],
+    "summed_with_scales": [("all_reduce", (_SCALED,))],
+    "grouped": [("all_gather", (_GROUPED,))],
+    "summed_groups": [("all_reduce", (_GROUPED,))],
+    "scattered_groups": [("reduce_scatter", (_GROUPED,))],
+    "grouped_batches": [("all_reduce", (_GROUPED,))],
+    "dispatched": [("all_to_all", (_BMM,))],
+    "combined": [("all_to_all", (_BMM,))],
+    "experts_of_ranks": [("all_to_all", (_BMM,)), ("all_to_all", (_BMM,))],
     "a_layer": [("all_gather", (_MM,)), ("reduce_scatter", (_MM,))],
 }
 
@@ -30,6 +49,99 @@ def test_products(world: World, dtype: torch.dtype, shape: tuple[int, ...]) -> N
     world.run(matmul_checks.products, "gloo", dtype=dtype, shape=shape, columns=24)
 
 
+def _factors() -> dict[str, tuple[torch.Tensor, Factor, torch.Tensor]]:
+    """48 rows, what they are multiplied by, and the product by torch's own operations."""
+    rows, w = torch.randn(48, 16), torch.randn(4, 16, 24)
+    small, wide = rows.bfloat16(), w.bfloat16()
+    ends = torch.tensor([5, 5, 31, 48], dtype=torch.int32)
+    by_columns = w[0].t().contiguous().to(torch.float8_e4m3fn).t()
+    given, row_scale, scale = rows.to(torch.float8_e4m3fn), torch.rand(48, 1), torch.rand(1, 24)
+    exact = given.float() @ by_columns.float()
+    order = rows.view(3, 4, 4, 16).transpose(0, 1).reshape(4, 12, 16)
+    of_experts = torch.bmm(order, w).view(4, 3, 4, 24).transpose(0, 1).reshape(48, 24)
+    one = torch.tensor(0.5)
+    f32 = torch.float32
+    return {
+        "matrix": (rows, Factor(w[0], w[1, 0]), torch.addmm(w[1, 0], rows, w[0])),
+        "batches": (rows, Factor(w, group_rows=12), torch.bmm(rows.view(4, 12, 16), w).view(48, 24)),
+        "experts of ranks": (rows, Factor(w, group_rows=4), of_experts),
+        "groups": (small, Factor(wide, ends=ends), torch._grouped_mm(small, wide, offs=ends)),
+        "one scale": (given, Factor(by_columns, row_scale=one, scale=one, dtype=f32), exact * 0.25),
+        "scales of rows": (
+            given,
+            Factor(by_columns, w[2, 0], row_scale=row_scale, scale=scale, dtype=f32),
+            exact * row_scale * scale + w[2, 0],
+        ),
+    }
+
+
+@pytest.mark.parametrize("name", list(_factors()))
+@pytest.mark.parametrize("block", [48, 24, 16, 7, 1])
+def test_blocks_of_rows(name: str, block: int) -> None:
+    """A product by blocks of rows, wherever they begin, is that of all rows; added to something, too."""
+    rows, factor, want = _factors_with_seed(name)
+    near = 2e-2 if want.dtype is torch.bfloat16 else 1e-4
+    for start in range(0, 48, block):
+        some = rows[start : start + block]
+        torch.testing.assert_close(factor.multiply(some, start), want[start : start + block], rtol=near, atol=near)
+        if factor.bias is None:
+            total = torch.ones(len(some), 24, dtype=want.dtype)
+            factor.add(total, some, start, total)
+            torch.testing.assert_close(total, want[start : start + block] + 1, rtol=near, atol=near)
+
+
+def _factors_with_seed(name: str) -> tuple[torch.Tensor, Factor, torch.Tensor]:
+    torch.manual_seed(1)
+    return _factors()[name]
+
+
+@pytest.mark.parametrize("name", ["matrix", "batches", "experts of ranks", "one scale", "scales of rows"])
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_overlapped_ways(monkeypatch: pytest.MonkeyPatch, name: str, ranks: int) -> None:
+    """The blocks that ranks compute, send and add up, with threads for ranks and their memory for symmetric memory."""
+    rows, factor, want = _factors_with_seed(name)
+    near = 1e-3
+    with matmul_checks.threads_for_ranks(monkeypatch, ranks) as run:
+        some = 48 // ranks
+        for got in run(
+            lambda space: overlapped.all_gather_matmul(space, rows[space.rank * some :][:some], [factor], None)
+        ):
+            torch.testing.assert_close(got[0], want, rtol=near, atol=near)
+        # Every rank sends all its rows, of which each gets its own part: the same from all.
+        for rank, got in enumerate(
+            run(lambda space: overlapped.matmul_all_to_all(space, rows, replace(factor, bias=None)))
+        ):
+            added = 0 if factor.bias is None else factor.bias
+            part = want.view(ranks, some, -1)[rank] - added
+            torch.testing.assert_close(got, part.repeat(ranks, 1), rtol=near, atol=near)
+        plain = replace(factor, bias=None)
+        total = plain.multiply(rows, 0) * ranks
+        for blocks in (1, 2, 4):
+            for rank, got in enumerate(
+                run(lambda space, count=blocks: overlapped.matmul_reduce_scatter(space, rows, plain, count))
+            ):
+                torch.testing.assert_close(got, total.chunk(ranks)[rank], rtol=near, atol=near)
+            for got in run(lambda space, count=blocks: overlapped.matmul_all_reduce(space, rows, plain, count)):
+                torch.testing.assert_close(got, total, rtol=near, atol=near)
+
+
+def test_rows_that_are_exchanged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An all_to_all before a matmul, whose rows stay readable."""
+    rows, factor, want = _factors_with_seed("batches")
+    with matmul_checks.threads_for_ranks(monkeypatch, 2) as run:
+        whole = [torch.empty(48, 16) for _ in range(2)]
+        sent = [rows.view(2, 2, 12, 16)[:, rank] for rank in range(2)]  # To rank 0, then to rank 1.
+        made = run(
+            lambda space: overlapped.all_to_all_matmul(
+                space, sent[space.rank].reshape(24, 16), [factor], whole[space.rank][:24]
+            )
+        )
+    for rank in range(2):
+        given = torch.cat([one[rank] for one in sent])
+        torch.testing.assert_close(whole[rank][:24], given)
+        torch.testing.assert_close(made[rank][0], factor.multiply(given, 0))
+
+
 def test_mistakes(pair: World) -> None:
     for said in pair.run(matmul_checks.mistakes, "gloo"):
         transposed, flat, types, rows, gradient, scales, bias, biases = said
@@ -38,7 +150,7 @@ def test_mistakes(pair: World) -> None:
         assert "torch.float32" in types and "torch.float64" in types
         assert "3 rows cannot be shared out to 2 ranks" in rows
         assert "matmul_all_reduce has no derivative" in gradient
-        assert "float8_e4m3fn has scales" in scales and "torch._scaled_mm" in scales
+        assert "float8_e4m3fn has scales" in scales and "row_scale and scale" in scales
         assert "a bias of (8,) for a weight of (8, 4)" in bias
         assert "1 weights have 2 biases" in biases
 
@@ -46,19 +158,38 @@ def test_mistakes(pair: World) -> None:
 @pytest.mark.parametrize("name", list(matmul_checks.TAKEN))
 def test_takes(pair: World, name: str) -> None:
     said: list[tuple[str, tuple[str, ...]]]
-    for said in pair.run(matmul_checks.compiles, "gloo", name=name):
+    # Gloo has no fp8.
+    backend = "commsir" if name in ("scaled", "exchanged_scaled", "gathered_with_scales") else "gloo"
+    for said in pair.run(matmul_checks.compiles, backend, name=name):
         assert [(op, sorted(into)) for op, into in said] == [(op, sorted(into)) for op, into in _INTO[name]]
 
 
 @pytest.mark.parametrize("name", list(matmul_checks.LEFT))
 def test_leaves(pair: World, name: str) -> None:
-    for said in pair.run(matmul_checks.compiles, "gloo", name=name):
-        assert len(said) == 1 and not {_MM, _BMM} & {*said[0][1]}
+    backend = "commsir" if name == "gathered_scales_are_kept" else "gloo"
+    for said in pair.run(matmul_checks.compiles, backend, name=name):
+        assert len(said) == 1 + (name in ("ends_come_later", "gathered_scales_are_kept")) and not {
+            _MM,
+            _ADDMM,
+            _BMM,
+            _GROUPED,
+            _SCALED,
+        } & {*said[0][1]}
 
 
-@pytest.mark.parametrize("name", ["experts", "gathered_experts", "batches_elsewhere"])
-def test_says_which_matmuls_are_left(pair: World, name: str) -> None:
-    assert all("aten.bmm.default beside it" in said for said in pair.run(matmul_checks.says, "gloo", name=name))
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("batches_elsewhere", "aten.bmm.default beside it is not overlapped: the rows of its batches"),
+        ("inner_groups", "aten._grouped_mm.default beside it is not overlapped: its groups are not groups of rows"),
+        ("added_batches", "aten.baddbmm.default beside it is not overlapped: it adds"),
+        ("with_bias", "aten.addmm.default beside it is not overlapped: it has a bias"),
+        ("ends_come_later", "which is there once a later collective has begun"),
+        ("uneven_exchange", "not of one size"),
+    ],
+)
+def test_says_which_matmuls_are_left(pair: World, name: str, said: str) -> None:
+    assert all(said in given for given in pair.run(matmul_checks.says, "gloo", name=name))
 
 
 @pytest.mark.parametrize(

@@ -34,9 +34,7 @@ def test_gathered_along_another_dimension(pair: World, name: str) -> None:
         assert regions_checks.GATHERED[name][1] in fused, (fused, because)
 
 
-def test_says_what_keeps_a_concatenation(pair: World) -> None:
-    for because in pair.run(regions_checks.says_why, "gloo"):
-        assert because == (
-            "prims.convert_element_type.default could be done with the pieces, but what is gathered is read elsewhere,"
-            " too",
-        )
+@pytest.mark.parametrize("name", list(regions_checks.KEPT))
+def test_says_what_keeps_a_concatenation(pair: World, name: str) -> None:
+    for because in pair.run(regions_checks.says_why, "gloo", name=name):
+        assert because == (regions_checks.KEPT[name][1],)

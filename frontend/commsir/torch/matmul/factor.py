@@ -1,0 +1,121 @@
+"""What rows are multiplied by: one matrix, or one for each group of rows; of fp8 with scales.
+
+Any block of consecutive rows can be multiplied by itself, with the vendor's matmul for the kind: mm, _scaled_mm, bmm,
+_grouped_mm or _scaled_grouped_mm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+__all__ = ["FP8", "Factor"]
+
+_ATEN: Any = torch.ops.aten
+#: Types that are multiplied with scales alone.
+FP8 = (torch.float8_e4m3fn, torch.float8_e5m2)
+
+
+@dataclass(frozen=True)
+class Factor:
+    """The right-hand side of a matmul of many rows, and the scales of both sides."""
+
+    #: [k, n], or [groups, k, n].
+    weight: torch.Tensor
+    #: [n]; with one matrix only.
+    bias: torch.Tensor | None = None
+    #: Where groups of rows end, [groups] of int32. None: each group of consecutive rows has `group_rows`.
+    ends: torch.Tensor | None = None
+    #: Group `row // group_rows % groups` is that of a row.
+    group_rows: int = 0
+    #: fp8: one scale of all rows, or one for each row ([rows, 1]; with groups [rows]).
+    row_scale: torch.Tensor | None = None
+    #: fp8: one scale of the weight, or one for each column ([1, n]; with groups [groups, n]).
+    scale: torch.Tensor | None = None
+    #: Of the result; None: that of the rows.
+    dtype: torch.dtype | None = None
+    #: fp8: accumulates faster and less exactly.
+    is_fast: bool = False
+
+    @property
+    def columns(self) -> int:
+        return int(self.weight.shape[-1])
+
+    @property
+    def groups(self) -> int:
+        """How many matrices there are."""
+        return int(self.weight.shape[0]) if self.weight.dim() > 2 else 1
+
+    def result_type(self, rows: torch.Tensor) -> torch.dtype:
+        return self.dtype or rows.dtype
+
+    def multiply(self, rows: torch.Tensor, start: int, out: torch.Tensor | None = None) -> torch.Tensor:
+        """The product of `rows`, [count, k], of which the first is row `start` of all; `out` is [count, n]."""
+        if out is None:
+            out = rows.new_empty(rows.shape[0], self.columns, dtype=self.result_type(rows))
+        if not out.numel():
+            return out
+        if not rows.shape[1]:
+            return out.zero_() if self.bias is None else out.copy_(self.bias.expand(out.shape))
+        if self.ends is not None:
+            out.copy_(self._by_ends(rows, start, self.ends))
+        elif self.groups > 1 or self.weight.dim() > 2:
+            self._by_groups(rows, start, out)
+        elif self.row_scale is not None:
+            self._scaled(rows, start, out)
+        elif self.bias is None:
+            torch.mm(rows, self.weight, out=out)
+        else:
+            torch.addmm(self.bias, rows, self.weight, out=out)
+        return out
+
+    def add(self, others: torch.Tensor, rows: torch.Tensor, start: int, out: torch.Tensor) -> None:
+        """Fills `out` with the product of `rows`, as in `multiply`, plus `others`, which may be `out`."""
+        if self.weight.dim() == 2 and self.row_scale is None:
+            torch.addmm(others, rows, self.weight, out=out)
+        else:
+            torch.add(others, self.multiply(rows, start), out=out)
+
+    def _scale_of(self, start: int, count: int) -> torch.Tensor | None:
+        """The scales of some rows."""
+        scale = self.row_scale
+        return scale if scale is None or scale.numel() == 1 else scale[start : start + count]
+
+    def _scaled(self, rows: torch.Tensor, start: int, out: torch.Tensor) -> None:
+        row_scale, scale = self._scale_of(start, rows.shape[0]), self.scale
+        assert row_scale is not None and scale is not None
+        if rows.is_cpu and max(row_scale.numel(), scale.numel()) > 1:
+            # torch has scales of rows on GPUs alone.
+            product = rows.float() @ self.weight.float() * row_scale * scale
+            out.copy_(product if self.bias is None else product + self.bias)
+            return
+        named = {"bias": self.bias, "out_dtype": out.dtype, "use_fast_accum": self.is_fast, "out": out}
+        _ATEN._scaled_mm.out(rows, self.weight, row_scale, scale, **named)
+
+    def _by_ends(self, rows: torch.Tensor, start: int, ends: torch.Tensor) -> torch.Tensor:
+        own = (ends - start).clamp_(0, rows.shape[0]) if start else ends.clamp(max=rows.shape[0])
+        if self.row_scale is None:
+            return torch.Tensor(_ATEN._grouped_mm.default(rows, self.weight, own, None, self.dtype))
+        scales = self._scale_of(start, rows.shape[0]), self.scale
+        given = (rows, self.weight, *scales, own, None, None, self.dtype, self.is_fast)
+        return torch.Tensor(_ATEN._scaled_grouped_mm.default(*given))
+
+    def _by_groups(self, rows: torch.Tensor, start: int, out: torch.Tensor) -> None:
+        for first, last, group, count in self._runs(start, rows.shape[0]):
+            given, made = (one[first:last].view(count, (last - first) // count, -1) for one in (rows, out))
+            torch.bmm(given, self.weight[group : group + count], out=made)
+
+    def _runs(self, start: int, count: int) -> Iterator[tuple[int, int, int, int]]:
+        """For each matmul of groups one after the other: its first row and the one after its last, of those that are
+        given; its first group; and how many groups it has, all whole or one."""
+        size, first = self.group_rows, 0
+        while first < count:
+            group, within = divmod(start + first, size)
+            group %= self.groups
+            whole = 0 if within else min((count - first) // size, self.groups - group)
+            last = first + whole * size if whole else min(first + size - within, count)
+            yield first, last, group, whole or 1
+            first = last
