@@ -25,6 +25,7 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 
+#include <array>
 #include <deque>
 #include <functional>
 #include <optional>
@@ -174,6 +175,7 @@ private:
   struct ProxyFence {
     Stamp stamp;
     std::vector<uint32_t> seen;
+    AgentTimes seenOfAgents;
   };
   /// A choice or a loop of which it is not known what it does.
   struct Unsure {
@@ -204,6 +206,8 @@ private:
     bool fenced = false;
     /// When the op was executed.
     uint32_t time = 0;
+    /// The agent that does it, and its moment; none: the thread.
+    Stamp agent;
     /// Token of a bulk copy.
     int64_t copy = 0;
     /// Id of the cell that counts it, or -1.
@@ -456,12 +460,24 @@ private:
                     Bounds bounds);
   void defer(Thread &thread, int32_t index, const RangePlan &range,
              Bounds bounds);
+  /// The agent that orders what goes from a thread to world rank `peer` (-1:
+  /// not known) in a context of GIN; a get has another.
+  int32_t wayOf(const Thread &thread, int64_t context, int64_t peer,
+                bool isGet);
+  /// Who does a transfer, and when, if not the thread.
+  Stamp beginTransfer(Thread &thread, const Action &action);
+  /// The thread on whose behalf an agent acts; of a thread, itself.
+  int32_t ownerOf(int32_t agent) const {
+    return clocks.isAgent(agent) ? owners[agent - numThreads()] : agent;
+  }
   /// Transfers that `over` says are over have been done by now.
   void complete(Thread &thread, llvm::function_ref<bool(const Pending &)> over);
-  /// By `action`, a release, on which a signal of GIN goes to world rank
-  /// `peer`.
-  void completeReleased(Thread &thread, const Action &action,
-                        int64_t peer = -1);
+  /// By a release.
+  void completeReleased(Thread &thread);
+  void settle(Thread &thread, const Pending &done);
+  /// What went through adapters from `thread`, which must have left its source,
+  /// has arrived for all that hear of a barrier.
+  void completeByAdapters(Thread &thread, Message barrier);
   void completeFenced(Thread &thread);
   int64_t placeOf(int32_t argument, int64_t rank) const {
     return argument * static_cast<int64_t>(shape.followed.size()) +
@@ -605,6 +621,12 @@ private:
   std::vector<ChannelState> channels;
   std::vector<Shadow> shadows;
   std::vector<Mailbox> mailboxes;
+  /// The threads of agents, and those that are ways of GIN: by thread, context,
+  /// peer, and whether it is a get's.
+  std::vector<int32_t> owners;
+  std::map<std::array<int64_t, 4>, int32_t> ways;
+  /// What the transfer is done by whose memory is being touched.
+  Stamp transfer;
   llvm::DenseSet<Operation *> reported;
   uint64_t steps = 0;
   int64_t nextCopy = 0;

@@ -57,7 +57,7 @@ void Machine::doSignal(Thread &thread, int32_t index) {
   bool release = releases(action.order) &&
                  (action.scope == MemoryScope::Sys || *peer == thread.rank);
   if (release)
-    completeReleased(thread, action, *peer);
+    completeReleased(thread);
   else
     completeFenced(thread);
   change(thread, index, cell(action.object, *peer, *at),
@@ -130,6 +130,11 @@ void Machine::change(Thread &thread, int32_t index, Cell &cell, bool sets,
   made.launch = thread.launch;
   made.message =
       clocks.send(thread.id, release, /*near=*/cell.rank == thread.rank);
+  // What went the same way before it comes before it.
+  if (release && action.gin)
+    made.message = clocks.add(
+        made.message, clocks.lastOf(wayOf(thread, action.context, cell.rank,
+                                          /*isGet=*/false)));
   checkStandIn(thread, index, cell, made);
   cell.changes.push_back(made);
 }
@@ -673,6 +678,13 @@ bool Machine::leave(Thread &thread, BarrierState &state, int32_t number,
   return true;
 }
 
+/// Whether it goes through adapters.
+static bool isBarrierOfAdapters(const TeamPlan &team, const WorldShape &shape) {
+  return team.splits.empty() &&
+         (team.kind == TeamKind::Rail ||
+          (team.kind == TeamKind::World && shape.reach < shape.ranks));
+}
+
 bool Machine::doBarrier(Thread &thread, int32_t index) {
   const Action &action = program.actions[index];
   if (action.kind == ActionKind::BarrierWait) {
@@ -689,17 +701,24 @@ bool Machine::doBarrier(Thread &thread, int32_t index) {
   bool grid = action.extent == BarrierExtent::Grid;
   int32_t id = barrier(thread, action.team, grid, -1);
   BarrierState &state = barriers[id];
-  if (thread.pending < 0 && releases(action.order))
-    completeReleased(thread, action);
+  auto arriveHere = [&] {
+    if (releases(action.order))
+      completeReleased(thread);
+    int32_t number = arrive(thread, index, state, releases(action.order), true);
+    if (releases(action.order) &&
+        isBarrierOfAdapters(program.teams[action.team], shape))
+      completeByAdapters(thread, state.generations[number].message);
+    return number;
+  };
   if (action.kind == ActionKind::Arrive) {
-    int64_t number = arrive(thread, index, state, releases(action.order), true);
+    int64_t number = arriveHere();
     set(thread, action.dst, Interval::of(int64_t(id) << 32 | number));
     ++thread.openArrivals;
     thread.lastArrive = index;
     return true;
   }
   if (thread.pending < 0)
-    thread.pending = arrive(thread, index, state, releases(action.order), true);
+    thread.pending = arriveHere();
   if (!leave(thread, state, thread.pending, acquires(action.order), true))
     return false;
   thread.pending = -1;

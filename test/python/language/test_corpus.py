@@ -59,11 +59,7 @@ VALUES: dict[str, Any] = {
 }
 
 #: What is still wrong, and ought to be what. This table has to shrink.
-WRONG: dict[str, tuple[str, str]] = {
-    # A signal of GIN is taken to have arrived for all that its block does later.
-    "m66_gin-flush-of-another-context": (PROVEN, PROVEN),
-    "m68_gin-two-contexts-one-signal": (PROVEN, PROVEN),
-}
+WRONG: dict[str, tuple[str, str]] = {}
 
 
 def check(path: Path, computes: Any = None) -> commsir.CheckReport:
