@@ -245,6 +245,8 @@ private:
     Stamp stamp, deed;
     /// What was added, or (absolute) the new value; and the value after it.
     int64_t amount = 0, after = 0;
+    /// The value after it at most: data decide which.
+    int64_t most = 0;
     bool absolute = false;
     int32_t action = -1, launch = 0;
     Message message = 0;
@@ -258,7 +260,12 @@ private:
     bool equal = false;
   };
   struct Cell {
-    int64_t value = 0;
+    /// At least. Data decide by how much it is more, at most `spread`.
+    int64_t value = 0, spread = 0;
+    /// Data have decided some value since the last reset.
+    bool isByData = false;
+    /// Names the value; see Interval.
+    int32_t term = 0;
     uint32_t id = 0;
     int32_t argument = 0;
     int64_t rank = 0, index = 0;
@@ -270,7 +277,8 @@ private:
     /// The last reset, and for counters the last increment of each thread.
     CellWait reset;
     llvm::SmallVector<CellWait, 0> counts;
-    /// Waits for equality since the last change; waits since the last reset.
+    /// Waits for equality since the last change, of a counter those that were
+    /// met by all puts; waits since the last reset.
     llvm::SmallVector<CellWait, 2> equalWaits, waits;
     /// Reads of the value since the last change.
     llvm::SmallVector<CellWait, 0> readings;
@@ -396,6 +404,7 @@ private:
   /// An integer of `width` bits that the program finds.
   Interval find(Leaf leaf, int64_t rank, unsigned width);
   void findScalars(Thread &thread);
+  void forgetArrays(const Thread &thread);
   Interval findOpaque(const Thread &thread, const Instruction &in);
   void loadInteger(Thread &thread, const Action &action, Bounds bounds);
   /// Any of the integers that are known to be stored in `bounds`.
@@ -422,7 +431,14 @@ private:
                     int64_t want);
   void checkSender(Thread &thread, const Action &action, const Cell &cell);
   void change(Thread &thread, int32_t index, Cell &cell, bool sets,
-              int64_t amount, bool release);
+              Interval amount, bool release);
+  /// Whether data decide if a value of `low` to `high` meets a wait.
+  static bool isUnsure(bool equal, int64_t want, int64_t low, int64_t high) {
+    return low != high && want <= high && (equal ? low <= want : low < want);
+  }
+  bool isUnsure(const Action &wait, const Cell &cell, int64_t want) const;
+  /// Data decide something of it that has to be known.
+  void leaveOpen(const Action &action, llvm::StringRef what);
   void trim(Cell &cell, size_t old);
   bool isNeeded(ArrayRef<Change> since, const Change &change, Stamp moment,
                 int64_t want);
@@ -434,6 +450,8 @@ private:
                     llvm::function_ref<bool(const CellWait &)> visit);
   void checkReset(Thread &thread, const Action &action, const Cell &cell);
   void count(Thread &thread, int32_t index);
+  void checkCountedFor(const Thread &thread, const Action &action,
+                       const Cell &cell);
   void resetCounter(Thread &thread, const Action &action, Cell &cell);
   void fenceTransfer(Thread &thread, Pending &pending);
   void checkOtherSet(Thread &thread, int32_t index, const Cell &cell,
