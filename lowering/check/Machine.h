@@ -640,7 +640,7 @@ private:
   std::vector<Shadow> shadows;
   std::vector<Mailbox> mailboxes;
   /// The threads of agents, and those that are ways of GIN: by thread, context,
-  /// peer, and whether it is a get's.
+  /// peer, and whether it is of gets.
   std::vector<int32_t> owners;
   std::map<std::array<int64_t, 4>, int32_t> ways;
   /// What the transfer is done by whose memory is being touched.

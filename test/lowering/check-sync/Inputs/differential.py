@@ -40,7 +40,7 @@ class Op:
     order: str = ""
     scope: str = "sys"
     how: str = ""  # inc, set, add; ge, eq; block, grid
-    place: int = 0  # of a put's source, or a get's destination
+    place: int = 0  # of a put's source, or the destination of a get
     via: int = -1  # a context of GIN; -1: by load and store
     counter: int = -1  # a put's, or none
     base: int = 0  # first of the places that `at` counts from
