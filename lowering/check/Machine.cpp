@@ -935,9 +935,13 @@ void Machine::storeInteger(Thread &thread, const Action &action,
     }
     if (action.stores >= 0 && !bounds.isGuess)
       return mayStore(thread, part, bounds, getInterval(thread, action.stores));
-    stored[part].clear();
-    ++overwritten[part];
+    forgetIntegers(part);
   });
+}
+
+void Machine::forgetIntegers(size_t part) {
+  stored[part].clear();
+  ++overwritten[part];
 }
 
 std::optional<Interval> Machine::joinStored(size_t part, Bounds bounds) const {

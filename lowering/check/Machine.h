@@ -405,6 +405,8 @@ private:
   Interval find(Leaf leaf, int64_t rank, unsigned width);
   void findScalars(Thread &thread);
   void forgetArrays(const Thread &thread);
+  /// A part has been written in a way that is not followed.
+  void forgetIntegers(size_t part);
   Interval findOpaque(const Thread &thread, const Instruction &in);
   void loadInteger(Thread &thread, const Action &action, Bounds bounds);
   /// Any of the integers that are known to be stored in `bounds`.

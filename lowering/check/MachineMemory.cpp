@@ -309,6 +309,7 @@ void Machine::completeByAdapters(Thread &thread, Message barrier) {
        it != ways.end() && it->first[0] == thread.id; ++it)
     if (!it->first[3])
       moments.push_back(clocks.lastOf(it->second));
+  llvm::sort(moments, [](Stamp a, Stamp b) { return a.thread < b.thread; });
   clocks.addTo(barrier, moments);
 }
 
@@ -879,6 +880,7 @@ std::optional<Machine::Bounds> Machine::mailBounds(Thread &thread,
 void Machine::store(Thread &thread, int32_t index, int64_t rank, Bounds bounds,
                     int64_t flag) {
   const Action &action = program.actions[index];
+  forgetIntegers(placeOf(action.ranges[0].memory.argument, rank));
   Interval length = lengthOf(thread, action);
   int64_t sure = action.kind == ActionKind::PoisonFill || length.isKnown()
                      ? bounds.end
