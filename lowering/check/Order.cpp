@@ -129,8 +129,8 @@ Message Clocks::send(int32_t thread, bool release, bool near) {
     next.weakTime = weak(thread)[thread];
     message = static_cast<Message>(messages.size());
     messages.push_back(next);
-    if (const AgentTimes *agents = agentsOf(base))
-      carry(message, AgentTimes(*agents));
+    if (const Carried *agents = agentsOf(base))
+      carry(message, AgentTimes(agents->agents));
   } else if (!message) {
     const Taken &fence = fenceOf(thread, near);
     message = base = makeRaw();
@@ -152,17 +152,14 @@ void Clocks::receive(int32_t thread, Message message, bool acquire, bool near) {
   if (!message)
     return;
   raiseWeak(weak(thread), message);
-  const AgentTimes *agents = agentsOf(message);
   if (acquire) {
     raiseStrong(strong(thread), message);
-    if (agents)
-      heard[thread].raise(*agents);
+    hear(heard[thread], agentsOf(message));
   } else {
     Taken &later = near ? pendingNear[thread] : pending[thread];
     later.times.resize(n);
     raiseStrong(later.times.data(), message);
-    if (agents)
-      later.agents.raise(*agents);
+    hear(later.agents, agentsOf(message));
   }
   forgetClocks(thread);
 }
@@ -198,28 +195,46 @@ void Clocks::join(llvm::ArrayRef<int32_t> threads) {
 // Agents
 //===----------------------------------------------------------------------===//
 
-void AgentTimes::raise(Stamp stamp) {
-  auto it = llvm::lower_bound(
-      stamps, stamp, [](Stamp a, Stamp b) { return a.thread < b.thread; });
-  if (it != stamps.end() && it->thread == stamp.thread)
-    it->time = std::max(it->time, stamp.time);
-  else
-    stamps.insert(it, stamp);
+static bool isBefore(Stamp a, Stamp b) { return a.thread < b.thread; }
+
+void AgentTimes::raise(llvm::ArrayRef<Stamp> later) {
+  if (llvm::all_of(later, [&](Stamp stamp) { return holds(stamp); }))
+    return;
+  auto made = std::make_shared<std::vector<Stamp>>();
+  made->reserve(size() + later.size());
+  llvm::ArrayRef<Stamp> old;
+  if (stamps)
+    old = *stamps;
+  while (!old.empty() || !later.empty()) {
+    bool isOld = later.empty() ||
+                 (!old.empty() && !isBefore(later.front(), old.front()));
+    bool isBoth =
+        isOld && !later.empty() && later.front().thread == old.front().thread;
+    made->push_back(isOld ? old.front() : later.front());
+    if (isBoth)
+      made->back().time = std::max(made->back().time, later.front().time);
+    if (isOld)
+      old = old.drop_front();
+    if (!isOld || isBoth)
+      later = later.drop_front();
+  }
+  stamps = std::move(made);
 }
 
 void AgentTimes::raise(const AgentTimes &other) {
-  if (stamps.empty()) {
-    stamps = other.stamps;
+  if (stamps == other.stamps || !other.stamps)
     return;
-  }
-  for (Stamp stamp : other.stamps)
-    raise(stamp);
+  if (!stamps)
+    stamps = other.stamps;
+  else
+    raise(llvm::ArrayRef(*other.stamps));
 }
 
 bool AgentTimes::holds(Stamp stamp) const {
-  auto it = llvm::lower_bound(
-      stamps, stamp, [](Stamp a, Stamp b) { return a.thread < b.thread; });
-  return it != stamps.end() && it->thread == stamp.thread &&
+  if (!stamps)
+    return false;
+  auto it = llvm::lower_bound(*stamps, stamp, isBefore);
+  return it != stamps->end() && it->thread == stamp.thread &&
          it->time >= stamp.time;
 }
 
@@ -228,7 +243,7 @@ int32_t Clocks::makeAgent() {
   return static_cast<int32_t>(n + agentTimes.size()) - 1;
 }
 
-const AgentTimes *Clocks::agentsOf(Message message) const {
+const Clocks::Carried *Clocks::agentsOf(Message message) const {
   if (carried.empty())
     return nullptr;
   auto it = carried.find(message);
@@ -239,23 +254,29 @@ void Clocks::carry(Message message, const AgentTimes &agents) {
   if (agents.empty())
     return;
   workDone += 2 * agents.size();
-  carried[message].raise(agents);
+  carried[message].agents.raise(agents);
+}
+
+void Clocks::hear(AgentTimes &into, const Carried *carried) {
+  if (!carried)
+    return;
+  workDone += 2 * carried->agents.size();
+  into.raise(carried->agents);
+  into.raise(carried->more);
 }
 
 Message Clocks::add(Message message, llvm::ArrayRef<Stamp> moments) {
   auto made = static_cast<Message>(messages.size());
   messages.push_back(Sent(messages[message]));
-  if (const AgentTimes *agents = agentsOf(message))
-    carry(made, AgentTimes(*agents));
-  addTo(made, moments);
+  if (const Carried *agents = agentsOf(message))
+    carry(made, AgentTimes(agents->agents));
+  llvm::append_range(carried[made].more, moments);
   return made;
 }
 
 void Clocks::addTo(Message into, llvm::ArrayRef<Stamp> moments) {
-  AgentTimes agents;
-  for (Stamp moment : moments)
-    agents.raise(moment);
-  carry(into, agents);
+  if (!moments.empty())
+    carried[into].agents.raise(moments);
 }
 
 //===----------------------------------------------------------------------===//

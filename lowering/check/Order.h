@@ -47,17 +47,19 @@ struct Stamp {
 /// Index of a message: the clocks that a release carries. 0: none.
 using Message = uint32_t;
 
-/// Moments of agents, the last of each, by agent.
+/// Moments of agents, the last of each, by agent. Copies share them.
 class AgentTimes {
 public:
-  bool empty() const { return stamps.empty(); }
-  size_t size() const { return stamps.size(); }
-  void raise(Stamp stamp);
+  bool empty() const { return !stamps; }
+  size_t size() const { return stamps ? stamps->size() : 0; }
+  /// `later`: by agent, one moment each.
+  void raise(llvm::ArrayRef<Stamp> later);
   void raise(const AgentTimes &other);
   bool holds(Stamp stamp) const;
 
 private:
-  llvm::SmallVector<Stamp, 0> stamps;
+  /// Null: none.
+  std::shared_ptr<const std::vector<Stamp>> stamps;
 };
 
 class Clocks {
@@ -79,7 +81,7 @@ public:
   Stamp lastOf(int32_t agent) const { return {agent, agentTimes[agent - n]}; }
   /// A message that carries these moments of agents, too.
   Message add(Message message, llvm::ArrayRef<Stamp> moments);
-  /// Adds them to a message that others are merged into.
+  /// Adds them, by agent, to a message that others are merged into.
   void addTo(Message into, llvm::ArrayRef<Stamp> moments);
   /// What is visible to `thread` of agents.
   const AgentTimes &seenOfAgents(int32_t thread) const { return heard[thread]; }
@@ -152,9 +154,15 @@ private:
     return near && !fencedNear[thread].times.empty() ? fencedNear[thread]
                                                      : fenced[thread];
   }
-  /// What a message holds of agents; null: nothing.
-  const AgentTimes *agentsOf(Message message) const;
+  /// What a message holds of agents: what its sender has heard, and more.
+  struct Carried {
+    AgentTimes agents;
+    llvm::SmallVector<Stamp, 1> more;
+  };
+  /// Null: nothing.
+  const Carried *agentsOf(Message message) const;
   void carry(Message message, const AgentTimes &agents);
+  void hear(AgentTimes &into, const Carried *carried);
   void raise(uint32_t *into, const uint32_t *from);
   /// The clocks of a message, and its sender's moment.
   void raiseStrong(uint32_t *into, Message message);
@@ -186,7 +194,7 @@ private:
   /// carry.
   std::vector<uint32_t> agentTimes;
   std::vector<AgentTimes> heard;
-  llvm::DenseMap<Message, AgentTimes> carried;
+  llvm::DenseMap<Message, Carried> carried;
   /// The message of the present state, by kind of order; 0: none.
   std::vector<Message> current[3];
   /// The message whose clocks the next ones can share, likewise.
