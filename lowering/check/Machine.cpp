@@ -670,6 +670,17 @@ void Machine::nextLaunch(int32_t index) {
   for (int32_t block : blocks)
     (void)clocks.stamp(block);
   touchByHost(threads[blocks.front()], host);
+  forgetArrays(threads[blocks.front()]);
+}
+
+/// The host may pass other arrays to each launch, and writes its windows. Data
+/// of a model stay.
+void Machine::forgetArrays(const Thread &thread) {
+  if (shape.model)
+    return;
+  for (auto [argument, plan] : llvm::enumerate(program.arguments))
+    if (plan.isRead && (!plan.shared || plan.host))
+      stored[placeOf(static_cast<int32_t>(argument), thread.rank)].clear();
 }
 
 bool Machine::act(Thread &thread, int32_t index) {
@@ -761,6 +772,11 @@ std::optional<int64_t> Machine::demand(Thread &thread, const Action &action,
   auto value = get(thread, reg);
   if (value)
     return value;
+  leaveOpen(action, what);
+  return std::nullopt;
+}
+
+void Machine::leaveOpen(const Action &action, llvm::StringRef what) {
   fatal = open = true;
   noteUnproven(
       action.op,
@@ -770,7 +786,6 @@ std::optional<int64_t> Machine::demand(Thread &thread, const Action &action,
       "can be checked");
   unproven.back().isPlace =
       what == "peer" || what == "cell" || what == "slot" || what == "offset";
-  return std::nullopt;
 }
 
 std::optional<int64_t> Machine::peerOf(Thread &thread, const Action &action) {
@@ -904,6 +919,9 @@ void Machine::loadInteger(Thread &thread, const Action &action, Bounds bounds) {
     noteInteger(thread, action, bounds);
 }
 
+/// Elements among which data choose one, or that one op stores, at most.
+static constexpr int64_t mostChoices = 1024;
+
 void Machine::storeInteger(Thread &thread, const Action &action,
                            const RangePlan &range, Bounds bounds) {
   if (!range.write || range.memory.argument < 0 ||
@@ -911,21 +929,26 @@ void Machine::storeInteger(Thread &thread, const Action &action,
     return;
   forParts(thread, range.memory, [&](int64_t rank) {
     size_t part = placeOf(range.memory.argument, rank);
-    bool isKnown = action.stores >= 0 && !bounds.anywhere &&
-                   thread.unsure.empty() && bounds.end == bounds.begin + 1;
+    bool isKnown = action.stores >= 0 && !bounds.anywhere && !bounds.isGuess &&
+                   thread.unsure.empty() && range.rows == 1 &&
+                   bounds.end - bounds.begin <= mostChoices &&
+                   (range.count < 0 || get(thread, range.count));
     if (isKnown) {
-      stored[part][bounds.begin] = getInterval(thread, action.stores);
+      for (int64_t at = bounds.begin; at < bounds.end; ++at)
+        stored[part][at] = getInterval(thread, action.stores);
+      steps += bounds.end - bounds.begin;
       return;
     }
     if (action.stores >= 0 && !bounds.isGuess)
       return mayStore(thread, part, bounds, getInterval(thread, action.stores));
-    stored[part].clear();
-    ++overwritten[part];
+    forgetIntegers(part);
   });
 }
 
-/// Elements among which data choose one, at most.
-static constexpr int64_t mostChoices = 1024;
+void Machine::forgetIntegers(size_t part) {
+  stored[part].clear();
+  ++overwritten[part];
+}
 
 std::optional<Interval> Machine::joinStored(size_t part, Bounds bounds) const {
   const std::map<int64_t, Interval> &known = stored[part];

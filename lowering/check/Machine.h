@@ -25,6 +25,7 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 
+#include <array>
 #include <deque>
 #include <functional>
 #include <optional>
@@ -174,6 +175,7 @@ private:
   struct ProxyFence {
     Timestamp stamp;
     std::vector<uint32_t> seen;
+    AgentTimes seenOfAgents;
   };
   /// A branch or loop whose behavior is unknown.
   struct UnknownBranch {
@@ -205,6 +207,8 @@ private:
     bool fenced = false;
     /// When the op was executed.
     uint32_t time = 0;
+    /// The agent that does it, and its moment; none: the thread.
+    Stamp agent;
     /// Token of a bulk copy.
     int64_t copy = 0;
     /// Id of the cell that counts it, or -1.
@@ -241,6 +245,8 @@ private:
     Timestamp stamp, deed;
     /// The increment, or (absolute) the new value; and the value after it.
     int64_t amount = 0, after = 0;
+    /// The value after it at most: data decide which.
+    int64_t most = 0;
     bool absolute = false;
     int32_t action = -1, launch = 0;
     Message message = 0;
@@ -254,7 +260,12 @@ private:
     bool equal = false;
   };
   struct Cell {
-    int64_t value = 0;
+    /// At least. Data decide by how much it is more, at most `spread`.
+    int64_t value = 0, spread = 0;
+    /// Data have decided some value since the last reset.
+    bool isByData = false;
+    /// Names the value; see Interval.
+    int32_t term = 0;
     uint32_t id = 0;
     int32_t argument = 0;
     int64_t rank = 0, index = 0;
@@ -266,7 +277,8 @@ private:
     /// The last reset; for counters, the last increment of each thread.
     CellWait reset;
     llvm::SmallVector<CellWait, 0> counts;
-    /// Waits for equality since the last change; waits since the last reset.
+    /// Waits for equality since the last change, of a counter those that were
+    /// met by all puts; waits since the last reset.
     llvm::SmallVector<CellWait, 2> equalWaits, waits;
     /// Reads of the value since the last change.
     llvm::SmallVector<CellWait, 0> readings;
@@ -394,6 +406,9 @@ private:
   /// An integer of `width` bits read by the program.
   Interval find(Leaf leaf, int64_t rank, unsigned width);
   void findScalars(Thread &thread);
+  void forgetArrays(const Thread &thread);
+  /// A part has been written in a way that is not followed.
+  void forgetIntegers(size_t part);
   Interval findOpaque(const Thread &thread, const Instruction &in);
   void loadInteger(Thread &thread, const Action &action, Bounds bounds);
   /// Union of the integers known to be stored in `bounds`.
@@ -420,7 +435,14 @@ private:
                     int64_t want);
   void checkSender(Thread &thread, const Action &action, const Cell &cell);
   void change(Thread &thread, int32_t index, Cell &cell, bool sets,
-              int64_t amount, bool release);
+              Interval amount, bool release);
+  /// Whether data decide if a value of `low` to `high` meets a wait.
+  static bool isUnsure(bool equal, int64_t want, int64_t low, int64_t high) {
+    return low != high && want <= high && (equal ? low <= want : low < want);
+  }
+  bool isUnsure(const Action &wait, const Cell &cell, int64_t want) const;
+  /// Data decide something of it that has to be known.
+  void leaveOpen(const Action &action, llvm::StringRef what);
   void trim(Cell &cell, size_t old);
   bool isNeeded(ArrayRef<Change> since, const Change &change, Timestamp moment,
                 int64_t want);
@@ -432,6 +454,8 @@ private:
                     llvm::function_ref<bool(const CellWait &)> visit);
   void checkReset(Thread &thread, const Action &action, const Cell &cell);
   void count(Thread &thread, int32_t index);
+  void checkCountedFor(const Thread &thread, const Action &action,
+                       const Cell &cell);
   void resetCounter(Thread &thread, const Action &action, Cell &cell);
   void fenceTransfer(Thread &thread, Pending &pending);
   void checkOtherSet(Thread &thread, int32_t index, const Cell &cell,
@@ -458,12 +482,24 @@ private:
                     Bounds bounds);
   void defer(Thread &thread, int32_t index, const RangePlan &range,
              Bounds bounds);
+  /// The agent that orders what goes from a thread to world rank `peer` (-1:
+  /// not known) in a context of GIN; a get has another.
+  int32_t wayOf(const Thread &thread, int64_t context, int64_t peer,
+                bool isGet);
+  /// Who does a transfer, and when, if not the thread.
+  Stamp beginTransfer(Thread &thread, const Action &action);
+  /// The thread on whose behalf an agent acts; of a thread, itself.
+  int32_t ownerOf(int32_t agent) const {
+    return clocks.isAgent(agent) ? owners[agent - numThreads()] : agent;
+  }
   /// Transfers that `over` says are over have been done by now.
   void complete(Thread &thread, llvm::function_ref<bool(const Pending &)> over);
-  /// By `action`, a release, on which a signal of GIN goes to world rank
-  /// `peer`.
-  void completeReleased(Thread &thread, const Action &action,
-                        int64_t peer = -1);
+  /// By a release.
+  void completeReleased(Thread &thread);
+  void settle(Thread &thread, const Pending &done);
+  /// What went through adapters from `thread`, which must have left its source,
+  /// has arrived for all that hear of a barrier.
+  void completeByAdapters(Thread &thread, Message barrier);
   void completeFenced(Thread &thread);
   int64_t placeOf(int32_t argument, int64_t rank) const {
     return argument * static_cast<int64_t>(shape.followed.size()) +
@@ -608,6 +644,12 @@ private:
   std::vector<ChannelState> channels;
   std::vector<Shadow> shadows;
   std::vector<Mailbox> mailboxes;
+  /// The threads of agents, and those that are ways of GIN: by thread, context,
+  /// peer, and whether it is of gets.
+  std::vector<int32_t> owners;
+  std::map<std::array<int64_t, 4>, int32_t> ways;
+  /// What the transfer is done by whose memory is being touched.
+  Stamp transfer;
   llvm::DenseSet<Operation *> reported;
   uint64_t steps = 0;
   int64_t nextCopy = 0;

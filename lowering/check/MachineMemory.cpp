@@ -10,6 +10,7 @@
 #include "dialect/Packets.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/ScopeExit.h"
 
 using namespace mlir;
 using namespace mlir::comms;
@@ -182,7 +183,8 @@ void Machine::checkPending(Thread &thread, int32_t index, int64_t place,
     bool apartByData =
         write && old.write && (bounds.anywhere || old.bounds.anywhere);
     if (old.place != place || !(write || old.write) || apartByData ||
-        old.bounds.end <= bounds.begin || bounds.end <= old.bounds.begin)
+        old.bounds.end <= bounds.begin || bounds.end <= old.bounds.begin ||
+        (old.agent.thread >= 0 && clocks.visible(thread.id, old.agent)))
       continue;
     const Action &action = program.actions[index];
     const Action &transfer = program.actions[old.action];
@@ -202,12 +204,16 @@ void Machine::checkPending(Thread &thread, int32_t index, int64_t place,
     diag->attachNote(transfer.op->getLoc()) << "the transfer";
     if (transfer.deferral == Deferral::Bulk)
       diag->attachNote() << "wait for it first: comms.bulk_wait";
+    else if (transfer.gin && !(transfer.deferral == Deferral::Put && old.write))
+      diag->attachNote() << "let comms.flush come between, in the same "
+                            "context and of a team that the peer belongs to";
+    else if (transfer.gin)
+      diag->attachNote() << "a put through the adapter is ordered by a signal "
+                            "by gin to the same rank in the same context, "
+                            "once the peer has answered";
     else if (transfer.deferral == Deferral::Get || !old.write)
       diag->attachNote() << "let comms.flush come between, of a team that the "
                             "peer belongs to, or a barrier";
-    else if (transfer.gin)
-      diag->attachNote() << "a put through the adapter is ordered by a signal "
-                            "by gin to the same rank in the same context";
     else
       diag->attachNote() << "only a release orders what a put writes: a signal "
                             "or a barrier between them";
@@ -220,14 +226,14 @@ void Machine::defer(Thread &thread, int32_t index, const RangePlan &range,
   const Action &action = program.actions[index];
   const MemoryPlan &memory = range.memory;
   if (action.deferral == Deferral::None || shape.isPartial() ||
-      bounds.begin == bounds.end ||
-      (action.deferral == Deferral::Get && !range.write))
+      bounds.begin == bounds.end)
     return;
   Pending made;
   made.action = index;
   made.bounds = bounds;
   made.write = range.write;
   made.time = clocks.stamp(thread.id).time;
+  made.agent = transfer;
   made.copy = nextCopy + 1;
   for (const UnknownBranch &unsure : thread.unsure)
     made.path.push_back(unsure.run);
@@ -255,37 +261,88 @@ void Machine::complete(Thread &thread,
                        llvm::function_ref<bool(const Pending &)> over) {
   if (thread.underway.empty())
     return;
-  llvm::erase_if(thread.underway, [&](const Pending &pending) {
-    if (!over(pending))
-      return false;
-    if (pending.argument >= 0 &&
-        isTracked(program.arguments[pending.argument]) &&
-        clocks.stamp(thread.id).time != pending.time)
+  llvm::SmallVector<Pending, 0> left, done;
+  for (Pending &pending : thread.underway)
+    (over(pending) ? done : left).push_back(std::move(pending));
+  thread.underway = std::move(left);
+  for (const Pending &pending : done) {
+    if (pending.argument < 0 || !isTracked(program.arguments[pending.argument]))
+      continue;
+    if (pending.agent.thread >= 0)
+      settle(thread, pending);
+    else if (clocks.stamp(thread.id).time != pending.time)
       touchPart(thread, pending.action, pending.argument, pending.rank,
                 pending.write, pending.bounds);
-    return true;
-  });
+  }
 }
 
-/// Whether an arrival at the barrier goes through the adapter.
-static bool isBarrierOfGin(const Action &action, const TeamPlan &team,
-                           const WorldShape &shape) {
-  return action.kind != ActionKind::Signal && team.splits.empty() &&
-         (team.kind == TeamKind::Rail ||
-          (team.kind == TeamKind::World && shape.reach < shape.ranks));
+/// What an agent did for the thread is over. Memory remembers the last moment
+/// of each agent: an earlier one that is not over hides behind it.
+void Machine::settle(Thread &thread, const Pending &done) {
+  if (llvm::any_of(thread.underway, [&](const Pending &other) {
+        return other.agent.thread == done.agent.thread &&
+               other.place == done.place &&
+               other.bounds.begin < done.bounds.end &&
+               done.bounds.begin < other.bounds.end;
+      }))
+    return;
+  size_t part = placeOf(done.argument, done.rank);
+  steps += 2;
+  shadows[part].settle(done.bounds.begin, done.bounds.end, done.agent,
+                       clocks.stamp(thread.id));
 }
 
-void Machine::completeReleased(Thread &thread, const Action &action,
-                               int64_t peer) {
-  bool ofGin = isBarrierOfGin(action, program.teams[action.team], shape);
+void Machine::completeReleased(Thread &thread) {
   complete(thread, [&](const Pending &pending) {
     const Action &transfer = program.actions[pending.action];
-    if (transfer.deferral != Deferral::Put)
-      return false;
-    return !transfer.gin || ofGin ||
-           (action.gin && action.context == transfer.context && peer >= 0 &&
-            peer == pending.peer);
+    return transfer.deferral == Deferral::Put && !transfer.gin;
   });
+}
+
+void Machine::completeByAdapters(Thread &thread, Message barrier) {
+  complete(thread, [&](const Pending &pending) {
+    const Action &transfer = program.actions[pending.action];
+    return transfer.gin &&
+           (transfer.deferral == Deferral::Get || !pending.write);
+  });
+  SmallVector<Stamp> moments;
+  for (auto it = ways.lower_bound({thread.id, 0, INT64_MIN, 0});
+       it != ways.end() && it->first[0] == thread.id; ++it)
+    if (!it->first[3])
+      moments.push_back(clocks.lastOf(it->second));
+  llvm::sort(moments, [](Stamp a, Stamp b) { return a.thread < b.thread; });
+  clocks.addTo(barrier, moments);
+}
+
+int32_t Machine::wayOf(const Thread &thread, int64_t context, int64_t peer,
+                       bool isGet) {
+  auto [it, isNew] = ways.try_emplace({thread.id, context, peer, isGet});
+  if (isNew) {
+    it->second = clocks.makeAgent();
+    owners.push_back(thread.id);
+  }
+  return it->second;
+}
+
+Stamp Machine::beginTransfer(Thread &thread, const Action &action) {
+  bool isBulk = action.deferral == Deferral::Bulk;
+  if (action.deferral == Deferral::None || shape.isPartial() ||
+      !(isBulk || action.gin))
+    return {};
+  if (isBulk) {
+    owners.push_back(thread.id);
+    return clocks.stampAgent(clocks.makeAgent());
+  }
+  // What the thread has heard of is over.
+  llvm::erase_if(thread.underway, [&](const Pending &old) {
+    return old.agent.thread >= 0 && old.counter < 0 &&
+           clocks.visible(thread.id, old.agent);
+  });
+  auto peer = get(thread, action.peer);
+  return clocks.stampAgent(
+      wayOf(thread, action.context,
+            peer ? view(thread, action.team).world(*peer) : -1,
+            action.deferral == Deferral::Get));
 }
 
 /// A fence and a relaxed signal behind it release, too.
@@ -346,6 +403,7 @@ void Machine::fenceProxy(const Thread &thread, Proxy proxy) {
   ProxyFence made;
   made.stamp = clocks.mark(thread.id);
   made.seen = clocks.seen(thread.id).vec();
+  made.seenOfAgents = clocks.seenOfAgents(thread.id);
   steps += made.seen.size() / 8;
   if (proxy == Proxy::Alias)
     aliasFences.push_back(std::move(made));
@@ -363,9 +421,10 @@ bool Machine::isFenced(const Thread &thread, Proxy proxy,
   return llvm::any_of(
       isAsync ? asyncFences : aliasFences, [&](const ProxyFence &fence) {
         int32_t agent = fence.stamp.thread;
-        bool isBehind = agent == write.thread
-                            ? write.time <= fence.stamp.time
-                            : fence.seen[write.thread] >= write.time;
+        bool isBehind =
+            clocks.isAgent(write.thread) ? fence.seenOfAgents.holds(write)
+            : agent == write.thread      ? write.time <= fence.stamp.time
+                                    : fence.seen[write.thread] >= write.time;
         return isBehind && (isAsync ? agent == thread.id
                                     : clocks.visible(thread.id, fence.stamp));
       });
@@ -439,7 +498,7 @@ void Machine::noteScratch(Thread &thread, int32_t index, const RangePlan &range,
 void Machine::touchPart(Thread &thread, int32_t index, int32_t argument,
                         int64_t rank, bool write, Bounds bounds) {
   const Action &action = program.actions[index];
-  Touch now{clocks.stamp(thread.id),
+  Touch now{transfer.thread < 0 ? clocks.stamp(thread.id) : transfer,
             index,
             thread.launch,
             isa<MultimemReduceOp>(action.op)                ? Touch::Reduction
@@ -489,6 +548,10 @@ void Machine::touchPart(Thread &thread, int32_t index, int32_t argument,
                   "orders them, or alternate two buffers by comms.epoch"
                 : "order them: a signal that releases and a wait that "
                   "acquires, or a barrier");
+    if (clocks.isAgent(old.stamp.thread) && program.actions[old.action].gin)
+      diag->attachNote()
+          << "what goes through the adapter is ordered by a signal by gin to "
+             "the same rank in the same context; for this rank, by comms.flush";
     if (now.somewhere || old.somewhere)
       diag->attachNote()
           << "data decide the place, which may be any of these: bound it by "
@@ -496,7 +559,7 @@ void Machine::touchPart(Thread &thread, int32_t index, int32_t argument,
   };
   now.isGuess = bounds.isGuess;
   auto mayMeet = [&](const Touch &old) {
-    if (old.stamp.thread == thread.id)
+    if (ownerOf(old.stamp.thread) == thread.id)
       return;
     bool isGuess = now.isGuess || old.isGuess;
     noteUnproven(
@@ -601,6 +664,8 @@ void Machine::doAccess(Thread &thread, int32_t index) {
       get(thread, action.peer) && !peerOf(thread, action))
     return;
   std::optional<Bounds> pieces[std::extent_v<decltype(action.ranges)>];
+  transfer = beginTransfer(thread, action);
+  llvm::scope_exit ended([&] { transfer = {}; });
   for (auto [at, range] : llvm::enumerate(action.ranges)) {
     if (!range.used)
       continue;
@@ -818,6 +883,7 @@ std::optional<Machine::Bounds> Machine::packetBounds(Thread &thread,
 void Machine::store(Thread &thread, int32_t index, int64_t rank, Bounds bounds,
                     int64_t flag) {
   const Action &action = program.actions[index];
+  forgetIntegers(placeOf(action.ranges[0].memory.argument, rank));
   Interval length = lengthOf(thread, action);
   int64_t sure = action.kind == ActionKind::PoisonFill || length.isKnown()
                      ? bounds.end

@@ -37,8 +37,8 @@ std::optional<InFlightDiagnostic> Machine::reportRange(const Action &action) {
 }
 
 std::string Machine::name(int32_t thread) const {
-  return formatv("rank {0} block {1}", threads[thread].rank,
-                 threads[thread].block);
+  const Thread &one = threads[ownerOf(thread)];
+  return formatv("rank {0} block {1}", one.rank, one.block);
 }
 
 std::string Machine::when(const Thread &thread) const {

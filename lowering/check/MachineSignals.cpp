@@ -37,16 +37,18 @@ void Machine::doSignal(Thread &thread, int32_t index) {
            : std::nullopt;
   if (!at)
     return;
-  int64_t amount = 1;
+  Interval amount = Interval::of(1);
   if (action.signal != SignalKind::Inc) {
-    auto value = demand(thread, action, action.value, "value");
-    if (!value)
+    amount = getInterval(thread, action.value);
+    // A value that data decide, within bounds.
+    bool isBounded = action.signal == SignalKind::Set && amount.low >= 0 &&
+                     amount.high < INT64_MAX;
+    if (!isBounded && !demand(thread, action, action.value, "value"))
       return;
-    amount = *value;
   }
-  if (amount < 0) {
+  if (amount.low < 0) {
     if (auto diag = report(action)) {
-      *diag << "signals " << amount << " on " << when(thread)
+      *diag << "signals " << amount.low << " on " << when(thread)
             << ": cells hold no negative numbers";
       diag->attachNote() << "let values grow, and wait with `ge`";
     }
@@ -57,7 +59,7 @@ void Machine::doSignal(Thread &thread, int32_t index) {
   bool release = releases(action.order) &&
                  (action.scope == MemoryScope::Sys || *peer == thread.rank);
   if (release)
-    completeReleased(thread, action, *peer);
+    completeReleased(thread);
   else
     completeFenced(thread);
   change(thread, index, cell(action.object, *peer, *at),
@@ -65,7 +67,7 @@ void Machine::doSignal(Thread &thread, int32_t index) {
 }
 
 void Machine::change(Thread &thread, int32_t index, Cell &cell, bool sets,
-                     int64_t amount, bool release) {
+                     Interval amount, bool release) {
   const Action &action = program.actions[index];
   bool isReset = action.kind == ActionKind::ResetSignal;
   cell.isSet |= sets;
@@ -73,8 +75,9 @@ void Machine::change(Thread &thread, int32_t index, Cell &cell, bool sets,
        cell.isSet ? ArrayRef<Change>(cell.changes) : ArrayRef<Change>()) {
     bool oldIsReset =
         program.actions[old.action].kind == ActionKind::ResetSignal;
-    bool conflict =
-        sets ? !(old.absolute && old.amount == amount) : old.absolute;
+    bool conflict = sets ? !(old.absolute && old.after == old.most &&
+                             amount.isKnown() && old.amount == amount.low)
+                         : old.absolute;
     if (!conflict || clocks.carriedOut(thread.id, old.stamp))
       continue;
     // Name the reset, whichever of the two it is, as the culprit.
@@ -111,27 +114,51 @@ void Machine::change(Thread &thread, int32_t index, Cell &cell, bool sets,
       noteUnprovenRead(program.actions[reading.action], action);
   cell.readings.clear();
   ++cell.version;
-  if (sets && amount < cell.value && !isReset)
-    checkLowered(thread, action, cell, amount);
+  if (sets && amount.low < cell.value + cell.spread && !isReset)
+    checkLowered(thread, action, cell, amount.low);
   // Of two launches, if each rank signals it once.
   if (size_t most = std::max<size_t>(leastChanges, 2 * shape.ranks);
       cell.changes.size() >= most)
     trim(cell, most / 2);
-  cell.value = sets ? amount
+  cell.value = sets ? amount.low
                     : static_cast<int64_t>(static_cast<uint64_t>(cell.value) +
-                                           static_cast<uint64_t>(amount));
+                                           static_cast<uint64_t>(amount.low));
+  cell.spread = sets ? amount.high - amount.low : cell.spread;
+  cell.term = sets ? amount.term : 0;
+  cell.isByData |= cell.spread != 0;
   Change made;
   made.stamp = clocks.stampSignal(thread.id);
-  made.deed = clocks.lastAction(thread.id);
-  made.amount = amount;
+  made.deed = clocks.lastDeed(thread.id);
+  made.amount = amount.low;
   made.after = cell.value;
+  made.most = cell.value + cell.spread;
+  if (cell.isByData)
+    forOpenWaits(thread, cell, [&](const CellWait &wait) {
+      if (!isUnsure(wait.equal, wait.want, made.after, made.most))
+        return false;
+      leaveOpen(action, "value");
+      return true;
+    });
   made.absolute = sets;
   made.action = index;
   made.launch = thread.launch;
   made.message =
       clocks.send(thread.id, release, /*near=*/cell.rank == thread.rank);
+  // What went the same way before it comes before it.
+  if (release && action.gin)
+    made.message = clocks.add(
+        made.message, clocks.lastOf(wayOf(thread, action.context, cell.rank,
+                                          /*isGet=*/false)));
   checkStandIn(thread, index, cell, made);
   cell.changes.push_back(made);
+}
+
+bool Machine::isUnsure(const Action &wait, const Cell &cell,
+                       int64_t want) const {
+  return cell.isByData && llvm::any_of(cell.changes, [&](const Change &change) {
+           return isUnsure(wait.wait == WaitKind::Eq, want, change.after,
+                           change.most);
+         });
 }
 
 /// A value that goes down again may be missed by those who wait for it.
@@ -170,6 +197,8 @@ void Machine::forOpenWaits(const Thread &thread, const Cell &cell,
 void Machine::trim(Cell &cell, size_t old) {
   Change &last = cell.changes[old - 1];
   last.amount = last.after;
+  for (const Change &change : ArrayRef(cell.changes).take_front(old - 1))
+    last.most = std::max(last.most, change.most);
   last.absolute = cell.changes.front().absolute;
   size_t dropped = old - 1;
   for (CellWait &wait : cell.waits)
@@ -398,6 +427,10 @@ bool Machine::doWait(Thread &thread, int32_t index) {
     thread.yielded = true;
     return false;
   }
+  if (isUnsure(action, cell, *want)) {
+    leaveOpen(program.actions[cell.changes.back().action], "value");
+    return true;
+  }
   bool met =
       action.wait == WaitKind::Eq ? cell.value == *want : cell.value >= *want;
   if (!met)
@@ -459,7 +492,7 @@ bool Machine::doRead(Thread &thread, int32_t index) {
   reading.action = index;
   reading.launch = thread.launch;
   cell.readings.push_back(reading);
-  set(thread, action.dst, Interval::of(cell.value));
+  set(thread, action.dst, {cell.value, cell.value + cell.spread, cell.term});
   if (cell.value != 0)
     observe(thread, action, cell, cell.value);
   return true;
@@ -492,7 +525,8 @@ void Machine::doReset(Thread &thread, int32_t index) {
     resetCounter(thread, action, cell);
     return;
   }
-  change(thread, index, cell, /*sets=*/true, 0, /*release=*/true);
+  change(thread, index, cell, /*sets=*/true, Interval::of(0),
+         /*release=*/true);
   // What was before the reset is done with, unless it raced.
   cell.changes.erase(cell.changes.begin(), cell.changes.end() - 1);
 }
@@ -517,11 +551,34 @@ bool Machine::doWaitCounter(Thread &thread, int32_t index) {
   wait.want = *want;
   remember(cell.waits, wait);
   // Which of them have been counted is known when all have.
-  if (cell.value == *want)
-    complete(thread, [&](const Pending &pending) {
-      return pending.counter == cell.id && !pending.write;
-    });
+  if (cell.value != *want)
+    return true;
+  size_t before = thread.underway.size();
+  complete(thread, [&](const Pending &pending) {
+    return pending.counter == cell.id && !pending.write;
+  });
+  if (thread.underway.size() != before)
+    remember(cell.equalWaits, wait);
   return true;
+}
+
+/// A wait may have been met by another block's put that was counted early.
+void Machine::checkCountedFor(const Thread &thread, const Action &action,
+                              const Cell &cell) {
+  for (const CellWait &wait : cell.equalWaits) {
+    if (wait.stamp.thread == thread.id ||
+        clocks.carriedOut(thread.id, wait.stamp))
+      continue;
+    if (auto diag = report(program.actions[wait.action])) {
+      *diag << "counts puts on " << cellName(cell) << " up to " << wait.want
+            << " in launch " << wait.launch << ", but a put of launch "
+            << thread.launch << " by " << name(thread.id)
+            << " may be counted in place of one of " << name(wait.stamp.thread);
+      diag->attachNote(action.op->getLoc()) << "the put that may run ahead";
+      diag->attachNote() << "give each block a counter's cell of its own, or "
+                            "let the block that waits go on first";
+    }
+  }
 }
 
 /// A put that is counted.
@@ -536,6 +593,7 @@ void Machine::count(Thread &thread, int32_t index) {
     return;
   Cell &cell = this->cell(action.counter, thread.rank, *found);
   checkReset(thread, action, cell);
+  checkCountedFor(thread, action, cell);
   CellWait counted;
   counted.stamp = clocks.stamp(thread.id);
   counted.action = index;
@@ -571,6 +629,7 @@ void Machine::resetCounter(Thread &thread, const Action &action, Cell &cell) {
                               "let the value grow with comms.epoch";
       }
   cell.value = 0;
+  cell.equalWaits.clear();
 }
 
 /// Whoever waits or counts comes after the last reset: before it, it may take
@@ -674,6 +733,13 @@ bool Machine::leave(Thread &thread, BarrierState &state, int32_t number,
   return true;
 }
 
+/// Whether it goes through adapters.
+static bool isBarrierOfAdapters(const TeamPlan &team, const WorldShape &shape) {
+  return team.splits.empty() &&
+         (team.kind == TeamKind::Rail ||
+          (team.kind == TeamKind::World && shape.reach < shape.ranks));
+}
+
 bool Machine::doBarrier(Thread &thread, int32_t index) {
   const Action &action = program.actions[index];
   if (action.kind == ActionKind::BarrierWait) {
@@ -690,17 +756,24 @@ bool Machine::doBarrier(Thread &thread, int32_t index) {
   bool grid = action.extent == BarrierExtent::Grid;
   int32_t id = barrier(thread, action.team, grid, -1);
   BarrierState &state = barriers[id];
-  if (thread.pending < 0 && releases(action.order))
-    completeReleased(thread, action);
+  auto arriveHere = [&] {
+    if (releases(action.order))
+      completeReleased(thread);
+    int32_t number = arrive(thread, index, state, releases(action.order), true);
+    if (releases(action.order) &&
+        isBarrierOfAdapters(program.teams[action.team], shape))
+      completeByAdapters(thread, state.generations[number].message);
+    return number;
+  };
   if (action.kind == ActionKind::Arrive) {
-    int64_t number = arrive(thread, index, state, releases(action.order), true);
+    int64_t number = arriveHere();
     set(thread, action.dst, Interval::of(int64_t(id) << 32 | number));
     ++thread.openArrivals;
     thread.lastArrive = index;
     return true;
   }
   if (thread.pending < 0)
-    thread.pending = arrive(thread, index, state, releases(action.order), true);
+    thread.pending = arriveHere();
   if (!leave(thread, state, thread.pending, acquires(action.order), true))
     return false;
   thread.pending = -1;

@@ -19,8 +19,9 @@ using namespace mlir::comms::check;
 
 Clocks::Clocks(int32_t threads)
     : n(threads), own(2 * n * n), fenced(n), fencedNear(n), pending(n),
-      pendingNear(n), current{std::vector<Message>(n), std::vector<Message>(n),
-                              std::vector<Message>(n)},
+      pendingNear(n), heard(n),
+      current{std::vector<Message>(n), std::vector<Message>(n),
+              std::vector<Message>(n)},
       shared{std::vector<Message>(n), std::vector<Message>(n),
              std::vector<Message>(n)},
       published(n), deeds(n, 1) {
@@ -107,11 +108,12 @@ void Clocks::raiseWeak(uint32_t *into, Message message) {
 }
 
 void Clocks::merge(int32_t thread, Message into, bool release, bool near) {
-  const std::vector<uint32_t> &fence = fenceOf(thread, near);
+  const Taken &fence = fenceOf(thread, near);
   if (release)
     raise(strongOf(into), strong(thread));
-  else if (!fence.empty())
-    raise(strongOf(into), fence.data());
+  else if (!fence.times.empty())
+    raise(strongOf(into), fence.times.data());
+  carry(into, release ? heard[thread] : fence.agents);
   raise(strongOf(into) + n, weak(thread));
   published[thread] = 1;
 }
@@ -127,17 +129,20 @@ Message Clocks::send(int32_t thread, bool release, bool near) {
     next.weakTime = weak(thread)[thread];
     message = static_cast<Message>(messages.size());
     messages.push_back(next);
+    if (const Carried *agents = agentsOf(base))
+      carry(message, AgentTimes(agents->agents));
   } else if (!message) {
-    const std::vector<uint32_t> &fence = fenceOf(thread, near);
+    const Taken &fence = fenceOf(thread, near);
     message = base = makeRaw();
     uint32_t *clocks = strongOf(message);
     if (release)
       std::copy_n(strong(thread), n, clocks);
-    else if (!fence.empty())
-      std::copy_n(fence.data(), n, clocks);
+    else if (!fence.times.empty())
+      std::copy_n(fence.times.data(), n, clocks);
     else
       std::fill_n(clocks, n, 0);
     std::copy_n(weak(thread), n, clocks + n);
+    carry(message, release ? heard[thread] : fence.agents);
   }
   published[thread] = 1;
   return message;
@@ -149,24 +154,29 @@ void Clocks::receive(int32_t thread, Message message, bool acquire, bool near) {
   raiseWeak(weak(thread), message);
   if (acquire) {
     raiseStrong(strong(thread), message);
+    hear(heard[thread], agentsOf(message));
   } else {
-    std::vector<uint32_t> &later = near ? pendingNear[thread] : pending[thread];
-    later.resize(n);
-    raiseStrong(later.data(), message);
+    Taken &later = near ? pendingNear[thread] : pending[thread];
+    later.times.resize(n);
+    raiseStrong(later.times.data(), message);
+    hear(later.agents, agentsOf(message));
   }
   forgetClocks(thread);
 }
 
 void Clocks::fence(int32_t thread, bool release, bool acquire, bool wide) {
   for (const auto *later : {&pendingNear[thread], &pending[thread]}) {
-    if (!acquire || later->empty() || (!wide && later == &pending[thread]))
+    if (!acquire || later->times.empty() ||
+        (!wide && later == &pending[thread]))
       continue;
-    raise(strong(thread), later->data());
+    raise(strong(thread), later->times.data());
+    heard[thread].raise(later->agents);
     forgetClocks(thread);
   }
   if (!release)
     return;
-  fencedNear[thread].assign(strong(thread), strong(thread) + n);
+  fencedNear[thread].times.assign(strong(thread), strong(thread) + n);
+  fencedNear[thread].agents = heard[thread];
   if (wide)
     fenced[thread] = fencedNear[thread];
   forgetClocks(thread);
@@ -179,6 +189,94 @@ void Clocks::join(llvm::ArrayRef<int32_t> threads) {
     merge(thread, all, /*release=*/true);
   for (int32_t thread : threads)
     receive(thread, all, /*acquire=*/true);
+}
+
+//===----------------------------------------------------------------------===//
+// Agents
+//===----------------------------------------------------------------------===//
+
+static bool isBefore(Stamp a, Stamp b) { return a.thread < b.thread; }
+
+void AgentTimes::raise(llvm::ArrayRef<Stamp> later) {
+  if (llvm::all_of(later, [&](Stamp stamp) { return holds(stamp); }))
+    return;
+  auto made = std::make_shared<std::vector<Stamp>>();
+  made->reserve(size() + later.size());
+  llvm::ArrayRef<Stamp> old;
+  if (stamps)
+    old = *stamps;
+  while (!old.empty() || !later.empty()) {
+    bool isOld = later.empty() ||
+                 (!old.empty() && !isBefore(later.front(), old.front()));
+    bool isBoth =
+        isOld && !later.empty() && later.front().thread == old.front().thread;
+    made->push_back(isOld ? old.front() : later.front());
+    if (isBoth)
+      made->back().time = std::max(made->back().time, later.front().time);
+    if (isOld)
+      old = old.drop_front();
+    if (!isOld || isBoth)
+      later = later.drop_front();
+  }
+  stamps = std::move(made);
+}
+
+void AgentTimes::raise(const AgentTimes &other) {
+  if (stamps == other.stamps || !other.stamps)
+    return;
+  if (!stamps)
+    stamps = other.stamps;
+  else
+    raise(llvm::ArrayRef(*other.stamps));
+}
+
+bool AgentTimes::holds(Stamp stamp) const {
+  if (!stamps)
+    return false;
+  auto it = llvm::lower_bound(*stamps, stamp, isBefore);
+  return it != stamps->end() && it->thread == stamp.thread &&
+         it->time >= stamp.time;
+}
+
+int32_t Clocks::makeAgent() {
+  agentTimes.push_back(0);
+  return static_cast<int32_t>(n + agentTimes.size()) - 1;
+}
+
+const Clocks::Carried *Clocks::agentsOf(Message message) const {
+  if (carried.empty())
+    return nullptr;
+  auto it = carried.find(message);
+  return it == carried.end() ? nullptr : &it->second;
+}
+
+void Clocks::carry(Message message, const AgentTimes &agents) {
+  if (agents.empty())
+    return;
+  workDone += 2 * agents.size();
+  carried[message].agents.raise(agents);
+}
+
+void Clocks::hear(AgentTimes &into, const Carried *carried) {
+  if (!carried)
+    return;
+  workDone += 2 * carried->agents.size();
+  into.raise(carried->agents);
+  into.raise(carried->more);
+}
+
+Message Clocks::add(Message message, llvm::ArrayRef<Stamp> moments) {
+  auto made = static_cast<Message>(messages.size());
+  messages.push_back(Sent(messages[message]));
+  if (const Carried *agents = agentsOf(message))
+    carry(made, AgentTimes(agents->agents));
+  llvm::append_range(carried[made].more, moments);
+  return made;
+}
+
+void Clocks::addTo(Message into, llvm::ArrayRef<Stamp> moments) {
+  if (!moments.empty())
+    carried[into].agents.raise(moments);
 }
 
 //===----------------------------------------------------------------------===//
@@ -258,6 +356,23 @@ void Shadow::Piece::note(const Touch &now) {
 void Shadow::access(int64_t begin, int64_t end,
                     llvm::function_ref<void(int64_t, Piece &)> visit) {
   cover(pieces, begin, end, visit);
+}
+
+void Shadow::settle(int64_t begin, int64_t end, Stamp agent, Stamp now) {
+  auto isDone = [&](const Touch &touch) {
+    return touch.stamp.thread == agent.thread && touch.stamp.time <= agent.time;
+  };
+  access(begin, end, [&](int64_t, Piece &piece) {
+    if (isDone(piece.write))
+      piece.write.stamp = now;
+    for (auto *it = llvm::find_if(piece.reads, isDone); it != piece.reads.end();
+         it = llvm::find_if(piece.reads, isDone)) {
+      Touch done = *it;
+      done.stamp = now;
+      piece.reads.erase(it);
+      piece.note(done);
+    }
+  });
 }
 
 void Mailbox::access(int64_t begin, int64_t end,

@@ -13,6 +13,11 @@
 // the memory it read may be written again, but what it wrote need not be
 // visible.
 //
+// Transfers that end on their own are done by *agents* that are no threads: a
+// network adapter, one for each way that it orders (thread, context and peer),
+// or a copy. What an agent does is visible to a thread once a message that
+// carries the agent's moment has come.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef COMMSIR_LOWERING_CHECK_ORDER_H
@@ -21,6 +26,7 @@
 #include "lowering/check/Program.h"
 
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallVector.h"
 
@@ -32,8 +38,8 @@
 
 namespace mlir::comms::check {
 
-/// A point in time of a thread.
-struct Timestamp {
+/// A moment of a thread or an agent; agents are numbered behind threads.
+struct Stamp {
   int32_t thread = -1;
   uint32_t time = 0;
 };
@@ -41,17 +47,45 @@ struct Timestamp {
 /// Index of a message: the clocks that a release carries. 0: none.
 using Message = uint32_t;
 
+/// Moments of agents, the last of each, by agent. Copies share them.
+class AgentTimes {
+public:
+  bool empty() const { return !stamps; }
+  size_t size() const { return stamps ? stamps->size() : 0; }
+  /// `later`: by agent, one moment each.
+  void raise(llvm::ArrayRef<Stamp> later);
+  void raise(const AgentTimes &other);
+  bool holds(Stamp stamp) const;
+
+private:
+  /// Null: none.
+  std::shared_ptr<const std::vector<Stamp>> stamps;
+};
+
 class Clocks {
 public:
   explicit Clocks(int32_t threads);
 
-  /// The present time of `thread`.
-  Timestamp stamp(int32_t thread);
-  /// Same, for a signal, which accesses no data.
-  Timestamp stampSignal(int32_t thread);
-  /// The present time, which ends: later actions of the thread are later.
-  Timestamp mark(int32_t thread);
-  /// The visible time of each thread, as seen by `thread`.
+  /// The present moment of `thread`: what it does now.
+  Stamp stamp(int32_t thread);
+  /// The same for a signal, which touches no data.
+  Stamp stampSignal(int32_t thread);
+  /// The present moment, which ends: what the thread does later is later.
+  Stamp mark(int32_t thread);
+  /// An agent that is no thread.
+  int32_t makeAgent();
+  bool isAgent(int32_t agent) const { return agent >= int32_t(n); }
+  /// The next moment of an agent.
+  Stamp stampAgent(int32_t agent) { return {agent, ++agentTimes[agent - n]}; }
+  /// The present one.
+  Stamp lastOf(int32_t agent) const { return {agent, agentTimes[agent - n]}; }
+  /// A message that carries these moments of agents, too.
+  Message add(Message message, llvm::ArrayRef<Stamp> moments);
+  /// Adds them, by agent, to a message that others are merged into.
+  void addTo(Message into, llvm::ArrayRef<Stamp> moments);
+  /// What is visible to `thread` of agents.
+  const AgentTimes &seenOfAgents(int32_t thread) const { return heard[thread]; }
+  /// What is visible to `thread`: a time for each thread.
   llvm::ArrayRef<uint32_t> seen(int32_t thread) const {
     return {strong(thread), n};
   }
@@ -75,7 +109,9 @@ public:
   /// Adds the clocks of `thread` to `into`.
   void merge(int32_t thread, Message into, bool release, bool near = false);
 
-  bool visible(int32_t thread, Timestamp earlier) const {
+  bool visible(int32_t thread, Stamp earlier) const {
+    if (isAgent(earlier.thread))
+      return heard[thread].holds(earlier);
     return earlier.thread == thread || earlier.thread < 0 ||
            strong(thread)[earlier.thread] >= earlier.time;
   }
@@ -108,11 +144,25 @@ private:
            2 * n * (index & ((uint32_t(1) << slabBits) - 1));
   }
   const uint32_t *weakOf(Message m) const { return strongOf(m) + n; }
+  /// What is visible somewhere: a time for each thread, or none, and agents'.
+  struct Taken {
+    std::vector<uint32_t> times;
+    AgentTimes agents;
+  };
   /// What the last release fence took that reaches so far; empty: none did.
-  const std::vector<uint32_t> &fenceOf(int32_t thread, bool near) const {
-    return near && !fencedNear[thread].empty() ? fencedNear[thread]
-                                               : fenced[thread];
+  const Taken &fenceOf(int32_t thread, bool near) const {
+    return near && !fencedNear[thread].times.empty() ? fencedNear[thread]
+                                                     : fenced[thread];
   }
+  /// What a message holds of agents: what its sender has heard, and more.
+  struct Carried {
+    AgentTimes agents;
+    llvm::SmallVector<Stamp, 1> more;
+  };
+  /// Null: nothing.
+  const Carried *agentsOf(Message message) const;
+  void carry(Message message, const AgentTimes &agents);
+  void hear(AgentTimes &into, const Carried *carried);
   void raise(uint32_t *into, const uint32_t *from);
   /// The clocks of a message, and its sender's moment.
   void raiseStrong(uint32_t *into, Message message);
@@ -139,7 +189,12 @@ private:
   std::vector<MessageClocks> messages;
   /// Strong clocks taken by release fences, and pending for acquire fences: for
   /// all ranks, and (near) for blocks of the same rank.
-  std::vector<std::vector<uint32_t>> fenced, fencedNear, pending, pendingNear;
+  std::vector<Taken> fenced, fencedNear, pending, pendingNear;
+  /// The time of each agent, what threads have heard of them, and messages
+  /// carry.
+  std::vector<uint32_t> agentTimes;
+  std::vector<AgentTimes> heard;
+  llvm::DenseMap<Message, Carried> carried;
   /// The message of the present state, by kind of order; 0: none.
   std::vector<Message> current[3];
   /// The message whose clocks the next ones can share, likewise.
@@ -214,6 +269,9 @@ public:
   /// Calls `visit` for pieces that cover exactly [begin, end).
   void access(int64_t begin, int64_t end,
               llvm::function_ref<void(int64_t, Piece &)> visit);
+  /// What an agent did up to a moment in [begin, end) is over: a thread has
+  /// done it, `now`.
+  void settle(int64_t begin, int64_t end, Stamp agent, Stamp now);
 
 private:
   std::map<int64_t, Piece> pieces;

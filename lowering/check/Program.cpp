@@ -7,6 +7,8 @@
 
 #include "lowering/check/ProgramBuilder.h"
 
+#include "lowering/check/Arithmetic.h"
+
 #include "lowering/analysis/Accesses.h"
 
 #include "mlir/Dialect/Index/IR/IndexOps.h"
@@ -130,10 +132,19 @@ Value mlir::comms::check::storedInteger(Operation *op) {
   if (auto store = dyn_cast<memref::StoreOp>(op))
     value = store.getValueToStore();
   else if (auto store = dyn_cast<TileStoreOp>(op))
-    if (auto splat = store.getTile().getDefiningOp<SplatOp>();
-        splat && elementsOf(store.getTile().getType()) == 1)
+    if (auto splat = store.getTile().getDefiningOp<SplatOp>())
       value = splat.getOperand();
   return value && widthOf(value.getType()) ? value : Value();
+}
+
+std::optional<int64_t> mlir::comms::check::storedConstant(Operation *op) {
+  auto store = dyn_cast<TileStoreOp>(op);
+  SplatElementsAttr all;
+  if (!store || !matchPattern(store.getTile(), m_Constant(&all)) ||
+      !widthOf(all.getElementType()))
+    return std::nullopt;
+  return normalize(all.getSplatValue<APInt>().getSExtValue(),
+                   widthOf(all.getElementType()));
 }
 
 TileLoadOp mlir::comms::check::loadedInteger(Operation *op) {

@@ -229,6 +229,10 @@ LogicalResult ProgramBuilder::tileAction(Operation *op, Action &action) {
   action.valid = optionalReg(tileOp.getValid());
   if (Value stored = storedInteger(op); stored && needed.contains(stored))
     action.stores = reg(stored);
+  if (auto stored = storedConstant(op)) {
+    action.stores = temporary();
+    program.initialValues[action.stores] = Interval::of(*stored);
+  }
   // One integer that is loaded as a tile.
   if (isa<TileLoadOp>(op))
     for (Operation *user : op->getUsers())

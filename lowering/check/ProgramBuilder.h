@@ -48,6 +48,8 @@ Value throughViews(Value value);
 /// The integer that `op` stores to each of its elements; null: it is no store
 /// of one integer.
 Value storedInteger(Operation *op);
+/// The same, where the tile is a constant.
+std::optional<int64_t> storedConstant(Operation *op);
 /// The op that loads the one integer that `op` extracts; null: it is none.
 TileLoadOp loadedInteger(Operation *op);
 

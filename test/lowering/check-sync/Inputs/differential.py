@@ -2,7 +2,8 @@
 
 Usage: differential.py [--seed S] [--programs N] [--schedules K] [--keep FOLDER] [--alarms]
 
-Takes right programs of signals, packets, barriers, fences and puts, written for each rank and block,
+Takes right programs of signals, packets, barriers, fences, puts, gets, counters and accesses to single
+elements, by load and store and by GIN, written for each rank and block,
 and changes a few of their ops: deletes, doubles, swaps, weakens, or points them elsewhere. Some are written
 once for all blocks, with places and cells that follow from the block's number. A model of
 the memory model that shares nothing with the checker runs each under random schedules, launch
@@ -23,7 +24,8 @@ LAUNCHES = 3
 WIDTH = 16  # elements of a tile
 PLACES = 4  # tiles of a window
 CELLS = 4
-Thread = tuple[int, int]  # rank and block
+CONTEXTS = 2  # of GIN
+Thread = tuple[int, ...]  # rank and block; an adapter's way: context, peer and whether for gets, too
 
 
 @dataclasses.dataclass(frozen=True)
@@ -38,7 +40,9 @@ class Op:
     order: str = ""
     scope: str = "sys"
     how: str = ""  # inc, set, add; ge, eq; block, grid
-    place: int = 0  # of a put's source
+    place: int = 0  # of a put's source, or the destination of a get
+    via: int = -1  # a context of GIN; -1: by load and store
+    counter: int = -1  # a put's, or none
     base: int = 0  # first of the places that `at` counts from
     stripe: str = ""  # of all blocks: own, first, next, half; whose places and cells a block takes
     only: tuple[str, int] | None = None  # of all blocks: those below, at, or of this remainder by two
@@ -52,9 +56,11 @@ class Op:
     def of_block(self, block: int, blocks: int) -> "Op":
         """The same as that block does it."""
         lane = {"own": block, "first": 0, "next": (block + 1) % blocks, "half": block // 2}[self.stripe]
-        if self.kind in ("store", "load", "put"):
-            return dataclasses.replace(self, base=PLACES * lane, place=self.place + PLACES * lane)
-        return dataclasses.replace(self, at=self.at + CELLS * lane)
+        if self.kind in ("store", "load", "put", "get", "read", "write", "copy"):
+            counter = self.counter if self.counter < 0 else self.counter + CELLS * lane
+            return dataclasses.replace(self, base=PLACES * lane, place=self.place + PLACES * lane, counter=counter)
+        counter = self.counter if self.counter < 0 else self.counter + CELLS * lane
+        return dataclasses.replace(self, at=self.at + CELLS * lane, counter=counter)
 
     def is_of(self, block: int) -> bool:
         if self.only is None:
@@ -237,7 +243,54 @@ def puts(random_: random.Random, ranks: int) -> dict[int, list[Op]]:
     return ops
 
 
-TEMPLATES = [message, gather, rounds, buffers, packets, pulls, resets, far, overtakes, puts]
+def adapters(random_: random.Random, ranks: int) -> dict[int, list[Op]]:
+    """Puts by GIN to the successor, in one context or two, each with its signal."""
+    ops = {}
+    ways = random_.choice([[0], [1], [0, 1]])
+    for rank in range(ranks):
+        to = (rank + 1) % ranks
+        mine: list[Op] = []
+        for at, via in enumerate(ways):
+            mine += [Op("write", rank, 2 + at), Op("put", to, at, place=2 + at, via=via)]
+            mine += [Op("signal", to, at, 1, 0, "release", how="inc", via=via)]
+        mine += [Op("flush", via=via) for via in ways]
+        mine += [Op("store", rank, 2)] if random_.random() < 0.5 else []
+        for at in range(len(ways)):
+            mine += [Op("wait", 0, at, 1, 0, "acquire", how="ge"), Op("load", rank, at)]
+        ops[rank] = mine + [Op("barrier", order="acq_rel", how="block")]
+    return ops
+
+
+def answers(random_: random.Random, ranks: int) -> dict[int, list[Op]]:
+    """A put by GIN whose source is free when the peer has answered, or it was counted."""
+    ops = {}
+    counted = random_.random() < 0.5
+    for rank in range(ranks):
+        to, of = (rank + 1) % ranks, (rank - 1) % ranks
+        mine = [Op("put", to, 0, place=1, via=0, counter=0 if counted else -1)]
+        mine += [Op("signal", to, 0, 1, 0, "release", how="inc", via=0)]
+        mine += [Op("wait", 0, 0, 1, 0, "acquire", how="ge"), Op("read", rank, 0)]
+        if counted:
+            mine += [Op("count", 0, 0, 1, 0)]
+        else:
+            mine += [Op("signal", of, 1, 1, 0, "release", how="inc"), Op("wait", 0, 1, 1, 0, "acquire", how="ge")]
+        ops[rank] = [*mine, Op("store", rank, 1), Op("barrier", order="acq_rel", how="block")]
+    return ops
+
+
+def gets(random_: random.Random, ranks: int) -> dict[int, list[Op]]:
+    """Everybody gets what the next rank has written, by GIN or by loads, and shows it to all."""
+    ops = {}
+    via = random_.choice([-1, 0, 1])
+    barrier = Op("barrier", order="acq_rel", how="block")
+    for rank in range(ranks):
+        to = (rank + 1) % ranks
+        mine = [Op("write", rank, 1), barrier, Op("get", to, 1, place=0, via=via), Op("flush", via=via), barrier]
+        ops[rank] = [*mine, Op("read", to, 0), Op("copy", rank, 0, place=3), barrier]
+    return ops
+
+
+TEMPLATES = [message, gather, rounds, buffers, packets, pulls, resets, far, overtakes, puts, adapters, answers, gets]
 
 
 def make(random_: random.Random) -> Program:
@@ -262,7 +315,7 @@ def make(random_: random.Random) -> Program:
 
 def spread(ops: dict[Thread, list[Op]], ranks: int, blocks: int) -> Program:
     """All blocks do what `ops` has for block 0."""
-    every = {
+    every: dict[Thread, list[Op]] = {
         (rank, block): [op.of_block(block, blocks) for op in ops[rank, 0] if op.is_of(block)]
         for rank in range(ranks)
         for block in range(blocks)
@@ -274,7 +327,7 @@ def make_striped(random_: random.Random) -> Program:
     """One of blocks that do the same in places of their own, changed here and there."""
     ranks, blocks = random_.choice([2, 2, 3]), random_.choice([4, 5, 6])
     parts = [random_.choice(TEMPLATES)(random_, ranks) for _ in range(random_.choice([1, 1, 2]))]
-    ops = {
+    ops: dict[Thread, list[Op]] = {
         (rank, 0): [dataclasses.replace(op, stripe="own") for part in parts for op in part.get(rank, [])]
         for rank in range(ranks)
     }
@@ -337,13 +390,17 @@ def weakened(random_: random.Random, program: Program, op: Op) -> Op:
     """Another peer, place, cell, value, order, scope or kind: what the op has."""
     what = random_.choice(
         {
-            "signal": ["peer", "at", "a", "b", "order", "order", "how"],
+            "signal": ["peer", "at", "a", "b", "order", "order", "how", "via"],
             "wait": ["at", "a", "b", "b", "order", "order", "how"],
             "barrier": ["order", "how"],
             "fence": ["order", "scope", "scope"],
             "reset": ["at"],
             "packet": ["peer", "at", "a", "b"],
             "receive": ["at", "a", "b"],
+            "put": ["peer", "at", "a", "via", "counter"],
+            "get": ["peer", "at", "a", "via"],
+            "flush": ["via"],
+            "count": ["at", "a", "b"],
         }.get(op.kind, ["peer", "at", "a"])
     )
     if what == "peer":
@@ -356,8 +413,14 @@ def weakened(random_: random.Random, program: Program, op: Op) -> Op:
         return dataclasses.replace(op, b=op.b + random_.choice([-1, 1]))
     if what == "order":
         return dataclasses.replace(op, order=random_.choice(ORDERS[op.kind]))
+    if what == "via":
+        return dataclasses.replace(op, via=random_.randrange(-1, CONTEXTS))
+    if what == "counter":
+        return dataclasses.replace(op, counter=random_.randrange(-1, CELLS))
     if what == "scope":
         return dataclasses.replace(op, scope="gpu" if op.scope == "sys" else "sys")
+    if op.via >= 0:
+        return dataclasses.replace(op, how=random_.choice(["inc", "add"]))
     ways = {"signal": ["inc", "set", "add"], "wait": ["ge", "eq"], "barrier": ["block", "grid"]}
     return dataclasses.replace(op, how=random_.choice(ways[op.kind]))
 
@@ -410,6 +473,9 @@ class Model:
         self.boxes: dict[tuple[int, int], tuple[int, Clock, Thread]] = {}
         self.writes: dict[tuple[int, int], dict[Thread, int]] = {}
         self.reads: dict[tuple[int, int], dict[Thread, int]] = {}
+        # What adapters have done, and puts that counters have counted: the way, its moment, the source.
+        self.ways: dict[Thread, int] = {}
+        self.counted: dict[tuple[int, int], list[tuple[Thread, int, tuple[int, int]]]] = {}
         self.joined: dict[tuple[str, int, int], tuple[int, Clock]] = {}
         for thread, state in self.states.items():
             state.clock[thread] = 1
@@ -427,6 +493,25 @@ class Model:
                 if (write or not both) and other != thread and state.clock.get(other, 0) < time:
                     raise Wrong(f"race of {thread} and {other} at {place}")
         (self.writes if write else self.reads).setdefault(place, {})[thread] = state.clock[thread]
+
+    def transfer(self, thread: Thread, op: Op, places: list[tuple[tuple[int, int], bool]]) -> tuple[Thread, int]:
+        """An adapter does it: who hears of a later moment of this way comes after it."""
+        way = (*thread, op.via, op.peer, int(op.kind == "get"))
+        time = self.ways[way] = self.ways.get(way, 0) + 1
+        for place, write in places:
+            times = (self.writes if write else self.reads).setdefault(place, {})
+            before = times.get(thread, 0)
+            self.touch(thread, place, write)
+            times[thread], times[way] = before, time
+        return way, time
+
+    def settled(self, thread: Thread, way: Thread, both: bool, only: tuple[int, tuple[int, int]] | None = None) -> None:
+        """What went this way has left its source; `both`: and has come."""
+        for known in (self.reads, self.writes) if both else (self.reads,):
+            for place, times in known.items():
+                if way in times and (only is None or only == (times[way], place)):
+                    del times[way]
+                    times[thread] = self.states[thread].clock[thread]
 
     def release(self, thread: Thread, order: str) -> tuple[Clock, Clock]:
         """What goes with a signal: to other ranks, and to blocks of the same."""
@@ -469,6 +554,8 @@ class Model:
         if op.kind == "wait":
             value = self.cell(thread[0], op.at).value
             return value == op.value(state.launch) if op.how == "eq" else value >= op.value(state.launch)
+        if op.kind == "count":
+            return len(self.counted.get((thread[0], op.at), [])) >= op.value(state.launch)
         if op.kind == "receive":
             return self.boxes.get((thread[0], op.at), (0, {}, thread))[0] == op.value(state.launch) & 0xFFFFFFFF
         if op.kind == "barrier" and state.arrived >= 0:
@@ -532,8 +619,38 @@ class Model:
     def do_load(self, thread: Thread, state: State, op: Op) -> None:
         self.touch(thread, (op.peer, op.tile(state.launch)), False)
 
+    def do_read(self, thread: Thread, state: State, op: Op) -> None:
+        self.do_load(thread, state, op)
+
+    def do_write(self, thread: Thread, state: State, op: Op) -> None:
+        self.do_store(thread, state, op)
+
+    def do_copy(self, thread: Thread, state: State, op: Op) -> None:
+        self.touch(thread, (op.peer, op.tile(state.launch)), False)
+        self.touch(thread, (thread[0], op.place), True)
+
+    def do_get(self, thread: Thread, state: State, op: Op) -> None:
+        source, target = (op.peer, op.tile(state.launch)), (thread[0], op.place)
+        if op.via >= 0:
+            self.transfer(thread, op, [(source, False), (target, True)])
+            return
+        self.touch(thread, source, False)
+        self.touch(thread, target, True)
+
+    def do_count(self, thread: Thread, state: State, op: Op) -> None:
+        counted = self.counted.get((thread[0], op.at), [])
+        if len(counted) == op.value(state.launch):
+            for way, time, source in counted:
+                if way[:2] == thread:
+                    self.settled(thread, way, False, (time, source))
+
     def do_put(self, thread: Thread, state: State, op: Op) -> None:
         source, target = (thread[0], op.place), (op.peer, op.tile(state.launch))
+        if op.via >= 0:
+            way, time = self.transfer(thread, op, [(source, False), (target, True)])
+            if op.counter >= 0:
+                self.counted.setdefault((thread[0], op.counter), []).append((way, time, source))
+            return
         self.touch(thread, source, False)
         self.touch(thread, target, True)
         state.puts += [(source, False, False), (target, True, False)]
@@ -541,6 +658,10 @@ class Model:
     def do_signal(self, thread: Thread, state: State, op: Op) -> None:
         cell = self.cell(op.peer, op.at)
         clock, near = self.release(thread, op.order)
+        way = (*thread, op.via, op.peer, 0)
+        if op.order == "release" and way in self.ways:
+            for one in (clock, near):
+                one[way] = max(one.get(way, 0), self.ways[way])
         if op.value(state.launch) < 0 and op.how != "inc":
             raise Wrong(f"{thread} signals a negative number")
         if op.how == "set":
@@ -558,7 +679,11 @@ class Model:
         self.acquire(thread, op.order, cell.clock, near)
 
     def do_flush(self, thread: Thread, state: State, op: Op) -> None:
-        state.puts = [put for put in state.puts if put[1]]
+        if op.via < 0:
+            state.puts = [put for put in state.puts if put[1]]
+        for way in self.ways:
+            if way[:2] == thread and way[2] == op.via:
+                self.settled(thread, way, bool(way[4]))
 
     def do_reset(self, thread: Thread, state: State, op: Op) -> None:
         self.cells[thread[0], op.at] = Cell()
@@ -625,6 +750,7 @@ class Writer:
         elements = WIDTH * PLACES * program.stripes()
         self.data, self.mail = f"{elements}xf32", f"{elements}xi64"
         self.signal = f"!comms.signal<{CELLS * program.stripes()}>"
+        self.counter = f"!comms.counter<{CELLS * program.stripes()}>"
 
     def add(self, text: str) -> str:
         self.next += 1
@@ -685,6 +811,7 @@ class Writer:
 
     def write(self, op: Op) -> None:
         order = f" order {op.order}" if op.order else ""
+        gin = f" gin <context_id = {op.via}>" if op.via > 0 else " gin <>" if op.via == 0 else ""
         if op.kind == "store":
             window, tile = self.window(op, "x", self.data), self.tile(op)
             self.lines.append(f"    comms.tile_store %one, {window}[{tile}] : tensor<16xf32>, memref<{self.data}>")
@@ -694,14 +821,18 @@ class Writer:
         elif op.kind == "put":
             at, tile = self.index(op.peer), self.tile(op)
             source = self.times(self.moved(self.index(op.place), op, PLACES), WIDTH)
+            counted = ""
+            if op.counter >= 0 and op.via >= 0:
+                counter = self.moved(self.index(op.counter), op, CELLS)
+                counted = f" counted %n[{counter}] : {self.counter}"
             self.lines.append(
-                f"    comms.put %own[{source}] to %x[{tile}] count %c16 at {at} of %team"
+                f"    comms.put %own[{source}] to %x[{tile}] count %c16 at {at} of %team{counted}{gin}"
                 f" : memref<{self.data}>, !comms.window<{self.data}>"
             )
         elif op.kind == "signal":
             value = "" if op.how == "inc" else f" value {self.value(op, 'i64')}"
             cell, at = self.cell(op), self.index(op.peer)
-            text = f"comms.signal {op.how} %s[{cell}]{value} at {at} of %team{order} : {self.signal}"
+            text = f"comms.signal {op.how} %s[{cell}]{value} at {at} of %team{order}{gin} : {self.signal}"
             self.lines.append(f"    {text}")
         elif op.kind == "wait":
             value, cell = self.value(op, "i64"), self.cell(op)
@@ -709,7 +840,32 @@ class Writer:
         elif op.kind == "reset":
             self.lines.append(f"    comms.reset_signal %s[{self.cell(op)}] : {self.signal}")
         elif op.kind == "flush":
-            self.lines.append("    comms.flush %team")
+            self.lines.append(f"    comms.flush %team{gin}")
+        elif op.kind == "get":
+            at, tile = self.index(op.peer), self.tile(op)
+            target = self.times(self.moved(self.index(op.place), op, PLACES), WIDTH)
+            self.lines.append(
+                f"    comms.get %x[{tile}] to %own[{target}] count %c16 at {at} of %team{gin}"
+                f" : !comms.window<{self.data}>, memref<{self.data}>"
+            )
+        elif op.kind == "read":
+            window, tile = self.window(op, "x", self.data), self.tile(op)
+            self.add(f"memref.load {window}[{tile}] : memref<{self.data}>")
+        elif op.kind == "write":
+            window, tile = self.window(op, "x", self.data), self.tile(op)
+            self.lines.append(f"    memref.store %f1, {window}[{tile}] : memref<{self.data}>")
+        elif op.kind == "copy":
+            window, tile = self.window(op, "x", self.data), self.tile(op)
+            target = self.times(self.moved(self.index(op.place), op, PLACES), WIDTH)
+            part = "memref<16xf32, strided<[1], offset: ?>>"
+            views = [
+                self.add(f"memref.subview {of}[{at}] [16] [1] : memref<{self.data}> to {part}")
+                for of, at in ((window, tile), ("%own", target))
+            ]
+            self.lines.append(f"    memref.copy {views[0]}, {views[1]} : {part} to {part}")
+        elif op.kind == "count":
+            value, cell = self.value(op, "i64"), self.cell(op)
+            self.lines.append(f"    comms.wait_counter %n[{cell}] ge {value} : {self.counter}")
         elif op.kind == "fence":
             self.lines.append(f"    comms.fence {op.order} {op.scope}")
         elif op.kind == "barrier":
@@ -738,6 +894,7 @@ class Writer:
                 self.lines += ["    }"] if is_open else []
             self.lines.append("    }")
         arguments = f"%x: !comms.window<{self.data}>, %box: !comms.window<{self.mail}>, %s: {self.signal}"
+        arguments += f", %n: {self.counter}"
         head = f"""comms.kernel @{self.name}({arguments})
     attributes {{ranks = {self.program.ranks}, blocks = {self.program.blocks}}} {{
     %team = comms.team world
@@ -746,6 +903,7 @@ class Writer:
     %launch = comms.epoch
     %c16 = arith.constant 16 : index
     %one = arith.constant dense<1.0> : tensor<16xf32>
+    %f1 = arith.constant 1.0 : f32
     %own = comms.local %x : !comms.window<{self.data}> -> memref<{self.data}>
     %mail = comms.local %box : !comms.window<{self.mail}> -> memref<{self.mail}>
 """

@@ -19,6 +19,9 @@ comms.kernel @flush_of_another_context(%xs: !comms.window<16xf32>, %w: !comms.wi
   // expected-note @below {{let comms.flush come between}}
   comms.tile_store %one, %x[%c0] : tensor<16xf32>, memref<16xf32>
   comms.signal inc %s[%c0] at %other of %team gin <context_id = 1> : !comms.signal<1>
+  %epoch = comms.epoch
+  %launch = arith.index_cast %epoch : index to i64
+  %t = comms.wait_signal %s[%c0] ge %launch : !comms.signal<1>
   comms.barrier %team block
   comms.return
 }
@@ -38,15 +41,16 @@ comms.kernel @fence_behind_gin(%xs: !comms.window<16xf32>, %w: !comms.window<16x
   %other = arith.subi %c1, %me : index
   %epoch = comms.epoch
   %launch = arith.index_cast %epoch : index to i64
-  // expected-error @below {{which a transfer before it may still write}}
-  // expected-note @below {{the transfer}}
-  // expected-note @below {{a put through the adapter is ordered by a signal by gin to the same rank in the same context}}
+  // expected-note @below {{the write}}
   comms.put %x[%c0] to %w[%c0] count %c16 at %other of %team gin <> : memref<16xf32>, !comms.window<16xf32>
   comms.flush %team gin <>
   comms.fence release sys
   comms.signal inc %s[%c0] at %other of %team order relaxed : !comms.signal<1>
   %t = comms.wait_signal %s[%c0] ge %launch : !comms.signal<1>
   %own = comms.local %w : !comms.window<16xf32> -> memref<16xf32>
+  // expected-error @below {{reads [0, 16) of 'w' at rank 0 on rank 0 block 0 in launch 1, with no order between it and the write by rank 1 block 0}}
+  // expected-note @below {{order them}}
+  // expected-note @below {{what goes through the adapter is ordered by a signal by gin}}
   %tile = comms.tile_load %own[%c0] : memref<16xf32> -> tensor<16xf32>
   comms.tile_store %tile, %y[%c0] : tensor<16xf32>, memref<16xf32>
   comms.barrier %team block

@@ -156,12 +156,12 @@ comms.kernel @gin_get(%x: !comms.window<64xf32>)
   scf.if %r1 {
     // expected-note @below {{the transfer}}
     // expected-error @below {{'comms.get' op writes [16, 32) of 'x' at rank 1 on rank 1 block 0 in launch 2, which a transfer before it may still write}}
-    // expected-note @below {{let comms.flush come between, of a team that the peer belongs to, or a barrier}}
+    // expected-note @below {{let comms.flush come between, in the same context and of a team that the peer belongs to}}
     comms.get %x[%c0] to %own[%c16] count %c16 at %c0 of %team gin <> : !comms.window<64xf32>, memref<64xf32>
   }
   scf.if %r1 {
     // expected-error @below {{'comms.tile_load' op reads [16, 32) of 'x' at rank 1 on rank 1 block 0 in launch 1, which a transfer before it may still write}}
-    // expected-note @below {{let comms.flush come between, of a team that the peer belongs to, or a barrier}}
+    // expected-note @below {{let comms.flush come between, in the same context and of a team that the peer belongs to}}
     %t = comms.tile_load %own[%c16] : memref<64xf32> -> tensor<16xf32>
   }
   comms.barrier %team grid
@@ -233,5 +233,62 @@ comms.kernel @flush_of_some(%n: memref<1xi64>, %data: !comms.window<4x32xf32>, %
   // expected-note @below {{let comms.flush come between, of a team that the peer belongs to, or a barrier}}
   comms.tile_store %zero, %mine[%c0] : tensor<32xf32>, memref<32xf32>
   comms.barrier %world block
+  comms.return
+}
+
+// -----
+
+// Barriers behind a get do not tell that it is over.
+
+comms.kernel @get_between_barriers(%w: !comms.window<16xf32>, %z: !comms.window<16xf32>, %y: memref<16xf32>)
+    attributes {ranks = 2 : i64, blocks = 1 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %team = comms.team world
+  %me = comms.rank %team
+  %other = arith.subi %c1, %me : index
+  %own = comms.local %z : !comms.window<16xf32> -> memref<16xf32>
+  %from = comms.peer %z at %other of %team : !comms.window<16xf32> -> memref<16xf32>
+  comms.barrier %team block
+  // expected-note @below {{the write}}
+  comms.get %w[%c0] to %own[%c0] count %c16 at %other of %team gin <> : !comms.window<16xf32>, memref<16xf32>
+  comms.barrier %team block
+  // expected-error @below {{reads [0, 16) of 'z' at rank 1 on rank 0 block 0 in launch 1, with no order between it and the write by rank 1 block 0}}
+  // expected-note @below {{order them}}
+  // expected-note @below {{what goes through the adapter is ordered by a signal by gin}}
+  %got = comms.tile_load %from[%c0] : memref<16xf32> -> tensor<16xf32>
+  comms.tile_store %got, %y[%c0] : tensor<16xf32>, memref<16xf32>
+  comms.barrier %team block
+  comms.flush %team gin <>
+  comms.barrier %team block
+  comms.return
+}
+
+// -----
+
+// Nor that a copy is.
+
+comms.kernel @copy_between_barriers(%x: memref<16xf32>, %z: !comms.window<16xf32>, %y: memref<16xf32>)
+    attributes {ranks = 2 : i64, blocks = 1 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %team = comms.team world
+  %me = comms.rank %team
+  %other = arith.subi %c1, %me : index
+  %own = comms.local %z : !comms.window<16xf32> -> memref<16xf32>
+  %from = comms.peer %z at %other of %team : !comms.window<16xf32> -> memref<16xf32>
+  comms.barrier %team block
+  // expected-note @below {{the write}}
+  %copy = comms.bulk_copy %x[%c0] to %own[%c0] count %c16 : memref<16xf32>, memref<16xf32>
+  comms.barrier %team block
+  // expected-error @below {{reads [0, 16) of 'z' at rank 1 on rank 0 block 0 in launch 1, with no order between it and the write by rank 1 block 0}}
+  // expected-note @below {{order them}}
+  %got = comms.tile_load %from[%c0] : memref<16xf32> -> tensor<16xf32>
+  comms.tile_store %got, %y[%c0] : tensor<16xf32>, memref<16xf32>
+  comms.barrier %team block
+  comms.bulk_wait %copy
+  comms.barrier %team block
   comms.return
 }
