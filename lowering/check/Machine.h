@@ -208,7 +208,7 @@ private:
     /// When the op was executed.
     uint32_t time = 0;
     /// The agent that does it, and its moment; none: the thread.
-    Stamp agent;
+    Timestamp agent;
     /// Token of a bulk copy.
     int64_t copy = 0;
     /// Id of the cell that counts it, or -1.
@@ -487,7 +487,7 @@ private:
   int32_t wayOf(const Thread &thread, int64_t context, int64_t peer,
                 bool isGet);
   /// Who does a transfer, and when, if not the thread.
-  Stamp beginTransfer(Thread &thread, const Action &action);
+  Timestamp beginTransfer(Thread &thread, const Action &action);
   /// The thread on whose behalf an agent acts; of a thread, itself.
   int32_t ownerOf(int32_t agent) const {
     return clocks.isAgent(agent) ? owners[agent - numThreads()] : agent;
@@ -649,7 +649,7 @@ private:
   std::vector<int32_t> owners;
   std::map<std::array<int64_t, 4>, int32_t> ways;
   /// What the transfer is done by whose memory is being touched.
-  Stamp transfer;
+  Timestamp transfer;
   llvm::DenseSet<Operation *> reported;
   uint64_t steps = 0;
   int64_t nextCopy = 0;

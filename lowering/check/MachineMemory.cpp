@@ -305,12 +305,13 @@ void Machine::completeByAdapters(Thread &thread, Message barrier) {
     return transfer.gin &&
            (transfer.deferral == Deferral::Get || !pending.write);
   });
-  SmallVector<Stamp> moments;
+  SmallVector<Timestamp> moments;
   for (auto it = ways.lower_bound({thread.id, 0, INT64_MIN, 0});
        it != ways.end() && it->first[0] == thread.id; ++it)
     if (!it->first[3])
       moments.push_back(clocks.lastOf(it->second));
-  llvm::sort(moments, [](Stamp a, Stamp b) { return a.thread < b.thread; });
+  llvm::sort(moments,
+             [](Timestamp a, Timestamp b) { return a.thread < b.thread; });
   clocks.addTo(barrier, moments);
 }
 
@@ -324,7 +325,7 @@ int32_t Machine::wayOf(const Thread &thread, int64_t context, int64_t peer,
   return it->second;
 }
 
-Stamp Machine::beginTransfer(Thread &thread, const Action &action) {
+Timestamp Machine::beginTransfer(Thread &thread, const Action &action) {
   bool isBulk = action.deferral == Deferral::Bulk;
   if (action.deferral == Deferral::None || shape.isPartial() ||
       !(isBulk || action.gin))

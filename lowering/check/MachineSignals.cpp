@@ -128,7 +128,7 @@ void Machine::change(Thread &thread, int32_t index, Cell &cell, bool sets,
   cell.isByData |= cell.spread != 0;
   Change made;
   made.stamp = clocks.stampSignal(thread.id);
-  made.deed = clocks.lastDeed(thread.id);
+  made.deed = clocks.lastAction(thread.id);
   made.amount = amount.low;
   made.after = cell.value;
   made.most = cell.value + cell.spread;

@@ -195,14 +195,14 @@ void Clocks::join(llvm::ArrayRef<int32_t> threads) {
 // Agents
 //===----------------------------------------------------------------------===//
 
-static bool isBefore(Stamp a, Stamp b) { return a.thread < b.thread; }
+static bool isBefore(Timestamp a, Timestamp b) { return a.thread < b.thread; }
 
-void AgentTimes::raise(llvm::ArrayRef<Stamp> later) {
-  if (llvm::all_of(later, [&](Stamp stamp) { return holds(stamp); }))
+void AgentTimes::raise(llvm::ArrayRef<Timestamp> later) {
+  if (llvm::all_of(later, [&](Timestamp stamp) { return holds(stamp); }))
     return;
-  auto made = std::make_shared<std::vector<Stamp>>();
+  auto made = std::make_shared<std::vector<Timestamp>>();
   made->reserve(size() + later.size());
-  llvm::ArrayRef<Stamp> old;
+  llvm::ArrayRef<Timestamp> old;
   if (stamps)
     old = *stamps;
   while (!old.empty() || !later.empty()) {
@@ -230,7 +230,7 @@ void AgentTimes::raise(const AgentTimes &other) {
     raise(llvm::ArrayRef(*other.stamps));
 }
 
-bool AgentTimes::holds(Stamp stamp) const {
+bool AgentTimes::holds(Timestamp stamp) const {
   if (!stamps)
     return false;
   auto it = llvm::lower_bound(*stamps, stamp, isBefore);
@@ -265,16 +265,16 @@ void Clocks::hear(AgentTimes &into, const Carried *carried) {
   into.raise(carried->more);
 }
 
-Message Clocks::add(Message message, llvm::ArrayRef<Stamp> moments) {
+Message Clocks::add(Message message, llvm::ArrayRef<Timestamp> moments) {
   auto made = static_cast<Message>(messages.size());
-  messages.push_back(Sent(messages[message]));
+  messages.push_back(MessageClocks(messages[message]));
   if (const Carried *agents = agentsOf(message))
     carry(made, AgentTimes(agents->agents));
   llvm::append_range(carried[made].more, moments);
   return made;
 }
 
-void Clocks::addTo(Message into, llvm::ArrayRef<Stamp> moments) {
+void Clocks::addTo(Message into, llvm::ArrayRef<Timestamp> moments) {
   if (!moments.empty())
     carried[into].agents.raise(moments);
 }
@@ -358,7 +358,8 @@ void Shadow::access(int64_t begin, int64_t end,
   cover(pieces, begin, end, visit);
 }
 
-void Shadow::settle(int64_t begin, int64_t end, Stamp agent, Stamp now) {
+void Shadow::settle(int64_t begin, int64_t end, Timestamp agent,
+                    Timestamp now) {
   auto isDone = [&](const Touch &touch) {
     return touch.stamp.thread == agent.thread && touch.stamp.time <= agent.time;
   };

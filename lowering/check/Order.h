@@ -39,7 +39,7 @@
 namespace mlir::comms::check {
 
 /// A moment of a thread or an agent; agents are numbered behind threads.
-struct Stamp {
+struct Timestamp {
   int32_t thread = -1;
   uint32_t time = 0;
 };
@@ -53,13 +53,13 @@ public:
   bool empty() const { return !stamps; }
   size_t size() const { return stamps ? stamps->size() : 0; }
   /// `later`: by agent, one moment each.
-  void raise(llvm::ArrayRef<Stamp> later);
+  void raise(llvm::ArrayRef<Timestamp> later);
   void raise(const AgentTimes &other);
-  bool holds(Stamp stamp) const;
+  bool holds(Timestamp stamp) const;
 
 private:
   /// Null: none.
-  std::shared_ptr<const std::vector<Stamp>> stamps;
+  std::shared_ptr<const std::vector<Timestamp>> stamps;
 };
 
 class Clocks {
@@ -67,22 +67,26 @@ public:
   explicit Clocks(int32_t threads);
 
   /// The present moment of `thread`: what it does now.
-  Stamp stamp(int32_t thread);
+  Timestamp stamp(int32_t thread);
   /// The same for a signal, which touches no data.
-  Stamp stampSignal(int32_t thread);
+  Timestamp stampSignal(int32_t thread);
   /// The present moment, which ends: what the thread does later is later.
-  Stamp mark(int32_t thread);
+  Timestamp mark(int32_t thread);
   /// An agent that is no thread.
   int32_t makeAgent();
   bool isAgent(int32_t agent) const { return agent >= int32_t(n); }
   /// The next moment of an agent.
-  Stamp stampAgent(int32_t agent) { return {agent, ++agentTimes[agent - n]}; }
+  Timestamp stampAgent(int32_t agent) {
+    return {agent, ++agentTimes[agent - n]};
+  }
   /// The present one.
-  Stamp lastOf(int32_t agent) const { return {agent, agentTimes[agent - n]}; }
+  Timestamp lastOf(int32_t agent) const {
+    return {agent, agentTimes[agent - n]};
+  }
   /// A message that carries these moments of agents, too.
-  Message add(Message message, llvm::ArrayRef<Stamp> moments);
+  Message add(Message message, llvm::ArrayRef<Timestamp> moments);
   /// Adds them, by agent, to a message that others are merged into.
-  void addTo(Message into, llvm::ArrayRef<Stamp> moments);
+  void addTo(Message into, llvm::ArrayRef<Timestamp> moments);
   /// What is visible to `thread` of agents.
   const AgentTimes &seenOfAgents(int32_t thread) const { return heard[thread]; }
   /// What is visible to `thread`: a time for each thread.
@@ -109,7 +113,7 @@ public:
   /// Adds the clocks of `thread` to `into`.
   void merge(int32_t thread, Message into, bool release, bool near = false);
 
-  bool visible(int32_t thread, Stamp earlier) const {
+  bool visible(int32_t thread, Timestamp earlier) const {
     if (isAgent(earlier.thread))
       return heard[thread].holds(earlier);
     return earlier.thread == thread || earlier.thread < 0 ||
@@ -157,7 +161,7 @@ private:
   /// What a message holds of agents: what its sender has heard, and more.
   struct Carried {
     AgentTimes agents;
-    llvm::SmallVector<Stamp, 1> more;
+    llvm::SmallVector<Timestamp, 1> more;
   };
   /// Null: nothing.
   const Carried *agentsOf(Message message) const;
@@ -271,7 +275,7 @@ public:
               llvm::function_ref<void(int64_t, Piece &)> visit);
   /// What an agent did up to a moment in [begin, end) is over: a thread has
   /// done it, `now`.
-  void settle(int64_t begin, int64_t end, Stamp agent, Stamp now);
+  void settle(int64_t begin, int64_t end, Timestamp agent, Timestamp now);
 
 private:
   std::map<int64_t, Piece> pieces;
