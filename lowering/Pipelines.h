@@ -74,6 +74,8 @@ struct CommsToCPUOptions : PassPipelineOptions<CommsToCPUOptions>,
   Option<bool> instrument{
       *this, "instrument", llvm::cl::init(false),
       llvm::cl::desc("Record accesses for the race detector")};
+  Option<bool> weak{*this, "weak", llvm::cl::init(false),
+                    llvm::cl::desc("Record what a run with weak memory needs")};
 };
 
 /// Appends the passes that make, of kernels with collectives, channels or

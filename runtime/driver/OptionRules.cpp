@@ -21,6 +21,8 @@ static llvm::Error judgeTarget(const Options &options) {
   const Only cpuOnly[] = {{options.seeded, "--seed"},
                           {options.fuzzSchedules != 0, "--fuzz-schedules"},
                           {options.fast, "--fast"},
+                          {options.weak, "--memory weak"},
+                          {!options.sameOnRanks.empty(), "--same"},
                           {options.workers != 0, "--workers"},
                           {options.maxSteps != 0, "--max-steps"},
                           {!options.trace.empty(), "--trace"},
@@ -57,6 +59,10 @@ static llvm::Error judgeIdle(const Options &options) {
   if (options.workers && !options.fast && !options.fuzzSchedules)
     return usageError("--workers is of --fast and --fuzz-schedules: give one "
                       "of them, or leave it out");
+  if (!options.weak && (options.ignoreRaces || options.broken))
+    return usageError(
+        llvm::Twine(options.broken ? "--break" : "--races") +
+        " is of a run with weak memory: give --memory weak, or leave it out");
   if (options.checkEvents && !options.check)
     return usageError(
         "--check-events is of the checker, which --no-check leaves "
@@ -76,6 +82,8 @@ static llvm::Error judgePairs(const Options &options) {
     return usageError(
         "--fast has no fixed order: it cannot be combined with --seed "
         "or --fuzz-schedules");
+  if (options.fast && options.weak)
+    return usageError("--memory weak is drawn from a seed: leave out --fast");
   if (options.fast && !options.trace.empty())
     return usageError("--trace needs a fixed order: leave out --fast");
   if (options.fuzzSchedules && !options.trace.empty())
