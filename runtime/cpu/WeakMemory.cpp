@@ -93,12 +93,16 @@ struct WeakMemory::Agent {
   /// all ranks and as far as this rank; and what relaxed reads have seen that
   /// acquire fences are to order.
   Knowledge fencedAny, fencedRank, seenAny, seenRank;
+  /// What the arrival at a barrier that it is making passes on.
+  Knowledge arriving;
   /// What a fence of proxy async of this block has ordered before bulk copies.
   VectorClock async;
   const WeakOp *op = nullptr;
   int32_t site = -1;
   std::map<std::pair<int, int64_t>, Lane> lanes;
   std::vector<Item> items;
+  /// The reads of the last transfer.
+  Event lastReads;
   bool isApplied = false;
   SmallVector<Snapshot, 1> open;
   /// The side of a transfer on this rank, until the other is known.
@@ -240,20 +244,26 @@ static bool isReleased(const WeakOp &op, int64_t way, int64_t rank,
 }
 
 /// Everything that a release of `op`, to `rank` (-1: all), is about to order is
-/// made; and is known to this block.
-void WeakMemory::release(Fiber &fiber, const WeakOp &op, int64_t rank) {
+/// made. Returns what it passes on: of GIN that is more than the block itself
+/// knows, for the release travels behind the transfers (M9).
+Knowledge WeakMemory::release(Fiber &fiber, const WeakOp &op, int64_t rank) {
   Agent &agent = agentOf(fiber);
   auto isWay = [&](int64_t way) {
     return isReleased(op, way, rank, scheduler.ranks);
   };
   for (int kind : {kSources, kDests})
-    settle(agent, kind, isWay);
+    settle(agent, kind, [](int64_t way) { return way < 0; });
+  Knowledge known = agent.now;
+  for (auto &[key, lane] : agent.lanes)
+    if (key.first <= kDests && isWay(key.second))
+      known.happened.advance(lane.thread, lane.time);
   // Of a narrow scope nothing goes to other ranks.
   if (op.reach == 2 || scheduler.blocks > 1)
     makeHeld(fiber, [&](const Item &item) {
       return item.kind != Item::Transfer ||
              (item.lane != kBulk && isWay(item.way));
     });
+  return known;
 }
 
 void WeakMemory::acquire(Agent &agent, const Message &message,
@@ -281,6 +291,10 @@ void WeakMemory::fence(Fiber &fiber) {
     for (auto &[key, lane] : agent.lanes)
       if (key.first == kDests && isWay(key.second))
         lane.flushed = lane.time;
+    makeHeld(fiber, [&](const Item &item) { // Gets.
+      return item.kind == Item::Transfer && item.lane == kSources &&
+             isWay(item.way);
+    });
     return settle(agent, kSources, isWay);
   }
   if (op.acquires && op.reach >= 1) {
@@ -303,15 +317,15 @@ void WeakMemory::fence(Fiber &fiber) {
 
 void WeakMemory::beforeArrival(Fiber &fiber) {
   Agent &agent = agentOf(fiber);
-  if (agent.op->releases)
-    release(fiber, *agent.op, -1);
+  agent.arriving = agent.op->releases ? release(fiber, *agent.op, -1)
+                                      : agent.fencedAny;
 }
 
 void WeakMemory::arrived(Fiber &fiber, int64_t handle) {
   Agent &agent = agentOf(fiber);
   // Generations go on: what the last ones passed on, all have taken.
   arrivals.erase(handle - 4);
-  arrivals[handle].join(agent.op->releases ? agent.now : agent.fencedAny);
+  arrivals[handle].join(agent.arriving);
   publish(agent);
 }
 
@@ -359,13 +373,14 @@ void WeakMemory::signal(Fiber &fiber, int64_t *cell, int64_t rank, int64_t kind,
                         int64_t value) {
   Agent &agent = agentOf(fiber);
   const WeakOp &op = *agent.op;
+  Knowledge known;
   if (op.releases)
-    release(fiber, op, rank);
+    known = release(fiber, op, rank);
   auto message = std::make_shared<Message>();
   if (op.reach == 2)
-    message->any = op.releases ? agent.now : agent.fencedAny;
+    message->any = op.releases ? known : agent.fencedAny;
   if (usesScopes && op.reach >= 1)
-    message->addWithin(agent.rank, op.releases ? agent.now : agent.fencedRank);
+    message->addWithin(agent.rank, op.releases ? known : agent.fencedRank);
   Item item;
   item.kind = Item::Signal;
   item.address = reinterpret_cast<char *>(cell);
@@ -843,6 +858,7 @@ void WeakMemory::copy(Fiber &fiber, char *source, char *dest, int64_t bytes) {
     Lane &lane = findLane(agent.lanes, kSources, item.way, threads);
     item.reads.thread = lane.thread;
     item.reads.time = lane.time;
+    agent.lastReads = item.reads;
   }
   ++held;
   agent.items.push_back(std::move(item));
@@ -850,12 +866,17 @@ void WeakMemory::copy(Fiber &fiber, char *source, char *dest, int64_t bytes) {
 
 void WeakMemory::count(Fiber &fiber, int64_t *cell) {
   Agent &agent = agentOf(fiber);
-  if (!agent.items.empty() && agent.items.back().kind == Item::Transfer &&
-      !agent.items.back().counter && !agent.items.back().isRead) {
-    agent.items.back().counter = cell;
-    return;
-  }
-  change(cellAt(cell), cell, 1, 1, {}, nullptr);
+  const Event &reads = agent.lastReads;
+  for (Item &item : agent.items)
+    if (item.kind == Item::Transfer && !item.isRead &&
+        item.reads.thread == reads.thread && item.reads.time == reads.time) {
+      item.counter = cell;
+      return;
+    }
+  // It has been read since, or there was nothing to read.
+  auto message = std::make_shared<Message>();
+  message->any.happened.advance(reads.thread, reads.time);
+  change(cellAt(cell), cell, 1, 1, {}, std::move(message));
   scheduler.stored(fiber, reinterpret_cast<char *>(cell), 8);
 }
 

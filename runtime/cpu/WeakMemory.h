@@ -104,7 +104,7 @@ private:
 
   Agent &agentOf(const Fiber &fiber);
   void settle(Agent &agent, int kind, llvm::function_ref<bool(int64_t)> isWay);
-  void release(Fiber &fiber, const WeakOp &op, int64_t rank);
+  Knowledge release(Fiber &fiber, const WeakOp &op, int64_t rank);
   void publish(Agent &agent);
   void makeHeld(Fiber &fiber, llvm::function_ref<bool(const Item &)> isMade);
   void make(Agent &agent, Item &item);
