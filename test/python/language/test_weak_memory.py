@@ -128,6 +128,8 @@ class Litmus:
 
     def _places(self) -> dict[str, int]:
         """By SSA name or cell, the element of the array that takes it."""
+        if self.is_race:  # A load whose value nobody uses is not made.
+            return {"d": 0}
         keys = dict.fromkeys(re.split(r"[:]", name)[1] for name in self.names)
         return {key: number for number, key in enumerate(keys)}
 
@@ -202,7 +204,7 @@ def test_litmus(test: Litmus) -> None:
     wanted = test.allowed - NOT_MADE.get(test.name, set()) if test.name in SHAPES else set()
     seen: set[str] = set()
     for seed in itertools.count():
-        if seed >= 60 and (seed >= 2000 or wanted <= seen):
+        if seed >= 8 and (seed >= 2000 or wanted <= seen):
             break
         seen.add(test.run(seed))
     assert seen <= test.allowed
