@@ -308,6 +308,12 @@ def Instrument : Pass<"comms-instrument", "::mlir::comms::KernelOp"> {
     first element. For an op that does both (a packet, a put with a signal), the
     record of its synchronization comes first.
 
+    With `everything`, for a run with weak memory, accesses to this rank's own
+    memory are recorded too (and to the block's, where something is copied later),
+    to each part of a multimem view, and to windows that the host uses between
+    launches. The record of a synchronization then says the op's order, scope,
+    proxy, GIN context and assumption.
+
     Before:
 
     ```mlir
@@ -339,6 +345,10 @@ def Instrument : Pass<"comms-instrument", "::mlir::comms::KernelOp"> {
     }
     ```
   }];
+  let options = [
+    Option<"everything", "everything", "bool", "false",
+           "Record what a run with weak memory needs">
+  ];
 }
 
 def AssertBounds : Pass<"comms-assert-bounds", "::mlir::comms::KernelOp"> {

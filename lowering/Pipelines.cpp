@@ -66,14 +66,15 @@ static void addProof(OpPassManager &kernels, const TargetOptions &options) {
 
 /// Channels become memory, and memory is watched where that was asked for.
 static void addMemoryLevel(OpPassManager &kernels, const TargetOptions &options,
-                           bool instrument = false, bool shared = false) {
+                           bool instrument = false, bool shared = false,
+                           bool weak = false) {
   LowerChannelsOptions lower;
   lower.shared = shared;
   kernels.addPass(createLowerChannels(lower));
   kernels.addPass(createEliminateBarriers());
   addCleanup(kernels);
-  if (instrument)
-    kernels.addPass(createInstrument());
+  if (instrument || weak)
+    kernels.addPass(createInstrument(InstrumentOptions{weak}));
   if (options.assertBounds)
     kernels.addPass(createAssertBounds());
 }
@@ -83,7 +84,8 @@ void mlir::comms::buildCommsToCPU(OpPassManager &manager,
   addChannelLevel(manager, options);
   OpPassManager &kernels = manager.nest<KernelOp>();
   addProof(kernels, options);
-  addMemoryLevel(kernels, options, options.instrument);
+  addMemoryLevel(kernels, options, options.instrument, /*shared=*/false,
+                 options.weak);
   kernels.addPass(createDistributeTiles());
   kernels.addPass(createLegalizeNumerics());
   addCleanup(kernels);

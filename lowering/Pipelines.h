@@ -75,6 +75,8 @@ struct CommsToCPUOptions : PassPipelineOptions<CommsToCPUOptions>,
   Option<bool> instrument{
       *this, "instrument", llvm::cl::init(false),
       llvm::cl::desc("Record accesses for the race detector")};
+  Option<bool> weak{*this, "weak", llvm::cl::init(false),
+                    llvm::cl::desc("Record what a run with weak memory needs")};
 };
 
 /// Adds the passes that lower kernels with collectives, channels or memory

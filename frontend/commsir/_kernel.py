@@ -239,6 +239,10 @@ class Kernel:
         `inputs` has for each parameter an array for all ranks, or a list of one a rank; scalars likewise. What is not
         given is zero. `seed` draws a schedule, `fuzz` runs that many and compares their results bit by bit. On the CPU
         a run ends after `time_limit` seconds: 60, unless another number is given; 0: never.
+
+        `memory="weak"` makes memory as late as the memory model allows, by `seed`, and raises `MismatchError` at the
+        first data race; `races="ignore"` goes on, `breaks="store8_whole"` breaks a named assumption on hardware. `same`
+        names arrays that must have the same bits on all ranks.
         """
         from commsir import _simulate
 

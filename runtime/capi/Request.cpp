@@ -7,6 +7,7 @@
 
 #include "runtime/capi/Request.h"
 
+#include "runtime/driver/OptionValues.h"
 #include "runtime/support/Json.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -194,6 +195,26 @@ static Reader devices(std::vector<int> &into) {
   };
 }
 
+/// One name or a list of names.
+static Reader
+names(std::function<llvm::Error(llvm::StringRef name)> take) {
+  return [take = std::move(take)](const Value &value) -> llvm::Error {
+    if (auto one = value.getAsString())
+      return take(*one);
+    const llvm::json::Array *list = value.getAsArray();
+    if (!list)
+      return bad("a name or a list of names is wanted");
+    for (const Value &one : *list) {
+      auto name = one.getAsString();
+      if (!name)
+        return bad("a name or a list of names is wanted");
+      if (llvm::Error error = take(*name))
+        return error;
+    }
+    return llvm::Error::success();
+  };
+}
+
 static std::vector<Key> listKeys(Request &request, int64_t &ranks,
                                  std::optional<uint64_t> &seed) {
   driver::Options &options = request.options;
@@ -230,6 +251,29 @@ static std::vector<Key> listKeys(Request &request, int64_t &ranks,
       {"shuffle", flag(options.seeded)},
       {"fuzz", number(options.fuzzSchedules)},
       {"fast", flag(options.fast)},
+      {"memory",
+       [&options](const Value &value) -> llvm::Error {
+         std::string name;
+         if (llvm::Error error = word(name, {"plain", "weak"})(value))
+           return error;
+         options.weak = name == "weak";
+         return llvm::Error::success();
+       }},
+      {"races",
+       [&options](const Value &value) -> llvm::Error {
+         std::string name;
+         if (llvm::Error error = word(name, {"stop", "ignore"})(value))
+           return error;
+         options.ignoreRaces = name == "ignore";
+         return llvm::Error::success();
+       }},
+      {"breaks", names([&options](llvm::StringRef name) {
+         return driver::readBroken("breaks", name, options.broken);
+       })},
+      {"same", names([&options](llvm::StringRef name) {
+         options.sameOnRanks.push_back(name.str());
+         return llvm::Error::success();
+       })},
       {"workers", number(options.workers, 0, 4096)},
       {"max_steps", number(options.maxSteps)},
       {"time_limit", seconds(options.timeLimit)},
@@ -259,6 +303,11 @@ static llvm::Error checkTogether(const driver::Options &options) {
   if (options.fast && options.seeded)
     return bad("fast and seed exclude each other: a seed gives one schedule "
                "only where one worker runs it");
+  if (options.weak && (options.fast || options.target != "cpu"))
+    return bad("memory='weak' is drawn from a seed on the CPU: leave out fast "
+               "and target");
+  if (!options.weak && (options.ignoreRaces || options.broken))
+    return bad("races and breaks are of a run with memory='weak'");
   if (options.timeout && options.target == "cpu")
     return bad("timeout limits waits on GPUs (target 'cuda'): on the CPU "
                "time_limit ends a run after so many seconds, and who waits for "

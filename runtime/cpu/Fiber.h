@@ -78,6 +78,8 @@ struct Failure {
     Team,
     Barrier,
     TooManyBarriers,
+    /// Two accesses that nothing orders; the memory knows which.
+    Race,
     /// What barriers that peers share hold cannot be: they count fewer arrivals
     /// than they did, or are of no team.
     BarriersDamaged

@@ -13,6 +13,7 @@
 #include "runtime/jit/RuntimeSymbols.h"
 
 #include "runtime/cpu/Scheduler.h"
+#include "runtime/cpu/WeakMemory.h"
 
 #include "llvm/ADT/bit.h"
 
@@ -48,6 +49,10 @@ static void commsir_cpu_signal(Context *context, int32_t site, int64_t arg,
   Fiber &fiber = fiberOf(context);
   scheduler.maybeYield(fiber);
   int64_t *cell = cellAt(context, site, arg, index, rank);
+  if (scheduler.weak) {
+    scheduler.weak->signal(fiber, cell, rank, kind, value);
+    return scheduler.maybeYield(fiber);
+  }
   if (kind == 0) // set; 1 is inc, 2 is add.
     __atomic_store_n(cell, value, __ATOMIC_RELEASE);
   else
@@ -70,13 +75,21 @@ static void commsir_cpu_wait_cell(Context *context, int32_t site, int64_t arg,
   wait.index = index;
   wait.value = value;
   wait.from = from;
-  schedulerOf(context).waitFor(fiberOf(context), wait);
+  Scheduler &scheduler = schedulerOf(context);
+  if (!scheduler.weak)
+    return scheduler.waitFor(fiberOf(context), wait);
+  auto *cell = reinterpret_cast<int64_t *>(wait.address);
+  scheduler.maybeYield(fiberOf(context));
+  while (!scheduler.weak->tryWait(fiberOf(context), cell, kind != 0, value))
+    scheduler.waitFor(fiberOf(context), wait);
 }
 
 static int64_t commsir_cpu_read_cell(Context *context, int32_t site,
                                      int64_t arg, int64_t index) {
   int64_t *cell = cellAt(context, site, arg, index, context->rank);
-  return schedulerOf(context).readCell(fiberOf(context), site, cell);
+  Scheduler &scheduler = schedulerOf(context);
+  int64_t value = scheduler.readCell(fiberOf(context), site, cell);
+  return scheduler.weak ? scheduler.weak->read(fiberOf(context), cell) : value;
 }
 
 static void commsir_cpu_reset_cell(Context *context, int32_t site, int64_t arg,
@@ -84,6 +97,8 @@ static void commsir_cpu_reset_cell(Context *context, int32_t site, int64_t arg,
   int64_t *cell = cellAt(context, site, arg, index, context->rank);
   Scheduler &scheduler = schedulerOf(context);
   scheduler.maybeYield(fiberOf(context));
+  if (scheduler.weak)
+    return scheduler.weak->reset(fiberOf(context), cell);
   __atomic_store_n(cell, 0, __ATOMIC_RELEASE);
   scheduler.stored(fiberOf(context), reinterpret_cast<char *>(cell), 8);
 }
@@ -91,6 +106,8 @@ static void commsir_cpu_reset_cell(Context *context, int32_t site, int64_t arg,
 static void commsir_cpu_count(Context *context, int32_t site, int64_t arg,
                               int64_t index) {
   int64_t *cell = cellAt(context, site, arg, index, context->rank);
+  if (schedulerOf(context).weak)
+    return schedulerOf(context).weak->count(fiberOf(context), cell);
   __atomic_fetch_add(cell, 1, __ATOMIC_ACQ_REL);
   schedulerOf(context).stored(fiberOf(context), reinterpret_cast<char *>(cell),
                               8);
@@ -100,6 +117,10 @@ static void commsir_cpu_copy(Context *context, int32_t, char *source,
                              char *dest, int64_t bytes) {
   Scheduler &scheduler = schedulerOf(context);
   scheduler.maybeYield(fiberOf(context));
+  if (scheduler.weak) {
+    scheduler.weak->copy(fiberOf(context), source, dest, bytes);
+    return scheduler.maybeYield(fiberOf(context));
+  }
   if (bytes <= 0)
     return;
   std::memmove(dest, source, static_cast<size_t>(bytes));
@@ -109,6 +130,8 @@ static void commsir_cpu_copy(Context *context, int32_t, char *source,
 
 static void commsir_cpu_fence(Context *context, int32_t) {
   __atomic_thread_fence(__ATOMIC_SEQ_CST);
+  if (schedulerOf(context).weak)
+    schedulerOf(context).weak->fence(fiberOf(context));
   schedulerOf(context).maybeYield(fiberOf(context));
 }
 
@@ -116,8 +139,12 @@ static int64_t commsir_cpu_arrive(Context *context, int32_t site, int64_t first,
                                   int64_t stride, int64_t size, int64_t grid) {
   Scheduler &scheduler = schedulerOf(context);
   scheduler.maybeYield(fiberOf(context));
+  if (scheduler.weak)
+    scheduler.weak->beforeArrival(fiberOf(context));
   int64_t handle =
       scheduler.arrive(fiberOf(context), site, first, stride, size, grid != 0);
+  if (scheduler.weak)
+    scheduler.weak->arrived(fiberOf(context), handle);
   scheduler.maybeYield(fiberOf(context));
   return handle;
 }
@@ -136,11 +163,16 @@ static void commsir_cpu_barrier_wait(Context *context, int32_t site,
   wait.barrier = barrier;
   wait.value = handle & 0xFFFFFFFF;
   scheduler.waitFor(fiber, wait);
+  if (scheduler.weak)
+    scheduler.weak->departed(fiber, handle);
 }
 
 static void commsir_cpu_stored(Context *context, char *address, int64_t bytes) {
   Scheduler &scheduler = schedulerOf(context);
-  scheduler.stored(fiberOf(context), address, bytes);
+  if (scheduler.weak)
+    scheduler.weak->stored(fiberOf(context), address, bytes);
+  else
+    scheduler.stored(fiberOf(context), address, bytes);
   scheduler.maybeYield(fiberOf(context));
 }
 
@@ -209,6 +241,8 @@ static void commsir_cpu_record_access(Context *context, int32_t site,
   if (bytes <= 0)
     return;
   fiberOf(context).worker->bytesMoved += bytes;
+  if (scheduler.weak)
+    scheduler.weak->access(fiberOf(context), kind == 1, address, bytes);
   if (scheduler.options.record)
     scheduler.options.record(context->rank, context->block, kind == 1, address,
                              bytes, scheduler.kernel.sites()[site]);
@@ -216,6 +250,8 @@ static void commsir_cpu_record_access(Context *context, int32_t site,
 
 static void commsir_cpu_record_sync(Context *context, int32_t site) {
   Scheduler &scheduler = schedulerOf(context);
+  if (scheduler.weak)
+    scheduler.weak->beginOp(fiberOf(context), site);
   if (scheduler.options.record)
     scheduler.options.record(context->rank, context->block, false, nullptr, 0,
                              scheduler.kernel.sites()[site]);

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/cpu/Scheduler.h"
+#include "runtime/cpu/WeakMemory.h"
 
 #include "llvm/Support/Format.h"
 
@@ -96,10 +97,16 @@ void Scheduler::resume(Worker &worker, Fiber &fiber) {
     record(worker, fiber, fiber.stoppedAt, begin);
   fiber.wait.kind = Wait::Nothing;
   fiber.state = Fiber::Running;
+  if (weak) {
+    weak->tick();
+    weak->enter(fiber);
+  }
   worker.mainTag.note();
   fiber.tag.enter();
   transfer_t transfer = jump_fcontext(fiber.suspended, &fiber);
   fiber.suspended = transfer.fctx;
+  if (weak)
+    weak->leave(fiber);
   if (traced) {
     Wait wait = fiber.wait;
     fiber.wait.site = kRuns;
@@ -144,6 +151,8 @@ void Scheduler::ended(Worker &worker, Fiber &fiber) {
   if (--state.running != 0)
     return;
   state.last = Clock::now();
+  if (weak)
+    weak->endLaunch(fiber);
   if (epoch == lastLaunch)
     return;
   state.running = blocks;
@@ -562,6 +571,8 @@ void Scheduler::runAlone() {
   Worker &worker = workers.front();
   while (!abort && !stop.load(std::memory_order_relaxed)) {
     if (worker.ready.empty() && !wakeStale()) {
+      if (weak && weak->makeOne())
+        continue;
       stuck = finishedBlocks != allBlocks;
       return;
     }
@@ -784,6 +795,8 @@ std::variant<RunStats, RunError> Scheduler::run() {
     });
     if (!options.fast) {
       runAlone();
+      if (weak)
+        weak->makeAll();
     } else {
       std::vector<std::thread> threads;
       for (unsigned i = 1; i < workers.size(); ++i)
@@ -814,6 +827,9 @@ std::variant<RunStats, RunError> Scheduler::run() {
 }
 
 std::variant<RunStats, RunError> Scheduler::conclude() {
+  for (const Fiber &fiber : fibers)
+    if (fiber.failure.kind == Failure::Race)
+      return makeError(RunError::Race, weak->describeRace());
   for (const Fiber &fiber : fibers)
     if (fiber.state == Fiber::Dead && fiber.failure.kind != Failure::None)
       return makeError(fiber.failure.kind == Failure::OutOfBounds ||

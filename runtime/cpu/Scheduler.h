@@ -33,6 +33,7 @@
 namespace commsir::cpu {
 
 struct Scheduler;
+class WeakMemory;
 
 /// A thread that runs blocks.
 struct Worker {
@@ -135,6 +136,8 @@ struct Scheduler {
   int64_t lastLaunch;
   /// Ranks that are other processes; null: all ranks are here.
   Peers *peers = nullptr;
+  /// Of a run with weak memory; else null.
+  std::shared_ptr<WeakMemory> weak;
 
   std::deque<BarrierState> barriers;
   std::mutex barrierLock, reduceLock;

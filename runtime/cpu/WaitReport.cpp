@@ -231,6 +231,7 @@ std::string Scheduler::describeFailure(const Fiber &fiber) const {
     return where + site.op + " cannot count the arrivals: " +
            (peers ? peers->others() : std::string("something")) +
            " has written over memory by which ranks wait for each other";
+  case Failure::Race:
   case Failure::None:
     break;
   }
@@ -245,7 +246,8 @@ bool Scheduler::isPeersFault() const {
 
 RunError Scheduler::makeError(RunError::Kind kind, std::string message) const {
   RunError error{kind, std::move(message), {}};
-  if (kind == RunError::Bounds || kind == RunError::Other)
+  if (kind == RunError::Bounds || kind == RunError::Race ||
+      kind == RunError::Other)
     return error;
   for (const Fiber &fiber : fibers) {
     bool waits =

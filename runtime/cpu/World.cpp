@@ -8,6 +8,7 @@
 #include "runtime/cpu/World.h"
 
 #include "runtime/cpu/Scheduler.h"
+#include "runtime/cpu/WeakMemory.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/ErrorHandling.h"
@@ -21,9 +22,20 @@ using namespace llvm;
 using namespace commsir;
 using namespace commsir::cpu;
 
+ArrayRef<BreakableAssumption> cpu::getBreakableAssumptions() {
+  static constexpr BreakableAssumption all[] = {
+      {"store8_whole", Broken::Store8Whole},
+      {"store16_whole", Broken::Store16Whole},
+      {"store128_whole", Broken::Store128Whole},
+      {"launch_is_fence", Broken::LaunchIsFence}};
+  return all;
+}
+
 struct World::Impl {
   Impl(const jit::Kernel &kernel, const RunOptions &options)
-      : options(options), scheduler(kernel, this->options) {}
+      : options(options), scheduler(kernel, this->options) {
+    this->options.shuffle |= options.weak;
+  }
   RunOptions options;
   Scheduler scheduler;
 };
@@ -56,6 +68,9 @@ static Error checkOptions(const jit::Kernel &kernel,
     return createStringError(
         "a fast run has the machine's schedule: it cannot be drawn from a "
         "seed too");
+  if (options.fast && options.weak)
+    return createStringError("a run with weak memory is drawn from a seed: it "
+                             "cannot be fast too");
   // 2^24 blocks with the smallest stacks are 512 GiB of addresses.
   if (options.blocks > (int64_t(1) << 24) / kernel.ranks())
     return createStringError(
@@ -163,7 +178,8 @@ static Error allocate(Scheduler &scheduler) {
 /// Stack that the runtime's own functions and the dynamic linker need, below
 /// the kernel's frame; a user's callback needs far more.
 static size_t getStackBytes(const Scheduler &scheduler) {
-  size_t headroom = scheduler.options.record ? 256 * 1024 : 16 * 1024;
+  size_t headroom = scheduler.options.record || scheduler.options.weak
+                        ? 256 * 1024 : 16 * 1024;
   return scheduler.kernel.frameBytes() + headroom;
 }
 
@@ -209,6 +225,8 @@ Expected<std::unique_ptr<World>> World::create(const jit::Kernel &kernel,
     return std::move(error);
   if (Error error = makeFibers(impl->scheduler))
     return std::move(error);
+  if (impl->options.weak)
+    impl->scheduler.weak = std::make_shared<WeakMemory>(impl->scheduler);
   return std::unique_ptr<World>(new World(std::move(impl)));
 }
 

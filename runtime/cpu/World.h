@@ -19,6 +19,7 @@
 #include "runtime/support/RunReport.h"
 
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 
 #include <cstdint>
@@ -30,6 +31,22 @@
 #include <vector>
 
 namespace commsir::cpu {
+
+/// Assumptions on hardware that a run with weak memory can break; bits of
+/// RunOptions::broken.
+enum class Broken : unsigned {
+  Store8Whole = 1,
+  Store16Whole = 2,
+  Store128Whole = 4,
+  LaunchIsFence = 8
+};
+
+/// Their names, as the checker and the Spec have them.
+struct BreakableAssumption {
+  llvm::StringLiteral name;
+  Broken bit;
+};
+llvm::ArrayRef<BreakableAssumption> getBreakableAssumptions();
 
 struct RunOptions {
   /// Blocks per rank.
@@ -62,6 +79,14 @@ struct RunOptions {
   bool guardArrays = false;
   /// Receives a Chrome trace (Perfetto) of the run; null: none.
   std::string *trace = nullptr;
+  /// Memory is as late as the model allows, by `seed`, and races end the run
+  /// (runtime/cpu/WeakMemory.h). Implies `shuffle`; the kernel was compiled
+  /// with CompileOptions::weak.
+  bool weak = false;
+  /// Races are only counted.
+  bool ignoreRaces = false;
+  /// The hardware assumptions that a weak run breaks: bits of Broken.
+  unsigned broken = 0;
   /// Called about twice a second after the first two seconds.
   std::function<void(double fraction)> progress;
   /// Instrumented kernels: called for each recorded access and synchronization,

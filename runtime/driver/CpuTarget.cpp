@@ -32,6 +32,7 @@ public:
     pipeline.checkEvents = options.checkEvents;
     pipeline.runLaunches = options.launches;
     pipeline.instrument = options.instrument;
+    pipeline.weak = options.weak;
     mlir::comms::buildCommsToCPU(manager, pipeline);
   }
 
@@ -48,6 +49,7 @@ public:
     request.checkEvents = options.checkEvents;
     request.runLaunches = options.launches;
     request.instrument = options.instrument;
+    request.weak = options.weak;
     request.object = object;
     // The cost rule of the lowering says the same, where there is no table.
     auto kernelOp = findKernel(*module, name);

@@ -18,25 +18,25 @@ static llvm::Error validateTargetOptions(const Options &options) {
     bool given;
     llvm::StringLiteral option;
   };
-  const TargetOption cpuOnly[] = {
-      {options.seeded, "--seed"},
-      {options.fuzzSchedules != 0, "--fuzz-schedules"},
-      {options.fast, "--fast"},
-      {options.workers != 0, "--workers"},
-      {options.maxSteps != 0, "--max-steps"},
-      {!options.trace.empty(), "--trace"},
-      {options.instrument, "--instrument"},
-      {options.dumpIr, "--dump-ir"}};
-  const TargetOption cudaOnly[] = {
-      {options.threads != 0, "--threads"},
-      {options.cluster != 0, "--cluster"},
-      {!options.impl.empty(), "--impl"},
-      {!options.devices.empty(), "--devices"},
-      {options.windows != "auto", "--windows"},
-      {options.oneProcess, "--one-process"},
-      {!options.rendezvous.empty(), "--rendezvous"},
-      {options.graph, "--graph"},
-      {options.timeout.has_value(), "--timeout"}};
+  const Only cpuOnly[] = {{options.seeded, "--seed"},
+                          {options.fuzzSchedules != 0, "--fuzz-schedules"},
+                          {options.fast, "--fast"},
+                          {options.weak, "--memory weak"},
+                          {!options.sameOnRanks.empty(), "--same"},
+                          {options.workers != 0, "--workers"},
+                          {options.maxSteps != 0, "--max-steps"},
+                          {!options.trace.empty(), "--trace"},
+                          {options.instrument, "--instrument"},
+                          {options.dumpIr, "--dump-ir"}};
+  const Only cudaOnly[] = {{options.threads != 0, "--threads"},
+                           {options.cluster != 0, "--cluster"},
+                           {!options.impl.empty(), "--impl"},
+                           {!options.devices.empty(), "--devices"},
+                           {options.windows != "auto", "--windows"},
+                           {options.oneProcess, "--one-process"},
+                           {!options.rendezvous.empty(), "--rendezvous"},
+                           {options.graph, "--graph"},
+                           {options.timeout.has_value(), "--timeout"}};
   bool cpu = options.target == "cpu";
   for (const TargetOption &only : cpu ? llvm::ArrayRef<TargetOption>(cudaOnly)
                                       : llvm::ArrayRef<TargetOption>(cpuOnly))
@@ -59,6 +59,10 @@ static llvm::Error validateUnusedOptions(const Options &options) {
   if (options.workers && !options.fast && !options.fuzzSchedules)
     return usageError("--workers requires --fast or --fuzz-schedules: give one "
                       "of them, or leave it out");
+  if (!options.weak && (options.ignoreRaces || options.broken))
+    return usageError(
+        llvm::Twine(options.broken ? "--break" : "--races") +
+        " is of a run with weak memory: give --memory weak, or leave it out");
   if (options.checkEvents && !options.check)
     return usageError(
         "--check-events requires the checker, which --no-check disables: "
@@ -78,6 +82,8 @@ static llvm::Error validateOptionPairs(const Options &options) {
     return usageError(
         "--fast has no fixed order: it cannot be combined with --seed "
         "or --fuzz-schedules");
+  if (options.fast && options.weak)
+    return usageError("--memory weak is drawn from a seed: leave out --fast");
   if (options.fast && !options.trace.empty())
     return usageError("--trace needs a fixed order: leave out --fast");
   if (options.fuzzSchedules && !options.trace.empty())

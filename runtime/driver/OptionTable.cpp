@@ -97,6 +97,35 @@ static llvm::Error readTarget(Options &o, llvm::StringRef option,
   return llvm::Error::success();
 }
 
+static llvm::Error readMemory(Options &o, llvm::StringRef option,
+                              llvm::StringRef text) {
+  if (text != "plain" && text != "weak")
+    return usageError(option + ": '" + text + "' is neither plain nor weak");
+  o.weak = text == "weak";
+  return llvm::Error::success();
+}
+
+static llvm::Error readRaces(Options &o, llvm::StringRef option,
+                             llvm::StringRef text) {
+  if (text != "stop" && text != "ignore")
+    return usageError(option + ": '" + text + "' is neither stop nor ignore");
+  o.ignoreRaces = text == "ignore";
+  return llvm::Error::success();
+}
+
+static llvm::Error addBroken(Options &o, llvm::StringRef option,
+                             llvm::StringRef text) {
+  return readBroken(option, text, o.broken);
+}
+
+static llvm::Error addSame(Options &o, llvm::StringRef option,
+                           llvm::StringRef text) {
+  if (text.empty())
+    return usageError(option + ": the value is empty");
+  o.sameOnRanks.push_back(text.str());
+  return llvm::Error::success();
+}
+
 static llvm::Error readTimeout(Options &o, llvm::StringRef option,
                                llvm::StringRef text) {
   if (llvm::Error error = readSeconds(option, text, o.timeout.emplace()))
@@ -216,6 +245,23 @@ static const Option kRun[] = {
      "run K orders (seeds S, S+1, …), several at a time, and compare their "
      "results bit for bit",
      readWhole<&Options::fuzzSchedules, 2, kMaxInt>},
+    {"--memory", "plain|weak",
+     "weak: stores, signals and copies are as late, and loads as old, as the "
+     "memory model allows, by the seed; a data race ends the run [plain]",
+     readMemory},
+    {"--races", "stop|ignore",
+     "of --memory weak: end at the first data race, or go on and see what "
+     "comes of it [stop]",
+     readRaces},
+    {"--break", "NAME",
+     "of --memory weak, may be repeated: hardware that does not do what the "
+     "assumption NAME says: store8_whole, store16_whole, store128_whole, "
+     "launch_is_fence",
+     addBroken},
+    {"--same", "NAME",
+     "may be repeated: argument NAME must have the same bits on all ranks after "
+     "the run; a difference makes the exit status 1",
+     addSame},
     {"--fast", "", "several workers, no fixed order", setFlag<&Options::fast>},
     {"--workers", "W", "threads of --fast and --fuzz-schedules [all cores]",
      readWhole<&Options::workers, 1, 4096>},

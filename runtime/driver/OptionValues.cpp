@@ -7,6 +7,8 @@
 
 #include "runtime/driver/OptionValues.h"
 
+#include "runtime/cpu/World.h"
+
 #include "runtime/support/Size.h"
 
 #include "llvm/ADT/APInt.h"
@@ -90,4 +92,18 @@ llvm::Error commsir::driver::readPower(llvm::StringRef option,
                       " is not a power of two; write one from " +
                       llvm::Twine(low) + " to " + llvm::Twine(high));
   return llvm::Error::success();
+}
+
+llvm::Error commsir::driver::readBroken(llvm::StringRef option,
+                                        llvm::StringRef text, unsigned &out) {
+  std::string known;
+  for (const cpu::BreakableAssumption &one : cpu::getBreakableAssumptions()) {
+    if (one.name == text) {
+      out |= unsigned(one.bit);
+      return llvm::Error::success();
+    }
+    known += (known.empty() ? "" : ", ") + one.name.str();
+  }
+  return usageError(option + ": there is no assumption '" + text +
+                    "' to break; there are " + known);
 }

@@ -43,6 +43,10 @@ llvm::Error readBytes(llvm::StringRef option, llvm::StringRef text,
 llvm::Error readBinding(llvm::StringRef option, llvm::StringRef text,
                         std::vector<Binding> &out);
 
+/// Adds the assumption of that name to `out`, bits of cpu::Broken.
+llvm::Error readBroken(llvm::StringRef option, llvm::StringRef text,
+                       unsigned &out);
+
 } // namespace commsir::driver
 
 #endif // COMMSIR_RUNTIME_DRIVER_OPTIONVALUES_H

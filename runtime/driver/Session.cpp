@@ -42,6 +42,8 @@ static ExitCode exitOf(cpu::RunError::Kind kind) {
   case cpu::RunError::TimeLimit:
   case cpu::RunError::Interrupted:
     return ExitLimit;
+  case cpu::RunError::Race:
+    return ExitWrongResult;
   case cpu::RunError::Bounds:
     return ExitBounds;
   case cpu::RunError::Other:

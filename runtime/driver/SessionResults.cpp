@@ -7,6 +7,7 @@
 
 #include "runtime/driver/Session.h"
 
+#include <algorithm>
 #include <cstring>
 
 using namespace commsir;
@@ -25,6 +26,39 @@ void Session::copyToHost(World &world) {
         std::memcmp(memory.data(), array.memory.data(), memory.size()) != 0)
       llvm::copy(memory, array.memory.begin());
   }
+}
+
+/// What differs between ranks in the arguments of --same, or "".
+static llvm::Expected<std::string>
+findRankDifference(llvm::ArrayRef<std::string> names,
+                   llvm::MutableArrayRef<Argument> arguments, int64_t ranks,
+                   llvm::function_ref<llvm::ArrayRef<char>(llvm::StringRef,
+                                                           int64_t)>
+                       memoryOf) {
+  for (const std::string &name : names) {
+    auto argument = findArgument(arguments, "--same", {name, ""});
+    if (!argument)
+      return argument.takeError();
+    llvm::ArrayRef<char> first = memoryOf(name, 0);
+    for (int64_t rank = 1; rank < ranks; ++rank) {
+      llvm::ArrayRef<char> other = memoryOf(name, rank);
+      size_t at = std::mismatch(first.begin(), first.end(), other.begin(),
+                                other.end())
+                      .first -
+                  first.begin();
+      const auto &element = (*argument)->element;
+      if (at == first.size() || !element)
+        continue;
+      size_t flat = at / elementBytes(*element),
+             place = flat * elementBytes(*element);
+      return name + renderIndex(unflatten(flat, (*argument)->shape)) + " is " +
+             renderElement(*element, first.data() + place) + " on rank 0, but " +
+             renderElement(*element, other.data() + place) + " on rank " +
+             std::to_string(rank) +
+             ": --same says that all ranks have the same bits there";
+    }
+  }
+  return "";
 }
 
 bool Session::compareResults(World &world) {
@@ -55,6 +89,17 @@ bool Session::compareResults(World &world) {
       }
       report.comparisons.push_back(std::move(*result));
     }
+  }
+  auto difference = findRankDifference(
+      options.sameOnRanks, arguments, report.ranks,
+      [&](llvm::StringRef name, int64_t rank) -> llvm::ArrayRef<char> {
+        return world.memory(compiledIndex(name), rank);
+      });
+  if (!difference)
+    return fail(ExitUsage, difference.takeError());
+  if (!difference->empty() && report.exitCode == ExitOk) {
+    report.exitCode = ExitWrongResult;
+    report.error = *difference;
   }
   progress.end();
   return true;

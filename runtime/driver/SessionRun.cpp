@@ -48,6 +48,9 @@ cpu::RunOptions Session::runOptions() const {
   run.timeLimit = secondsLeft();
   run.junkScratch = true;
   run.guardArrays = options.guardArrays;
+  run.weak = options.weak;
+  run.ignoreRaces = options.ignoreRaces;
+  run.broken = options.broken;
   run.stop = stopped.get_token();
   return run;
 }

@@ -195,6 +195,7 @@ static Error runPasses(mlir::ModuleOp module, const CompileOptions &options) {
   pipeline.checkEvents = options.checkEvents;
   pipeline.runLaunches = options.runLaunches;
   pipeline.instrument = options.instrument;
+  pipeline.weak = options.weak;
   pipeline.assertBounds = options.assertBounds;
   return runPipeline(module, [&](mlir::OpPassManager &manager) {
     comms::buildCommsToCPU(manager, pipeline);

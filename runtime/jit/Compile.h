@@ -91,6 +91,8 @@ struct CompileOptions {
   bool check = true;
   /// Record every access and synchronization.
   bool instrument = false;
+  /// Record what a run with weak memory needs.
+  bool weak = false;
   /// Check at run time the offsets that cannot be proven in bounds.
   bool assertBounds = true;
   /// Receives the object file; null: not requested.

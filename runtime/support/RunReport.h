@@ -29,6 +29,7 @@ struct RunError {
     StepLimit,
     TimeLimit,
     Bounds,
+    Race,
     Interrupted,
     Other
   } kind = Other;

@@ -47,7 +47,7 @@ comms-unroll-ranks=limit=64 convert-comms-to-cpu convert-comms-to-nvvm convert-c
 ON_MODULES = ("convert-comms-to-cpu", "convert-comms-to-nvvm", "comms-call-nccl")
 UPSTREAM_PASSES = words("canonicalize cse int-range-optimizations loop-invariant-code-motion sccp symbol-dce inline")
 PIPELINES = {
-    "comms-to-cpu": words("ranks blocks algorithm protocol tile-size check check-events instrument assert-bounds"),
+    "comms-to-cpu": words("ranks blocks algorithm protocol tile-size check check-events instrument assert-bounds weak"),
     "comms-to-nvvm": words(
         "ranks blocks threads cluster count-arrivals chip impl algorithm protocol tile-size check check-events"
         " assert-bounds"
@@ -70,7 +70,7 @@ VALUES = {
     "chip": ["sm_80", "sm_90", "sm_100", "sm_1", "potato", "''"],
     "impl": ["nccl", "''", "potato"],
 }
-FLAGS = {"check", "instrument", "assert-bounds", "count-arrivals"}
+FLAGS = {"check", "instrument", "weak", "assert-bounds", "count-arrivals"}
 
 TOKEN = re.compile(
     r'"(?:[^"\\\n]|\\.)*"|[%@#!^][\w.$]+|[A-Za-z_][\w.$]*|\d+\.\d+(?:e[-+]?\d+)?|\d+|->|::|==|\s+|.', re.DOTALL

@@ -1,0 +1,1073 @@
+//===- WeakMemory.cpp - Memory as late as the model allows ----------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "runtime/cpu/WeakMemory.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+#include <cstring>
+
+using namespace llvm;
+using namespace commsir;
+using namespace commsir::cpu;
+
+//===----------------------------------------------------------------------===//
+// Data
+//===----------------------------------------------------------------------===//
+
+/// What a value of a cell passes on to those who acquire it.
+struct WeakMemory::Message {
+  /// To blocks of any rank.
+  Knowledge any;
+  /// To blocks of the rank that released, where kernels use narrow scopes.
+  SmallVector<std::pair<int64_t, Knowledge>, 1> within;
+
+  void addWithin(int64_t rank, const Knowledge &known) {
+    auto *same = find_if(within, [&](auto &one) { return one.first == rank; });
+    if (same != within.end())
+      same->second.join(known);
+    else
+      within.emplace_back(rank, known);
+  }
+  void join(const Message &other) {
+    any.join(other.any);
+    for (const auto &[rank, known] : other.within)
+      addWithin(rank, known);
+  }
+};
+
+/// Something that others do not see yet.
+struct WeakMemory::Item {
+  enum Kind : uint8_t { Store, Signal, Transfer } kind = Store;
+  /// What it changes.
+  char *address = nullptr;
+  int64_t bytes = 0;
+  /// Store: the new bytes, or, while the block runs, those that others see.
+  /// Transfer: what was read.
+  std::vector<char> data;
+  /// Store: what becomes visible as a whole; isPacket: words beside flags.
+  int64_t grain = 8;
+  bool isPacket = false;
+  /// Signal.
+  int64_t change = 0, value = 0;
+  Event event;
+  std::shared_ptr<const Message> message;
+  /// Transfer: the lane (see laneOf) and what it reads.
+  int lane = 0;
+  int64_t way = -1;
+  char *source = nullptr;
+  bool isRead = false, isFlushed = false;
+  int64_t *counter = nullptr;
+  Event reads;
+
+  bool overlaps(const char *other, int64_t count) const {
+    return other < address + bytes && address < other + count;
+  }
+};
+
+/// What transfers of one way have happened so far, as a thread of a clock.
+struct Lane {
+  uint32_t thread = 0, time = 0, flushed = 0;
+};
+
+/// Memory that an op is about to write, as it is before.
+struct Snapshot {
+  char *address = nullptr;
+  std::vector<char> before;
+  int64_t grain = 8;
+  /// The kernel says what it has stored, vector by vector.
+  bool isTold = false;
+};
+
+struct WeakMemory::Agent {
+  uint32_t thread = 0, time = 1;
+  int64_t rank = 0, block = 0;
+  Fiber *fiber = nullptr;
+  Knowledge now;
+  /// What release fences have ordered before later relaxed signals, as far as
+  /// all ranks and as far as this rank; and what relaxed reads have seen that
+  /// acquire fences are to order.
+  Knowledge fencedAny, fencedRank, seenAny, seenRank;
+  /// What the arrival at a barrier that it is making passes on.
+  Knowledge arriving;
+  /// What a fence of proxy async of this block has ordered before bulk copies.
+  VectorClock async;
+  const WeakOp *op = nullptr;
+  int32_t site = -1;
+  std::map<std::pair<int, int64_t>, Lane> lanes;
+  std::vector<Item> items;
+  /// The reads of the last transfer.
+  Event lastReads;
+  bool isApplied = false;
+  SmallVector<Snapshot, 1> open;
+  /// The side of a transfer on this rank, until the other is known.
+  std::optional<std::tuple<bool, char *, int64_t>> side;
+  /// Packets and poison whose loads may have passed something on.
+  SmallVector<std::pair<char *, int64_t>, 1> loads;
+  AccessHistory scratch;
+};
+
+struct WeakMemory::Cell {
+  struct Version {
+    int64_t value = 0;
+    Event event;
+    std::shared_ptr<const Message> message;
+  };
+  std::deque<Version> versions;
+  /// Number of the first of them.
+  size_t first = 0;
+  /// The version that a block has read last.
+  DenseMap<int32_t, size_t> seen;
+};
+
+struct WeakMemory::Part {
+  AccessHistory history;
+};
+
+/// Lanes of an agent: the sources of its puts, their destinations, bulk copies,
+/// and copies by an engine. Ways: -1 is by load and store; over GIN it is the
+/// context times the number of ranks, plus the peer; of bulk copies their
+/// number.
+static constexpr int kSources = 0, kDests = 1, kBulk = 2, kEngine = 3;
+
+static WeakOp parseOp(StringRef text) {
+  WeakOp op;
+  SmallVector<StringRef, 6> words;
+  text.split(words, ' ', -1, false);
+  if (words.empty())
+    return op;
+  op.name = words.front().str();
+  op.releases = op.is("put_signal");
+  bool isBulk = op.is("bulk_copy") || op.is("bulk_wait");
+  for (size_t i = 1; i < words.size(); ++i) {
+    StringRef word = words[i];
+    int64_t number = 0;
+    bool isNumber = !word.getAsInteger(10, number);
+    if (isBulk && isNumber)
+      op.copies.push_back(number);
+    else if (op.overGin && isNumber)
+      op.context = number;
+    op.releases |= word == "release" || word == "acq_rel";
+    op.acquires |= word == "acquire" || word == "acq_rel";
+    op.overGin |= word == "gin";
+    if (word == "block" || word == "cluster")
+      op.reach = 0;
+    else if (word == "gpu")
+      op.reach = 1;
+    else if (word == "async")
+      op.proxy = Proxy::Async;
+    else if (word == "alias")
+      op.proxy = Proxy::Alias;
+    else if (word == "store16_whole")
+      op.whole = 16;
+    else if (word == "store128_whole")
+      op.whole = 128;
+  }
+  if (op.is("bulk_copy"))
+    op.proxy = Proxy::Async;
+  else if (StringRef(op.name).starts_with("multimem"))
+    op.proxy = Proxy::Alias;
+  else if (op.is("engine_copy"))
+    op.proxy = Proxy::CopyEngine;
+  return op;
+}
+
+WeakMemory::WeakMemory(Scheduler &scheduler)
+    : scheduler(scheduler), random(scheduler.options.seed * 2 + 1),
+      agents(scheduler.fibers.size()), parts(scheduler.args.size()) {
+  for (const jit::SourceSite &site : scheduler.kernel.sites()) {
+    bool isRecord = site.op == "comms.record_sync";
+    ops.push_back(isRecord ? parseOp(site.detail) : WeakOp());
+    usesScopes |= isRecord && ops.back().reach == 1;
+  }
+  for (auto &one : parts)
+    one.resize(scheduler.ranks);
+  for (size_t i = 0; i < agents.size(); ++i) {
+    Agent &agent = agents[i];
+    agent.fiber = &scheduler.fibers[i];
+    agent.rank = agent.fiber->context.rank;
+    agent.block = agent.fiber->context.block;
+    agent.op = &none;
+    agent.thread = threads++;
+    agent.now.happened.advance(agent.thread, agent.time);
+    agent.now.aliased.advance(agent.thread, 0);
+  }
+  for (int64_t rank = 0; rank < scheduler.ranks; ++rank)
+    hostThreads.push_back(threads++);
+}
+
+WeakMemory::~WeakMemory() = default;
+
+WeakMemory::Agent &WeakMemory::agentOf(const Fiber &fiber) {
+  return agents[&fiber - scheduler.fibers.data()];
+}
+
+//===----------------------------------------------------------------------===//
+// Order
+//===----------------------------------------------------------------------===//
+
+/// What follows is not part of what was passed on until now.
+void WeakMemory::publish(Agent &agent) {
+  agent.now.happened.advance(agent.thread, ++agent.time);
+}
+
+static Lane &findLane(std::map<std::pair<int, int64_t>, Lane> &lanes, int kind,
+                      int64_t way, uint32_t &threads) {
+  auto [it, isNew] = lanes.try_emplace({kind, way});
+  if (isNew)
+    it->second.thread = threads++;
+  return it->second;
+}
+
+/// The transfers of those ways happen before what follows.
+void WeakMemory::settle(Agent &agent, int kind,
+                        function_ref<bool(int64_t)> isWay) {
+  for (auto &[key, lane] : agent.lanes)
+    if (key.first == kind && isWay(key.second))
+      agent.now.happened.advance(lane.thread, lane.time);
+}
+
+/// Whether a release reaches transfers of that way.
+static bool isReleased(const WeakOp &op, int64_t way, int64_t rank,
+                       int64_t ranks) {
+  if (way < 0)
+    return true;
+  if (!op.overGin)
+    return false;
+  bool isContext = op.context < 0 || way / ranks == op.context;
+  return isContext && (rank < 0 || way % ranks == rank);
+}
+
+/// Everything that a release of `op`, to `rank` (-1: all), is about to order is
+/// made. Returns what it passes on: of GIN that is more than the block itself
+/// knows, for the release travels behind the transfers (M9).
+Knowledge WeakMemory::release(Fiber &fiber, const WeakOp &op, int64_t rank) {
+  Agent &agent = agentOf(fiber);
+  auto isWay = [&](int64_t way) {
+    return isReleased(op, way, rank, scheduler.ranks);
+  };
+  for (int kind : {kSources, kDests})
+    settle(agent, kind, [](int64_t way) { return way < 0; });
+  Knowledge known = agent.now;
+  for (auto &[key, lane] : agent.lanes)
+    if (key.first <= kDests && isWay(key.second))
+      known.happened.advance(lane.thread, lane.time);
+  // Of a narrow scope nothing goes to other ranks.
+  if (op.reach == 2 || scheduler.blocks > 1)
+    makeHeld(fiber, [&](const Item &item) {
+      return item.kind != Item::Transfer ||
+             (item.lane != kBulk && isWay(item.way));
+    });
+  return known;
+}
+
+void WeakMemory::acquire(Agent &agent, const Message &message,
+                         const WeakOp &op) {
+  Knowledge &any = op.acquires ? agent.now : agent.seenAny;
+  Knowledge &within = op.acquires ? agent.now : agent.seenRank;
+  if (op.reach == 2)
+    any.join(message.any);
+  for (const auto &[rank, known] : message.within)
+    if (op.reach >= 1 && rank == agent.rank)
+      within.join(known);
+}
+
+void WeakMemory::fence(Fiber &fiber) {
+  Agent &agent = agentOf(fiber);
+  const WeakOp &op = *agent.op;
+  if (op.is("flush")) {
+    auto isWay = [&](int64_t way) {
+      return op.overGin ? way >= 0 && isReleased(op, way, -1, scheduler.ranks)
+                        : way < 0;
+    };
+    for (Item &item : agent.items)
+      if (item.kind == Item::Transfer && item.lane != kBulk && isWay(item.way))
+        item.isFlushed = readSource(item);
+    for (auto &[key, lane] : agent.lanes)
+      if (key.first == kDests && isWay(key.second))
+        lane.flushed = lane.time;
+    makeHeld(fiber, [&](const Item &item) { // Gets.
+      return item.kind == Item::Transfer && item.lane == kSources &&
+             isWay(item.way);
+    });
+    return settle(agent, kSources, isWay);
+  }
+  if (op.acquires && op.reach >= 1) {
+    agent.now.join(agent.seenRank);
+    if (op.reach == 2)
+      agent.now.join(agent.seenAny);
+  }
+  if (op.releases || op.proxy != Proxy::Generic)
+    release(fiber, op, -1);
+  if (op.proxy == Proxy::Alias)
+    agent.now.aliased.join(agent.now.happened);
+  if (op.proxy == Proxy::Async)
+    agent.async.join(agent.now.happened);
+  if (op.releases && op.reach >= 1)
+    agent.fencedRank = agent.now;
+  if (op.releases && op.reach == 2)
+    agent.fencedAny = agent.now;
+  publish(agent);
+}
+
+void WeakMemory::beforeArrival(Fiber &fiber) {
+  Agent &agent = agentOf(fiber);
+  agent.arriving = agent.op->releases ? release(fiber, *agent.op, -1)
+                                      : agent.fencedAny;
+}
+
+void WeakMemory::arrived(Fiber &fiber, int64_t handle) {
+  Agent &agent = agentOf(fiber);
+  // Generations go on: what the last ones passed on, all have taken.
+  arrivals.erase(handle - 4);
+  arrivals[handle].join(agent.arriving);
+  publish(agent);
+}
+
+void WeakMemory::departed(Fiber &fiber, int64_t handle) {
+  Agent &agent = agentOf(fiber);
+  Knowledge &known = agent.op->acquires ? agent.now : agent.seenAny;
+  known.join(arrivals[handle]);
+}
+
+//===----------------------------------------------------------------------===//
+// Cells
+//===----------------------------------------------------------------------===//
+
+static constexpr size_t kVersions = 8;
+
+WeakMemory::Cell &WeakMemory::cellAt(int64_t *at) {
+  Cell &cell = cells[at];
+  if (cell.versions.empty())
+    cell.versions.push_back({*at, {}, nullptr});
+  return cell;
+}
+
+void WeakMemory::change(Cell &cell, int64_t *at, int64_t kind, int64_t value,
+                        const Event &event,
+                        std::shared_ptr<const Message> message) {
+  const Cell::Version &last = cell.versions.back();
+  if (kind != 0) {
+    value += last.value;
+    if (last.message) {
+      auto sum = std::make_shared<Message>(*last.message);
+      if (message)
+        sum->join(*message);
+      message = std::move(sum);
+    }
+  }
+  cell.versions.push_back({value, event, std::move(message)});
+  if (cell.versions.size() > kVersions) {
+    cell.versions.pop_front();
+    ++cell.first;
+  }
+  __atomic_store_n(at, value, __ATOMIC_RELEASE);
+}
+
+void WeakMemory::signal(Fiber &fiber, int64_t *cell, int64_t rank, int64_t kind,
+                        int64_t value) {
+  Agent &agent = agentOf(fiber);
+  const WeakOp &op = *agent.op;
+  Knowledge known;
+  if (op.releases)
+    known = release(fiber, op, rank);
+  auto message = std::make_shared<Message>();
+  if (op.reach == 2)
+    message->any = op.releases ? known : agent.fencedAny;
+  if (usesScopes && op.reach >= 1)
+    message->addWithin(agent.rank, op.releases ? known : agent.fencedRank);
+  Item item;
+  item.kind = Item::Signal;
+  item.address = reinterpret_cast<char *>(cell);
+  item.bytes = 8;
+  item.change = kind;
+  item.value = kind == 1 ? 1 : value;
+  item.event = {agent.thread, agent.time, int32_t(agent.thread), agent.site,
+                fiber.context.epoch, true, true, Proxy::Generic};
+  item.message = std::move(message);
+  publish(agent);
+  if (op.releases)
+    return make(agent, item);
+  ++held;
+  agent.items.push_back(std::move(item));
+}
+
+void WeakMemory::reset(Fiber &fiber, int64_t *cell) {
+  Agent &agent = agentOf(fiber);
+  makeHeld(fiber, [&](const Item &item) {
+    return item.overlaps(reinterpret_cast<char *>(cell), 8);
+  });
+  Event event = {agent.thread,         agent.time, int32_t(agent.thread),
+                 agent.site,           fiber.context.epoch, true, true,
+                 Proxy::Generic};
+  publish(agent);
+  change(cellAt(cell), cell, 0, 0, event, nullptr);
+  scheduler.stored(fiber, reinterpret_cast<char *>(cell), 8);
+}
+
+/// The first value that the block may still read (M13).
+size_t WeakMemory::firstVisible(const Agent &agent, const Cell &cell) const {
+  auto seen = cell.seen.find(int32_t(agent.thread));
+  size_t first =
+      std::max(cell.first, seen == cell.seen.end() ? 0 : seen->second);
+  for (size_t i = cell.versions.size(); i-- > first - cell.first;) {
+    const Event &event = cell.versions[i].event;
+    if (event.time && agent.now.happened[event.thread] >= event.time)
+      return std::max(first, cell.first + i);
+  }
+  return first;
+}
+
+void WeakMemory::take(Agent &agent, Cell &cell, size_t version) {
+  cell.seen[int32_t(agent.thread)] = version;
+  const auto &message = cell.versions[version - cell.first].message;
+  if (!message)
+    return;
+  // The count of a counter is of what this block's own transfers have read.
+  if (StringRef(agent.op->name).contains("counter"))
+    agent.now.join(message->any);
+  else
+    acquire(agent, *message, *agent.op);
+}
+
+int64_t WeakMemory::read(Fiber &fiber, int64_t *at) {
+  makeHeld(fiber, [&](const Item &item) {
+    return item.kind == Item::Signal &&
+           item.overlaps(reinterpret_cast<char *>(at), 8);
+  });
+  Agent &agent = agentOf(fiber);
+  Cell &cell = cellAt(at);
+  size_t first = firstVisible(agent, cell),
+         newest = cell.first + cell.versions.size() - 1;
+  size_t chosen = chance(2) ? newest : first + random() % (newest - first + 1);
+  take(agent, cell, chosen);
+  return cell.versions[chosen - cell.first].value;
+}
+
+bool WeakMemory::tryWait(Fiber &fiber, int64_t *at, bool atLeast,
+                         int64_t value) {
+  Agent &agent = agentOf(fiber);
+  Cell &cell = cellAt(at);
+  SmallVector<size_t, kVersions> satisfying;
+  for (size_t i = firstVisible(agent, cell);
+       i < cell.first + cell.versions.size(); ++i) {
+    int64_t found = cell.versions[i - cell.first].value;
+    if (atLeast ? found >= value : found == value)
+      satisfying.push_back(i);
+  }
+  if (satisfying.empty())
+    return false;
+  take(agent, cell,
+       chance(2) ? satisfying.front()
+                 : satisfying[random() % satisfying.size()]);
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// What is held back
+//===----------------------------------------------------------------------===//
+
+static void swapBytes(char *memory, std::vector<char> &data) {
+  std::swap_ranges(data.begin(), data.end(), memory);
+}
+
+/// Puts the block's own stores into memory.
+void WeakMemory::apply(Agent &agent) {
+  if (agent.isApplied)
+    return;
+  agent.isApplied = true;
+  for (Item &item : agent.items)
+    if (item.kind == Item::Store)
+      swapBytes(item.address, item.data);
+}
+
+/// Takes them out, in reverse.
+void WeakMemory::unapply(Agent &agent) {
+  if (!agent.isApplied)
+    return;
+  agent.isApplied = false;
+  for (Item &item : reverse(agent.items))
+    if (item.kind == Item::Store)
+      swapBytes(item.address, item.data);
+}
+
+/// A store that has just been made in memory is this block's alone.
+void WeakMemory::hold(Agent &agent, char *address, int64_t bytes,
+                      const char *before, int64_t grain) {
+  Item item;
+  item.address = address;
+  item.bytes = bytes;
+  item.data.assign(before, before + bytes);
+  item.grain = grain;
+  item.isPacket = agent.op->is("packet_store");
+  ++held;
+  agent.items.push_back(std::move(item));
+}
+
+/// What the last op was about to write, it has written.
+void WeakMemory::capture(Agent &agent) {
+  erase_if(agent.open, [&](Snapshot &one) {
+    if (one.isTold)
+      return false;
+    hold(agent, one.address, int64_t(one.before.size()), one.before.data(),
+         one.grain);
+    return true;
+  });
+}
+
+void WeakMemory::enter(Fiber &fiber) {
+  Agent &agent = agentOf(fiber);
+  apply(agent);
+  for (Snapshot &one : agent.open)
+    std::memcpy(one.before.data(), one.address, one.before.size());
+}
+
+/// The most that a block holds back.
+static constexpr size_t kMostItems = 24;
+
+void WeakMemory::leave(Fiber &fiber) {
+  Agent &agent = agentOf(fiber);
+  capture(agent);
+  unapply(agent);
+  while (agent.items.size() > kMostItems)
+    makeRandom(agent, /*whole=*/true);
+  if (fiber.state == Fiber::Finished)
+    endScratch(fiber);
+}
+
+/// The block's scratch memory is about to become another's.
+void WeakMemory::endScratch(Fiber &fiber) {
+  unsigned arg = 0;
+  int64_t rank = 0, offset = 0;
+  auto isScratch = [&](const char *address) {
+    return address && !findPart(address, arg, rank, offset);
+  };
+  for (Item &item : agentOf(fiber).items)
+    if (isScratch(item.source))
+      readSource(item);
+  makeHeld(fiber, [&](const Item &item) { return isScratch(item.address); });
+}
+
+/// Reads the source of a transfer. A counter counts it.
+bool WeakMemory::readSource(Item &item) {
+  if (item.isRead)
+    return true;
+  item.isRead = true;
+  item.data.assign(item.source, item.source + item.bytes);
+  if (!item.counter)
+    return true;
+  auto message = std::make_shared<Message>();
+  message->any.happened.advance(item.reads.thread, item.reads.time);
+  change(cellAt(item.counter), item.counter, 1, 1, {}, std::move(message));
+  scheduler.stored(scheduler.fibers[item.event.agent],
+                   reinterpret_cast<char *>(item.counter), 8);
+  return true;
+}
+
+/// Makes it for all. The block's stores are not in memory.
+void WeakMemory::make(Agent &agent, Item &item) {
+  if (item.kind == Item::Signal) {
+    auto *cell = reinterpret_cast<int64_t *>(item.address);
+    change(cellAt(cell), cell, item.change, item.value, item.event,
+           item.message);
+  } else {
+    if (item.kind == Item::Transfer)
+      readSource(item);
+    std::memcpy(item.address, item.data.data(), item.data.size());
+  }
+  scheduler.stored(*agent.fiber, item.address, item.bytes);
+}
+
+void WeakMemory::makeHeld(Fiber &fiber,
+                          function_ref<bool(const Item &)> isMade) {
+  Agent &agent = agentOf(fiber);
+  if (agent.items.empty() || none_of(agent.items, isMade))
+    return;
+  bool wasApplied = agent.isApplied;
+  unapply(agent);
+  size_t kept = 0;
+  for (Item &item : agent.items)
+    if (isMade(item)) {
+      make(agent, item);
+      --held;
+    } else {
+      std::swap(agent.items[kept++], item);
+    }
+  agent.items.resize(kept);
+  if (wasApplied)
+    apply(agent);
+}
+
+/// Makes a random item, or, unless `whole`, a part of it, but never before one
+/// that is older and of the same location.
+bool WeakMemory::makeRandom(Agent &agent, bool whole) {
+  if (agent.items.empty())
+    return false;
+  size_t chosen = random() % agent.items.size();
+  if (agent.items[chosen].kind != Item::Transfer)
+    for (size_t i = 0; i < chosen; ++i)
+      if (agent.items[i].kind != Item::Transfer &&
+          agent.items[i].overlaps(agent.items[chosen].address,
+                                  agent.items[chosen].bytes))
+        chosen = i;
+  Item &item = agent.items[chosen];
+  if (!whole && item.kind == Item::Transfer && !item.isRead)
+    return readSource(item);
+  bool isTorn = item.isPacket && item.grain < 8;
+  if (!whole && item.kind == Item::Store && chance(2)) {
+    if (isTorn) { // Flags, and later the words.
+      for (int64_t at = 4; at < item.bytes; at += 8)
+        std::memcpy(item.address + at, item.data.data() + at, 4);
+      scheduler.stored(*agent.fiber, item.address, item.bytes);
+      return true;
+    }
+    int64_t grains = item.bytes / item.grain;
+    int64_t some = grains > 1 ? item.grain * int64_t(random() % grains) : 0;
+    if (some > 0) {
+      std::memcpy(item.address, item.data.data(), some);
+      scheduler.stored(*agent.fiber, item.address, some);
+      item.address += some;
+      item.bytes -= some;
+      item.data.erase(item.data.begin(), item.data.begin() + some);
+      return true;
+    }
+  }
+  make(agent, item);
+  agent.items.erase(agent.items.begin() + ptrdiff_t(chosen));
+  --held;
+  return true;
+}
+
+void WeakMemory::tick() {
+  if (held && chance(4))
+    makeRandom(agents[random() % agents.size()], /*whole=*/false);
+}
+
+bool WeakMemory::makeOne() {
+  if (!held)
+    return false;
+  size_t start = random() % agents.size();
+  for (size_t i = 0; i < agents.size(); ++i)
+    if (makeRandom(agents[(start + i) % agents.size()], /*whole=*/false))
+      return true;
+  return false;
+}
+
+void WeakMemory::makeAll() {
+  for (Agent &agent : agents)
+    while (makeRandom(agent, /*whole=*/true))
+      continue;
+}
+
+//===----------------------------------------------------------------------===//
+// Ops
+//===----------------------------------------------------------------------===//
+
+/// What packets and poison that were loaded pass on (M7).
+void WeakMemory::resolvePassed(Agent &agent) {
+  for (auto [address, bytes] : agent.loads) {
+    unsigned arg = 0;
+    int64_t rank = 0, offset = 0;
+    if (Part *part = findPart(address, arg, rank, offset))
+      part->history.visitPassed(offset, offset + bytes,
+                                [&](const Passed &passed) {
+                                  agent.seenAny.join(*passed);
+                                });
+  }
+  agent.loads.clear();
+}
+
+void WeakMemory::beginOp(Fiber &fiber, int32_t site) {
+  Agent &agent = agentOf(fiber);
+  capture(agent);
+  agent.open.clear();
+  agent.side.reset();
+  resolvePassed(agent);
+  agent.op = &ops[site];
+  agent.site = site;
+  // Through another address a block does not see its own stores either.
+  if (StringRef(agent.op->name).starts_with("multimem"))
+    unapply(agent);
+  else
+    apply(agent);
+  if (!agent.op->is("bulk_wait"))
+    return;
+  auto isNamed = [&](int64_t copy) {
+    return agent.op->copies.empty() || is_contained(agent.op->copies, copy);
+  };
+  makeHeld(fiber, [&](const Item &item) {
+    return item.kind == Item::Transfer && item.lane == kBulk &&
+           isNamed(item.way);
+  });
+  settle(agent, kBulk, isNamed);
+}
+
+/// Whether the kernel calls `stored` for what such an op has stored.
+static bool isToldStore(const WeakOp &op) {
+  return op.is("packet_store") || op.is("poison_store");
+}
+
+static bool isTransfer(const WeakOp &op) {
+  return op.is("put") || op.is("put_signal") || op.is("get") ||
+         op.is("bulk_copy") || op.is("engine_copy");
+}
+
+static bool isStrong(const WeakOp &op) {
+  return op.is("packet_store") || op.is("packet_load") ||
+         op.is("poison_store") || op.is("poison_load") ||
+         op.is("poison_fill") || op.is("multimem_reduce");
+}
+
+/// The most bytes of a store that is held back.
+static constexpr int64_t kMostBytes = 1 << 16;
+
+/// Bytes of a store that become visible together.
+static int64_t findGrain(const WeakOp &op, unsigned broken) {
+  if (!op.is("packet_store"))
+    return op.is("poison_store") || op.is("poison_fill") ? 4 : 8;
+  if (broken & unsigned(Broken::Store8Whole))
+    return 4;
+  return broken & unsigned(Broken::Store16Whole) ? 8 : op.whole;
+}
+
+/// A plain store, a packet or poison may be held back.
+void WeakMemory::access(Fiber &fiber, bool write, char *address,
+                        int64_t bytes) {
+  Agent &agent = agentOf(fiber);
+  const WeakOp &op = *agent.op;
+  if (op.is("host"))
+    return accessHost(fiber, address, bytes);
+  Event event = {agent.thread, agent.time,     int32_t(agent.thread),
+                 agent.site,   fiber.context.epoch, write,
+                 isStrong(op), op.proxy};
+  bool isPut = op.is("put") || op.is("put_signal");
+  bool isGet = op.is("get") && op.overGin;
+  if (isPut || isGet) {
+    if (write != isPut) { // This rank's side comes first.
+      agent.side = {write, address, bytes};
+      return;
+    }
+    unsigned arg = 0;
+    int64_t peer = 0, offset = 0, way = -1;
+    if (findPart(address, arg, peer, offset) && op.overGin)
+      way = std::max<int64_t>(op.context, 0) * scheduler.ranks + peer;
+    auto add = [&](int kind, bool writes, char *at, int64_t count) {
+      Lane &lane = findLane(agent.lanes, kind, way, threads);
+      event.thread = lane.thread;
+      event.time = ++lane.time;
+      event.write = writes;
+      check(fiber, event, at, count, nullptr);
+    };
+    if (agent.side) {
+      auto [writes, at, count] = *agent.side;
+      agent.side.reset();
+      add(kSources, writes, at, count);
+    }
+    return add(isPut ? kDests : kSources, write, address, bytes);
+  }
+  if (op.is("bulk_copy") || op.is("engine_copy")) {
+    bool isBulk = op.is("bulk_copy");
+    Lane &lane =
+        findLane(agent.lanes, isBulk ? kBulk : kEngine,
+                 isBulk && !op.copies.empty() ? op.copies.front() : 0, threads);
+    event.thread = lane.thread;
+    event.time = ++lane.time;
+    return check(fiber, event, address, bytes, nullptr);
+  }
+  Passed passed;
+  if (write && event.strong && !agent.fencedAny.isEmpty())
+    passed = std::make_shared<Knowledge>(agent.fencedAny);
+  check(fiber, event, address, bytes, passed);
+  if (!write) {
+    if (event.strong)
+      agent.loads.emplace_back(address, bytes);
+    return;
+  }
+  if (op.proxy == Proxy::Alias)
+    return;
+  bool isOld = any_of(agent.items, [&](const Item &item) {
+    return item.kind == Item::Store && item.overlaps(address, bytes);
+  });
+  // A line is whole; what belongs to it lies elsewhere.
+  bool isLine = op.whole == 128;
+  if (isLine &&
+      !(scheduler.options.broken & unsigned(Broken::Store128Whole)))
+    return;
+  if (bytes > kMostBytes || !(isOld || chance(2)))
+    return;
+  Snapshot one;
+  one.address = address;
+  one.before.assign(address, address + bytes);
+  one.grain = findGrain(op, scheduler.options.broken);
+  one.isTold = isToldStore(op);
+  agent.open.push_back(std::move(one));
+}
+
+void WeakMemory::stored(Fiber &fiber, char *address, int64_t bytes) {
+  Agent &agent = agentOf(fiber);
+  if (bytes > 0)
+    for (Snapshot &one : agent.open) {
+      int64_t at = address - one.address;
+      if (!one.isTold || at < 0 || at + bytes > int64_t(one.before.size()))
+        continue;
+      // Of a line the flag comes early.
+      bool isLine = agent.op->whole == 128;
+      if (isLine && (bytes -= 8) <= 0)
+        break;
+      return hold(agent, address, bytes, one.before.data() + at, one.grain);
+    }
+  scheduler.stored(fiber, address, bytes);
+}
+
+void WeakMemory::copy(Fiber &fiber, char *source, char *dest, int64_t bytes) {
+  Agent &agent = agentOf(fiber);
+  const WeakOp &op = *agent.op;
+  if (bytes <= 0)
+    return;
+  bool isBulk = op.is("bulk_copy");
+  if (!isBulk) // What precedes is read, and overwritten.
+    makeHeld(fiber, [&](const Item &item) {
+      return item.kind == Item::Store && (item.overlaps(source, bytes) ||
+                                          item.overlaps(dest, bytes));
+    });
+  if (!isTransfer(op) || op.is("engine_copy") ||
+      (op.is("get") && !op.overGin)) {
+    std::memmove(dest, source, static_cast<size_t>(bytes));
+    return scheduler.stored(fiber, dest, bytes);
+  }
+  Item item;
+  item.kind = Item::Transfer;
+  item.address = dest;
+  item.bytes = bytes;
+  item.source = source;
+  item.event.agent = int32_t(agent.thread);
+  item.lane = isBulk ? kBulk : op.is("get") ? kSources : kDests;
+  if (isBulk)
+    item.way = op.copies.empty() ? 0 : op.copies.front();
+  unsigned arg = 0;
+  int64_t peer = 0, offset = 0;
+  if (op.overGin &&
+      findPart(op.is("get") ? source : dest, arg, peer, offset))
+    item.way = std::max<int64_t>(op.context, 0) * scheduler.ranks + peer;
+  if (!isBulk) {
+    Lane &lane = findLane(agent.lanes, kSources, item.way, threads);
+    item.reads.thread = lane.thread;
+    item.reads.time = lane.time;
+    agent.lastReads = item.reads;
+  }
+  ++held;
+  agent.items.push_back(std::move(item));
+}
+
+void WeakMemory::count(Fiber &fiber, int64_t *cell) {
+  Agent &agent = agentOf(fiber);
+  const Event &reads = agent.lastReads;
+  for (Item &item : agent.items)
+    if (item.kind == Item::Transfer && !item.isRead &&
+        item.reads.thread == reads.thread && item.reads.time == reads.time) {
+      item.counter = cell;
+      return;
+    }
+  // It has been read since, or there was nothing to read.
+  auto message = std::make_shared<Message>();
+  message->any.happened.advance(reads.thread, reads.time);
+  change(cellAt(cell), cell, 1, 1, {}, std::move(message));
+  scheduler.stored(fiber, reinterpret_cast<char *>(cell), 8);
+}
+
+/// Before the rank's next launch all that it has done is done (M10), but what
+/// went over GIN without a flush.
+void WeakMemory::endLaunch(Fiber &last) {
+  bool isFenced =
+      !(scheduler.options.broken & unsigned(Broken::LaunchIsFence));
+  int64_t rank = last.context.rank;
+  MutableArrayRef<Agent> own = MutableArrayRef<Agent>(agents).slice(
+      rank * scheduler.blocks, scheduler.blocks);
+  Knowledge all;
+  for (Agent &agent : own) {
+    agent.open.clear();
+    resolvePassed(agent);
+    if (isFenced || scheduler.blocks > 1)
+      makeHeld(*agent.fiber, [&](const Item &item) {
+        return item.kind != Item::Transfer || item.lane == kBulk ||
+               item.way < 0 || item.isFlushed;
+      });
+    for (auto &[key, lane] : agent.lanes) {
+      bool isGin = key.first <= kDests && key.second >= 0;
+      agent.now.happened.advance(
+          lane.thread, isGin && key.first == kDests ? lane.flushed
+                       : isGin                      ? 0
+                                                    : lane.time);
+    }
+    all.join(agent.now);
+    if (isFenced) {
+      all.join(agent.seenAny);
+      all.join(agent.seenRank);
+    }
+    agent.scratch = {};
+  }
+  all.aliased = all.happened;
+  for (Agent &agent : own) {
+    agent.now = all;
+    agent.async = all.happened;
+    if (isFenced) {
+      agent.fencedAny = agent.fencedRank = all;
+      agent.seenAny = agent.seenRank = {};
+    }
+    publish(agent);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Races
+//===----------------------------------------------------------------------===//
+
+WeakMemory::Part *WeakMemory::findPart(const char *address, unsigned &arg,
+                                       int64_t &rank, int64_t &offset) {
+  for (arg = 0; arg < scheduler.args.size(); ++arg) {
+    const auto &table = scheduler.args[arg];
+    offset = address - table.base;
+    if (!table.base || offset < 0 || offset >= table.stride * scheduler.ranks)
+      continue;
+    rank = offset / table.stride;
+    offset %= table.stride;
+    return &parts[arg][rank];
+  }
+  return nullptr;
+}
+
+/// Whether the earlier event happens before the later one, which `agent` makes
+/// (M11).
+bool WeakMemory::isOrdered(const Agent &agent, const Event &earlier,
+                           const Event &later) const {
+  auto isIn = [&](const VectorClock &clock) {
+    return clock[earlier.thread] >= earlier.time;
+  };
+  if (earlier.proxy == Proxy::CopyEngine || later.proxy == Proxy::CopyEngine) {
+    // Of all blocks of a rank, at once.
+    if (earlier.agent >= 0 && agents[earlier.agent].rank == agent.rank)
+      return true;
+    return any_of(agents, [&](const Agent &other) {
+      return other.rank == agent.rank &&
+             other.now.happened[earlier.thread] >= earlier.time;
+    });
+  }
+  if (later.proxy == Proxy::Async && earlier.proxy == Proxy::Generic)
+    return isIn(agent.async);
+  if (earlier.proxy == Proxy::Async || earlier.proxy == later.proxy)
+    return isIn(agent.now.happened);
+  return isIn(agent.now.aliased);
+}
+
+void WeakMemory::check(Fiber &fiber, Event event, char *address, int64_t bytes,
+                       const Passed &passed) {
+  Agent &agent = agentOf(fiber);
+  unsigned arg = scheduler.args.size();
+  int64_t rank = agent.rank, offset = 0;
+  Part *part = findPart(address, arg, rank, offset);
+  if (!part)
+    offset = address - fiber.context.arena;
+  AccessHistory &history = part ? part->history : agent.scratch;
+  std::optional<Race> found =
+      history.add(offset, offset + bytes, event, passed,
+                  [&](const Event &earlier) {
+                    return isOrdered(agent, earlier, event);
+                  });
+  // The engine's copy is ordered before all that follows on the rank.
+  if (event.proxy == Proxy::CopyEngine)
+    for (Agent &other : agents)
+      if (other.rank == agent.rank) {
+        other.now.happened.advance(event.thread, event.time);
+        other.now.aliased.advance(event.thread, event.time);
+      }
+  if (!found)
+    return;
+  ++races;
+  if (!race) {
+    race = *found;
+    raceArgument = arg;
+    raceRank = rank;
+  }
+  if (!scheduler.options.ignoreRaces)
+    scheduler.fail(fiber, agent.site, {Failure::Race, 0, 0, 0});
+}
+
+/// The host uses its window between two launches of its rank (M23): told by the
+/// first block that begins the later one.
+void WeakMemory::accessHost(Fiber &fiber, char *address, int64_t bytes) {
+  int64_t rank = fiber.context.rank;
+  uint32_t thread = hostThreads[rank];
+  Event event = {thread,
+                 uint32_t(fiber.context.epoch - scheduler.options.firstLaunch +
+                          1),
+                 Event::kHost,
+                 agentOf(fiber).site,
+                 fiber.context.epoch,
+                 true,
+                 false,
+                 Proxy::Generic};
+  // Every window is told once, by the block that comes first.
+  auto [teller, isNew] = hostTellers.try_emplace(
+      {rank, fiber.context.epoch}, fiber.context.block);
+  if (!isNew && teller->second != fiber.context.block)
+    return;
+  check(fiber, event, address, bytes, nullptr);
+  for (Agent &agent : agents)
+    if (agent.rank == rank) {
+      agent.now.happened.advance(thread, event.time);
+      agent.now.aliased.advance(thread, event.time);
+      agent.async.advance(thread, event.time);
+    }
+}
+
+std::string WeakMemory::describe(const Event &event) const {
+  if (event.agent == Event::kHost)
+    return "the host, before launch " + std::to_string(event.launch) +
+           " of the rank (the window is marked comms.host)";
+  const Agent &agent = agents[event.agent];
+  const jit::SourceSite &site = scheduler.kernel.sites()[event.site];
+  std::string what = event.site >= 0 ? ops[event.site].name : "an op";
+  std::string text = "rank " + std::to_string(agent.rank) + ", block " +
+                     std::to_string(agent.block) + ", launch " +
+                     std::to_string(event.launch) + " " +
+                     (event.write ? "writes" : "reads") + " (" + what + ", " +
+                     site.location + ")";
+  if (event.proxy == Proxy::Async)
+    text += ", through the async proxy";
+  else if (event.proxy == Proxy::Alias)
+    text += ", through the alias proxy";
+  else if (event.thread != agent.thread)
+    text += ", at some time after the op";
+  return text;
+}
+
+std::string WeakMemory::describeRace() const {
+  if (!race)
+    return "race";
+  std::string where = "scratch memory";
+  int64_t bytes = 1;
+  if (raceArgument < scheduler.kernel.args().size()) {
+    const jit::ArgInfo &info = scheduler.kernel.args()[raceArgument];
+    bytes = std::max(1u, info.elementBytes);
+    where = (info.hidden ? "channel memory " : "") + info.name;
+  }
+  std::string text = "data race on " + where + "[" +
+                     std::to_string(race->begin / bytes) + ", " +
+                     std::to_string((race->end + bytes - 1) / bytes) +
+                     ") of rank " + std::to_string(raceRank) +
+                     ": nothing orders these two accesses\n  " +
+                     describe(race->first) + "\n  " + describe(race->second);
+  bool isProxy = race->first.proxy != race->second.proxy;
+  text += isProxy ? "\norder them, and put a fence of that proxy between them "
+                    "(Spec, M11)"
+                  : "\norder them: by a signal of order release and a wait of "
+                    "order acquire, by a barrier, or by a flush before memory "
+                    "of a transfer is used again";
+  return text + "\nseed " + std::to_string(scheduler.options.seed) +
+         " repeats this run";
+}

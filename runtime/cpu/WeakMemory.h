@@ -1,0 +1,160 @@
+//===- WeakMemory.h - Memory as late as the model allows --------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// The memory of a run with RunOptions::weak. The kernel is instrumented
+// (comms-instrument=everything): before each op that touches memory it says
+// which op comes and what memory that is about to access.
+//
+// Stores. While a block runs, its stores are in memory. When it stops, those
+// that are held back are taken out again, and put in when it goes on, so that
+// it alone sees them. They are made for all at a random time, in the order of
+// each location, and all of them at a release. Relaxed signals, puts and bulk
+// copies wait in the same list.
+//
+// Cells. Signals and counters keep their last values. A read takes any that
+// what the reader knows to have happened does not exclude.
+//
+// Races. Every access is compared with earlier ones by vector clocks.
+//
+// Everything random comes from the scheduler's seed; one worker runs all.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_CPU_WEAKMEMORY_H
+#define COMMSIR_RUNTIME_CPU_WEAKMEMORY_H
+
+#include "runtime/cpu/RaceDetector.h"
+#include "runtime/cpu/Scheduler.h"
+
+#include "llvm/ADT/DenseMap.h"
+
+#include <deque>
+#include <unordered_map>
+
+namespace commsir::cpu {
+
+/// What the record of a synchronization says of an op: "signal release sys".
+struct WeakOp {
+  std::string name;
+  bool releases = false, acquires = false;
+  /// How far order goes: 0 nowhere, 1 blocks of a rank, 2 all ranks.
+  int reach = 2;
+  Proxy proxy = Proxy::Generic;
+  bool overGin = false;
+  /// GIN context; -1: every one.
+  int64_t context = -1;
+  /// Bulk copies; empty: every one.
+  llvm::SmallVector<int64_t, 2> copies;
+  /// Packets: bytes that are stored as a whole.
+  int64_t whole = 8;
+
+  bool is(llvm::StringRef other) const { return name == other; }
+};
+
+class WeakMemory {
+public:
+  explicit WeakMemory(Scheduler &scheduler);
+  ~WeakMemory();
+
+  // What an instrumented kernel tells.
+  void beginOp(Fiber &fiber, int32_t site);
+  void access(Fiber &fiber, bool write, char *address, int64_t bytes);
+
+  // What the functions that kernels call do instead.
+  void stored(Fiber &fiber, char *address, int64_t bytes);
+  void copy(Fiber &fiber, char *source, char *dest, int64_t bytes);
+  void count(Fiber &fiber, int64_t *cell);
+  /// `kind`: 0 sets, 1 and 2 add.
+  void signal(Fiber &fiber, int64_t *cell, int64_t rank, int64_t kind,
+              int64_t value);
+  void reset(Fiber &fiber, int64_t *cell);
+  int64_t read(Fiber &fiber, int64_t *cell);
+  /// Ends a wait if a value that may be seen satisfies it.
+  bool tryWait(Fiber &fiber, int64_t *cell, bool atLeast, int64_t value);
+  void fence(Fiber &fiber);
+  void beforeArrival(Fiber &fiber);
+  void arrived(Fiber &fiber, int64_t handle);
+  void departed(Fiber &fiber, int64_t handle);
+
+  // What the scheduler tells.
+  void enter(Fiber &fiber);
+  void leave(Fiber &fiber);
+  /// All blocks of the rank have ended a launch.
+  void endLaunch(Fiber &last);
+  /// A random one of what is held back may be made.
+  void tick();
+  /// Makes one of what is held back; false: there is nothing.
+  bool makeOne();
+  void makeAll();
+
+  /// The race that ended a block.
+  std::string describeRace() const;
+  uint64_t countRaces() const { return races; }
+
+private:
+  struct Item;
+  struct Agent;
+  struct Cell;
+  struct Part;
+  struct Message;
+
+  Agent &agentOf(const Fiber &fiber);
+  void settle(Agent &agent, int kind, llvm::function_ref<bool(int64_t)> isWay);
+  Knowledge release(Fiber &fiber, const WeakOp &op, int64_t rank);
+  void publish(Agent &agent);
+  void makeHeld(Fiber &fiber, llvm::function_ref<bool(const Item &)> isMade);
+  void make(Agent &agent, Item &item);
+  bool makeRandom(Agent &agent, bool whole);
+  bool readSource(Item &item);
+  void apply(Agent &agent);
+  void unapply(Agent &agent);
+  void capture(Agent &agent);
+  void endScratch(Fiber &fiber);
+  void hold(Agent &agent, char *address, int64_t bytes, const char *before,
+            int64_t grain);
+  void resolvePassed(Agent &agent);
+  void acquire(Agent &agent, const Message &message, const WeakOp &op);
+  void change(Cell &cell, int64_t *at, int64_t kind, int64_t value,
+              const Event &event, std::shared_ptr<const Message> message);
+  Cell &cellAt(int64_t *at);
+  size_t firstVisible(const Agent &agent, const Cell &cell) const;
+  void take(Agent &agent, Cell &cell, size_t version);
+  bool isOrdered(const Agent &agent, const Event &earlier,
+                 const Event &later) const;
+  void accessHost(Fiber &fiber, char *address, int64_t bytes);
+  void check(Fiber &fiber, Event event, char *address, int64_t bytes,
+             const Passed &passed);
+  Part *findPart(const char *address, unsigned &arg, int64_t &rank,
+                 int64_t &offset);
+  std::string describe(const Event &event) const;
+  bool chance(unsigned oneIn) { return random() % oneIn == 0; }
+
+  Scheduler &scheduler;
+  std::mt19937_64 random;
+  std::vector<WeakOp> ops;
+  const WeakOp none;
+  bool usesScopes = false;
+  std::vector<Agent> agents;
+  uint32_t threads = 0;
+  std::unordered_map<int64_t *, Cell> cells;
+  /// Of each argument, the parts of all ranks.
+  std::vector<std::vector<Part>> parts;
+  /// What arrivals at a barrier pass on, by its handle.
+  std::unordered_map<int64_t, Knowledge> arrivals;
+  std::vector<uint32_t> hostThreads;
+  /// By rank and launch, the block that tells what the host does before it.
+  std::map<std::pair<int64_t, int64_t>, int64_t> hostTellers;
+  size_t held = 0;
+  std::optional<Race> race;
+  unsigned raceArgument = 0;
+  int64_t raceRank = 0;
+  uint64_t races = 0;
+};
+
+} // namespace commsir::cpu
+
+#endif // COMMSIR_RUNTIME_CPU_WEAKMEMORY_H
