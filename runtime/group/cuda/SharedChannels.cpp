@@ -82,7 +82,8 @@ bool SharedNeeds::hold(const SharedNeeds &other) const {
 SharedNeeds SharedNeeds::grownBy(const SharedNeeds &other,
                                  const SharedNeeds &most) const {
   auto grow = [](auto now, auto wanted, auto limit) {
-    return wanted <= now ? now : std::max(wanted, std::min(2 * now, limit));
+    return wanted <= now ? now
+                         : std::max(wanted, std::min(now + now / 2, limit));
   };
   SharedNeeds result;
   result.blocks = grow(blocks, other.blocks, most.blocks);

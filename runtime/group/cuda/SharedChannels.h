@@ -36,8 +36,8 @@ struct SharedNeeds {
   bool arePoison() const;
   /// Whether a launch that needs `other` fits.
   bool hold(const SharedNeeds &other) const;
-  /// The larger of both in each number. One that grows becomes at least twice
-  /// of what it was, but by that no more than in `most`: few memories are made.
+  /// The larger of both in each number. One that grows becomes at least half
+  /// as large again, but by that no more than in `most`: few memories are made.
   SharedNeeds grownBy(const SharedNeeds &other, const SharedNeeds &most) const;
   /// With `total` bytes in the buffers of each region.
   static SharedNeeds ofRegions(int64_t blocks, uint64_t total);
