@@ -22,8 +22,9 @@ _TEXT = f"""(%sum: tensor<{HIDDEN}xf32>) {{
     %s = arith.mulf %sum, %sum : tensor<{HIDDEN}xf32>
     %t = comms.row_reduce sum %s : tensor<{HIDDEN}xf32> -> tensor<1xf32>
     %b = comms.broadcast_row %t : tensor<1xf32> -> tensor<{HIDDEN}xf32>
-    %y = arith.mulf %sum, %b : tensor<{HIDDEN}xf32>
-    comms.yield %y : tensor<{HIDDEN}xf32>
+    %m = arith.mulf %sum, %b : tensor<{HIDDEN}xf32>
+    %y = arith.truncf %m : tensor<{HIDDEN}xf32> to tensor<{HIDDEN}xbf16>
+    comms.yield %y : tensor<{HIDDEN}xbf16>
 }}"""
 
 _graphs: list[Any] = []
