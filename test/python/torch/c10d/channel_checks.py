@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
-import commsir.torch
 import commsir.torch.ops as ops
 import torch
 import torch.distributed
