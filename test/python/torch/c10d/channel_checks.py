@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import commsir.torch.ops as ops
@@ -52,11 +53,8 @@ def graphs_of_67_batches() -> int:
     ops.all_reduce(_made(8, HIDDEN), "sum", dist.group.WORLD)
     for rows in reversed([1, 2, 4, *range(8, 513, 8)]):
         x = _made(rows, HIDDEN)
-        _capture(
-            lambda x=x: ops.fused_collective(
-                "all_reduce", x, [], _TEXT, [(torch.bfloat16, HIDDEN)], reduce_op="sum", group=dist.group.WORLD
-            )
-        )
+        outputs = [(torch.bfloat16, HIDDEN)]
+        _capture(partial(ops.fused_collective, "all_reduce", x, [], _TEXT, outputs, group=dist.group.WORLD))
     return _bytes()
 
 
@@ -66,10 +64,10 @@ def five_operations() -> int:
     for power in range(9, 23):
         x, part = _made(1 << power), _made((1 << power) // ranks)
         for call in (
-            lambda x=x: ops.all_reduce(x, "sum", world),
-            lambda part=part: ops.all_gather(part, world),
-            lambda x=x: ops.reduce_scatter(x, "sum", world),
-            lambda x=x: ops.all_to_all(x, world),
+            partial(ops.all_reduce, x, "sum", world),
+            partial(ops.all_gather, part, world),
+            partial(ops.reduce_scatter, x, "sum", world),
+            partial(ops.all_to_all, x, world),
         ):
             _capture(call)
     return _bytes()
