@@ -35,9 +35,9 @@ def warm_up(call: Callable[[int], Any], rows: int | Iterable[int], *, progress: 
     that between them use every kernel that counts of 1 to `rows` use (powers of two, odd counts between them, and
     `rows`), or for the listed counts if `rows` is a list. A later all_reduce, with arithmetic or without, with a row
     count that was never seen then compiles nothing, and can be captured in a CUDA graph at once. Of the other
-    collectives this holds up to 1 MiB: list the counts of larger ones. A listed count is called five times: a large size
-    goes in pieces in its first call, or by copy engines in its first four, before it gets its own kernel; a graph keeps
-    what it captured.
+    collectives this holds up to 1 MiB: list the counts of larger ones. A listed count is called five times: a large
+    size goes in pieces in its first call, or by copy engines in its first four, before it gets its own kernel, and a
+    graph keeps what it captured.
 
     All ranks must call it with the same `rows`, as they must make the same collective calls. The compiled kernels are
     kept in the cache on disk, so that the next start of the program takes a fraction of the time. `progress` prints a
