@@ -557,12 +557,12 @@ END FAKE(GetErrorString, CUresult, const char **text) *text = "as asked for";
 END FAKE(DeviceGetCount, int *count) *count =
     std::atoi(environment("COMMSIR_FAKE_GPUS").c_str());
 END FAKE(DeviceGet, CUdevice *device, int ordinal) *device = ordinal;
-END FAKE(DeviceGetName, char *name, int size, CUdevice) std::strncpy(
-    name,
-    environment("COMMSIR_FAKE_NAME").empty()
-        ? "fake"
-        : environment("COMMSIR_FAKE_NAME").c_str(),
-    size);
+END FAKE(DeviceGetName, char *name, int size,
+         CUdevice) std::strncpy(name,
+                                environment("COMMSIR_FAKE_NAME").empty()
+                                    ? "fake"
+                                    : environment("COMMSIR_FAKE_NAME").c_str(),
+                                size);
 END FAKE(DeviceGetAttribute, int *value, CUdevice_attribute attribute,
          CUdevice) *value =
     attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR   ? 9

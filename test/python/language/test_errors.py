@@ -63,6 +63,7 @@ CASES: dict[str, tuple[str, int, str]] = {
     "compare-cell": ("while s[0] < 3:\n    pass", 1, r"a cell of the signal 's', which is no number.*read_signal\(s\[…\]\)"),
     "none-at-run-time": ("a = None\nif n > 0:\n    a = 1\nif a is None:\n    y[0] = 1", 4, "'a' is .* or None.*a number such as -1"),
     "array-at-run-time": ("a = y if n > 0 else q\na[0] = 1", 1, "the array 'y' or the array 'q'.*each in its own branch"),
+    "numpy-log10": ("y[0] = np.log10(y[0])", 1, "'log10' is not known to kernels.*log2"),
     "numpy-function": ("y[0] = np.sort(y[0])", 1, "'sort' is not known to kernels.*functions of your own"),
     "keyword-of-helper": ("def h(a, *, b):\n    return a + b\ny[0] = h(y[0], c=1)", 3, r"h has no parameter 'c'.*it is h\(a, \*, b\)"),
     "length-of-open-dimension": ("y.store(x.load(0, n), 0)", 1, r"the length of a tile.*k.specialize\(n=64\)"),

@@ -145,6 +145,7 @@ INSTEAD = {
     "rms_norm": "write t * rsqrt((t * t).mean() + 1e-6) * weight",
     "layer_norm": "write d = t - t.mean(), then d * rsqrt((d * d).mean() + 1e-5) * weight + bias",
     "relu": "write maximum(t, 0.0)",
+    "log10": "write log2(t) * 0.30103",
     "leaky_relu": "write where(t > 0.0, t, 0.01 * t)",
     "elu": "write where(t > 0.0, t, expm1(t))",
     "sigmoid": "write 1.0 / (1.0 + exp(-t))",
