@@ -304,10 +304,10 @@ class Soak:
         return int(total - free)
 
     def kernels(self) -> dict[str, int]:
-        """Kernels of the group so far, by where they came from."""
+        """Kernels of all groups so far, by where they came from."""
         groups: dict[str, Any] = dict(commsir.torch.stats()["groups"])
-        found = groups.get(self.device) or {}
-        return {name: int(found.get(name, 0)) for name in ("compiled", "from_cache")}
+        found = [group for group in groups.values() if isinstance(group, dict)]
+        return {name: sum(int(group.get(name, 0)) for group in found) for name in ("compiled", "from_cache")}
 
     def everyone(self, wish: bool) -> bool:
         """Whether all ranks do."""
@@ -349,7 +349,8 @@ class Soak:
         if self.rank == 0:
             print(f"soak: {sum(self.calls.values())} calls of each, seed {self.options.seed}: {dict(self.counts)}")
             print("calls a second:", ", ".join(f"{name} {rate:.0f}" for name, rate in rates.items()))
-            print(f"kernels: {first} in {warmed:.0f} s of warm-up, {last} at the end")
+            if not self.options.cpu:
+                print(f"kernels: {first} in {warmed:.0f} s of warm-up, {last} at the end")
             print(f"memory: {', '.join(f'{one / 2**20:.0f}' for one in memory)} MiB at the start, "
                   f"after half, at the end; wrong: {len(self.wrong)}", flush=True)  # fmt: skip
             if self.options.json:
