@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import capture_checks
 import channel_checks
 import devices_checks
 import gpu_checks
@@ -38,7 +39,7 @@ def _environment() -> dict[str, str]:
 
 
 def _run(
-    folder: Path, checks: ModuleType = gpu_checks, last: str = str(RANKS), size: int = RANKS, **environment: str
+    folder: Path, checks: ModuleType = gpu_checks, last: str = str(RANKS), size: int = RANKS, **environment: Any
 ) -> list[dict[str, Any]]:
     """What the checks came to on each rank, by their names; `last` is the program's last argument."""
     ranks = [
@@ -73,13 +74,18 @@ def test_gpu(outcomes: list[dict[str, str]], check: str) -> None:
 
 @pytest.mark.parametrize("devices", [(0, 1), (3, 1)], ids=str)
 def test_ranks_with_other_numbers_than_their_gpus(tmp_path: Path, devices: tuple[int, ...]) -> None:
-    gpus = {"COMMSIR_FAKE_GPUS": str(max(devices) + 1)}
+    gpus: dict[str, Any] = {"COMMSIR_FAKE_GPUS": str(max(devices) + 1)}
     for rank, outcome in enumerate(_run(tmp_path, devices_checks, ",".join(map(str, devices)), **gpus)):
         assert not any(outcome.values()), f"rank {rank}: {outcome}"
 
 
+def test_graphs_that_an_engine_gets_wrong(tmp_path: Path) -> None:
+    for rank, outcome in enumerate(_run(tmp_path, capture_checks)):
+        assert not any(outcome.values()), f"rank {rank}: {outcome}"
+
+
 def test_channels_of_an_engine_take_at_most_64_mib(tmp_path: Path) -> None:
-    gpus = {
+    gpus: dict[str, Any] = {
         "COMMSIR_FAKE_GPUS": "4",
         "COMMSIR_FAKE_NAME": "NVIDIA H100 80GB HBM3",
         "COMMSIR_FAKE_RESIDENT": "12",  # Blocks of few threads.
