@@ -136,7 +136,8 @@ commsir_status capi::inTurn(commsir_group *group, const char *what,
 void commsir_group::end(bool isLate) {
   capi::OpenGroup *last = std::exchange(open, nullptr);
   auto end = [last] { delete last; };
-  if (isLate || isDropped)
+  // What graphs launch outlives the group, whoever ends it.
+  if (isLate || isDropped || last->group->isKept())
     group::drop(*last->group, end);
   else
     end();

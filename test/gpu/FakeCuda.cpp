@@ -31,7 +31,8 @@
 // function that fails, less its `cu`, and, behind a space, of the one GPU on
 // whose context it does. With COMMSIR_FAKE_ONE all GPUs are one,
 // with COMMSIR_FAKE_ALONE none reaches another's memory. COMMSIR_FAKE_VERSION
-// is the driver's version (13000). COMMSIR_FAKE_MEMORY is the most bytes that
+// is the driver's version (13000), COMMSIR_FAKE_NAME the name of the GPUs
+// ("fake"). COMMSIR_FAKE_MEMORY is the most bytes that
 // an allocation for windows may have, COMMSIR_FAKE_RESIDENT the blocks that a
 // multiprocessor holds (2). With COMMSIR_FAKE_GUARD, memory that is
 // freed under a kernel which runs forever ends the process; the driver would
@@ -557,7 +558,11 @@ END FAKE(DeviceGetCount, int *count) *count =
     std::atoi(environment("COMMSIR_FAKE_GPUS").c_str());
 END FAKE(DeviceGet, CUdevice *device, int ordinal) *device = ordinal;
 END FAKE(DeviceGetName, char *name, int size,
-         CUdevice) std::strncpy(name, "fake", size);
+         CUdevice) std::strncpy(name,
+                                environment("COMMSIR_FAKE_NAME").empty()
+                                    ? "fake"
+                                    : environment("COMMSIR_FAKE_NAME").c_str(),
+                                size);
 END FAKE(DeviceGetAttribute, int *value, CUdevice_attribute attribute,
          CUdevice) *value =
     attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR   ? 9

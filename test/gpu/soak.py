@@ -1,19 +1,29 @@
 """Random calls of the backend beside the same calls of NCCL: every result is compared, both are timed.
 
-torchrun --nproc-per-node 4 test/gpu/soak.py [--seconds 120] [--seed 1] [--most 67108864] [--json FILE]
+torchrun --nproc-per-node 4 test/gpu/soak.py [--seconds 120] [--calls N] [--seed 1] [--most 67108864]
+                                             [--kinds N] [--warm] [--cpu] [--json FILE]
 
 Calls are drawn in batches, alike on all ranks: operation, type, reduction, root, size from one element to `--most`
 bytes, uneven parts, coalesced, asynchronous, a matmul in a side stream. In every other batch ranks also come late, by
 up to 10 ms, each on its own; the others count for the rates. Both backends run a batch from the same inputs, in turns.
 
-Prints the calls per second of both and the memory that the device has less of. Ends with status 1 if a result is
-wrong, if CommsIR takes more than twice as long as NCCL, or if memory grows by more than 64 MiB after the first half.
+A kernel is compiled for each operation, type, reduction, and class of sizes. `--kinds` draws so many operations with
+a type, a reduction, and a root first, and then calls of those alone; `--warm` calls each of them with a size of each
+class before the clock starts. So a run of many calls compiles little, and its rates are those of a job that goes on.
+
+`--cpu` compares CPU tensors with Gloo.
+
+Prints the calls per second of both, the kernels that were compiled, and the memory at the start, after half of the
+time, and at the end: what the device has less of, with `--cpu` what the process has. A line of each minute goes to
+standard error. Ends with status 1 if a result is wrong, if CommsIR takes more than twice as long as NCCL, or if memory
+grows by more than 64 MiB after the first half.
 """
 
 from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import faulthandler
 import json
 import math
@@ -21,6 +31,7 @@ import os
 import random
 import sys
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -53,6 +64,16 @@ OPERATIONS = [
 ]
 
 
+@dataclass(frozen=True)
+class Kind:
+    """What calls that differ in size alone have in common."""
+
+    op: str
+    dtype: torch.dtype
+    reduce: Any
+    root: int
+
+
 @dataclass
 class Drawn:
     """A call, alike on all ranks but for `late`."""
@@ -74,14 +95,40 @@ class Drawn:
         return f"{self.op} of {self.count} {self.dtype}, {self.reduce}, root {self.root}, {self.split}"
 
 
-def draw(numbers: random.Random, own: random.Random, rank: int, size: int, most: int, late: bool) -> Drawn:
-    op, dtype = numbers.choice(OPERATIONS), numbers.choice(TYPES)
-    exact = not dtype.is_floating_point
-    reduce = numbers.choice([dist.ReduceOp.SUM, dist.ReduceOp.SUM, dist.ReduceOp.MAX, dist.ReduceOp.MIN])
-    several = op in ("all_gather", "reduce_scatter", "all_to_all")
-    largest = max(1, most // dtype.itemsize // (size if several else 1))
+def draw_kind(numbers: random.Random, size: int) -> Kind:
+    reductions = [dist.ReduceOp.SUM, dist.ReduceOp.SUM, dist.ReduceOp.MAX, dist.ReduceOp.MIN]
+    return Kind(numbers.choice(OPERATIONS), numbers.choice(TYPES), numbers.choice(reductions), numbers.randrange(size))
+
+
+def largest_of(kind: Kind, size: int, most: int) -> int:
+    """Elements of a part of the largest message."""
+    several = kind.op in ("all_gather", "reduce_scatter", "all_to_all")
+    return max(1, most // kind.dtype.itemsize // (size if several else 1))
+
+
+def draw(
+    numbers: random.Random,
+    own: random.Random,
+    rank: int,
+    size: int,
+    most: int,
+    late: bool,
+    kinds: Sequence[Kind] = (),
+    device: str = "cuda",
+) -> Drawn:
+    kind = numbers.choice(kinds) if kinds else draw_kind(numbers, size)
+    largest = largest_of(kind, size, most)
     # Powers of two, and what lies between: as many small ones as large ones.
     count = min(largest, int(math.exp(numbers.uniform(0, math.log(largest + 1)))))
+    drawn = make(kind, count, numbers, rank, size, device)
+    drawn.matmul = numbers.random() < 0.1
+    drawn.late = own.randint(1, LATE) if late and own.random() < 0.1 else 0
+    return drawn
+
+
+def make(kind: Kind, count: int, numbers: random.Random, rank: int, size: int, device: str) -> Drawn:
+    """A call of `count` elements a part, with what this rank gives."""
+    op, dtype = kind.op, kind.dtype
     split = [[numbers.randint(0, max(1, count // size)) for _ in range(size)] for _ in range(size)]
     elements = {
         "reduce_scatter": count * size,
@@ -89,19 +136,33 @@ def draw(numbers: random.Random, own: random.Random, rank: int, size: int, most:
         "all_to_all_uneven": sum(split[rank]),
         "all_gather_uneven": split[rank][0] + 1,
     }.get(op, count)
-    made = torch.randint(-8, 8, (elements,), device="cuda") if exact else torch.randn(elements, device="cuda")
-    matmul, is_late = numbers.random() < 0.1, late and own.random() < 0.1
+    exact = not dtype.is_floating_point
+    made = torch.randint(-8, 8, (elements,), device=device) if exact else torch.randn(elements, device=device)
     return Drawn(
         op=op,
         dtype=dtype,
-        reduce=reduce,
-        root=numbers.randrange(size),
+        reduce=kind.reduce,
+        root=kind.root,
         count=count,
         split=split,
-        matmul=matmul,
-        late=own.randint(1, LATE) if is_late else 0,
+        matmul=False,
         source=made.to(dtype),
     )
+
+
+def is_gloo(x: torch.Tensor, group: Any) -> bool:
+    """It takes no parts of different sizes, and coalesces nothing."""
+    return not x.is_cuda and group is dist.group.WORLD
+
+
+def gather(parts: list[torch.Tensor], x: torch.Tensor, group: Any, rank: int) -> None:
+    """Parts of different sizes."""
+    if not is_gloo(x, group):
+        dist.all_gather(parts, x, group=group)
+        return
+    parts[rank].copy_(x)
+    for peer, part in enumerate(parts):
+        dist.broadcast(part, peer, group=group)
 
 
 def run(drawn: Drawn, x: torch.Tensor, group: Any, rank: int, size: int) -> torch.Tensor:
@@ -112,7 +173,8 @@ def run(drawn: Drawn, x: torch.Tensor, group: Any, rank: int, size: int) -> torc
     elif op == "async":
         dist.all_reduce(x, drawn.reduce, group=group, async_op=True).wait()
     elif op == "coalesced":
-        with dist._coalescing_manager(group=group, device=x.device):
+        together = dist._coalescing_manager(group=group, device=x.device)
+        with contextlib.nullcontext() if is_gloo(x, group) else together:
             for part in torch.split(x, max(1, drawn.count // 3)):
                 dist.all_reduce(part, drawn.reduce, group=group)
     elif op == "broadcast":
@@ -126,7 +188,7 @@ def run(drawn: Drawn, x: torch.Tensor, group: Any, rank: int, size: int) -> torc
         return out
     elif op == "all_gather_uneven":
         parts = [x.new_empty(split[peer][0] + 1) for peer in range(size)]
-        dist.all_gather(parts, x, group=group)
+        gather(parts, x, group, rank)
         return torch.cat(parts)
     elif op == "reduce_scatter":
         out = x.new_empty(drawn.count)
@@ -147,21 +209,40 @@ def run(drawn: Drawn, x: torch.Tensor, group: Any, rank: int, size: int) -> torc
 class Soak:
     def __init__(self, options: argparse.Namespace) -> None:
         self.options, self.rank, self.size = options, dist.get_rank(), dist.get_world_size()
+        self.device, self.theirs = ("cpu", "gloo") if options.cpu else ("cuda", "nccl")
         self.numbers = random.Random(options.seed)
         self.own = random.Random(1000 * options.seed + self.rank + 1)
-        self.groups = {"nccl": dist.group.WORLD, "commsir": dist.new_group(backend="commsir")}
-        self.side, self.matrix = cuda.Stream(), torch.randn(2048, 2048, device="cuda", dtype=torch.bfloat16)
+        self.groups = {self.theirs: dist.group.WORLD, "commsir": dist.new_group(backend="commsir")}
+        self.kinds = [draw_kind(self.numbers, self.size) for _ in range(options.kinds)]
+        if not options.cpu:
+            self.side, self.matrix = cuda.Stream(), torch.randn(2048, 2048, device="cuda", dtype=torch.bfloat16)
         self.seconds = {(name, late): 0.0 for name in self.groups for late in (False, True)}
         self.calls = {late: 0 for late in (False, True)}
         self.counts: collections.Counter[str] = collections.Counter()
         self.wrong: list[str] = []
         self.batches = 0
 
+    def warm(self) -> float:
+        """Calls each kind with a size of each class, by CommsIR alone; the seconds that took."""
+        start = time.perf_counter()
+        every = [Kind(op, dtype, reduce, root) for op in dict.fromkeys(OPERATIONS) for dtype in TYPES
+                 for reduce in (dist.ReduceOp.SUM, dist.ReduceOp.MAX, dist.ReduceOp.MIN)
+                 for root in range(self.size)]  # fmt: skip
+        for kind in self.kinds or [kind for kind in every if counts_for(kind)]:
+            largest = largest_of(kind, self.size, self.options.most)
+            for power in range(largest.bit_length()):
+                # An odd number: kernels for it take every other.
+                one = make(kind, min(largest, (1 << power) | 1), self.numbers, self.rank, self.size, self.device)
+                run(one, one.source.clone(), self.groups["commsir"], self.rank, self.size)
+        self.wait()
+        return time.perf_counter() - start
+
     def batch(self) -> None:
         late = self.batches % 2 == 1
         drawn, taken = list[Drawn](), 0
         while len(drawn) < CALLS and taken < BATCH_BYTES:
-            one = draw(self.numbers, self.own, self.rank, self.size, self.options.most, late)
+            options = self.options
+            one = draw(self.numbers, self.own, self.rank, self.size, options.most, late, self.kinds, self.device)
             # Not what this rank has of it: batches are alike on all ranks.
             taken += 4 * one.count * one.dtype.itemsize * self.size
             drawn.append(one)
@@ -172,26 +253,36 @@ class Soak:
         self.calls[late] += len(drawn)
         self.counts.update(one.op for one in drawn)
 
+    def wait(self) -> None:
+        if not self.options.cpu:
+            cuda.synchronize()
+
+    def come_late(self, cycles: int) -> None:
+        if self.options.cpu:
+            time.sleep(cycles / LATE / 100)
+        else:
+            cuda._sleep(cycles)
+
     def run_all(self, name: str, drawn: list[Drawn], late: bool) -> list[torch.Tensor]:
         inputs, made = [one.source.clone() for one in drawn], list[torch.Tensor]()
         dist.barrier()
-        cuda.synchronize()
+        self.wait()
         start = time.perf_counter()
         for one, x in zip(drawn, inputs, strict=True):
             if one.late:
-                cuda._sleep(one.late)
-            if one.matmul:
+                self.come_late(one.late)
+            if one.matmul and not self.options.cpu:
                 self.side.wait_stream(cuda.current_stream())
                 with cuda.stream(self.side):
                     self.matrix @ self.matrix
             made.append(run(one, x, self.groups[name], self.rank, self.size))
-        cuda.synchronize()
+        self.wait()
         self.seconds[name, late] += time.perf_counter() - start
         return made
 
     def compare(self, drawn: list[Drawn], made: dict[str, list[torch.Tensor]]) -> None:
         flags = []
-        for one, ours, theirs in zip(drawn, made["commsir"], made["nccl"], strict=True):
+        for one, ours, theirs in zip(drawn, made["commsir"], made[self.theirs], strict=True):
             loose = FLOATS.get(one.dtype, 0.0) if one.op in REDUCES and one.reduce == dist.ReduceOp.SUM else 0.0
             a, b = ours.double(), theirs.double()
             # Not-a-number is not below any bound.
@@ -200,49 +291,101 @@ class Soak:
             return
         self.wrong += [str(one) for one, flag in zip(drawn, flags, strict=True) if not bool(flag)]
 
-    def free(self) -> int:
+    def taken(self) -> int:
+        """Bytes that the device has less of, or that this process has."""
+        if self.options.cpu:
+            with open("/proc/self/statm") as file:
+                pages = file.read().split()
+            # Not files: pages of libraries come as they are used.
+            return (int(pages[1]) - int(pages[2])) * os.sysconf("SC_PAGE_SIZE")
         cuda.synchronize()
         cuda.empty_cache()
-        return int(cuda.mem_get_info()[0])
+        free, total = cuda.mem_get_info()
+        return int(total - free)
+
+    def kernels(self) -> dict[str, int]:
+        """Kernels of all groups so far, by where they came from."""
+        groups: dict[str, Any] = dict(commsir.torch.stats()["groups"])
+        found = [group for group in groups.values() if isinstance(group, dict)]
+        return {name: sum(int(group.get(name, 0)) for group in found) for name in ("compiled", "from_cache")}
 
     def everyone(self, wish: bool) -> bool:
         """Whether all ranks do."""
-        flag = torch.tensor([int(wish)], device="cuda")
+        flag = torch.tensor([int(wish)], device=self.device)
         dist.all_reduce(flag, dist.ReduceOp.MIN)
         return bool(flag.item())
 
+    def rates(self) -> dict[str, float]:
+        return {name: self.calls[False] / max(self.seconds[name, False], 1e-9) for name in self.groups}
+
+    def say(self, seconds: float) -> None:
+        """To standard error, for what is stopped from without."""
+        if self.rank == 0:
+            rates = ", ".join(f"{name} {rate:.0f}" for name, rate in self.rates().items())
+            done = f"{sum(self.calls.values())} calls, {rates} a second, {len(self.wrong)} wrong"
+            print(f"soak: {seconds:.0f} s, {done}, {self.taken() / 2**20:.0f} MiB", file=sys.stderr, flush=True)
+
     def run(self) -> bool:
-        start, half = time.perf_counter(), 0
-        while self.everyone(time.perf_counter() - start < self.options.seconds and not self.wrong):
+        warmed = self.warm() if self.options.warm else 0.0
+        first = self.kernels()
+        memory = [self.taken()]
+        start, minutes = time.perf_counter(), 0
+        limit = self.options.calls or math.inf
+
+        def part() -> float:
+            """Of the run."""
+            passed = (time.perf_counter() - start) / self.options.seconds
+            return float(max(passed, sum(self.calls.values()) / limit))
+
+        while self.everyone(part() < 1 and not self.wrong):
             self.batch()
-            if not half and self.everyone(time.perf_counter() - start > self.options.seconds / 2):
-                half = self.free()
-        grown = half - self.free() if half else 0
-        rates = {name: self.calls[False] / max(self.seconds[name, False], 1e-9) for name in self.groups}
+            if len(memory) == 1 and self.everyone(part() > 0.5):
+                memory.append(self.taken())
+            if (time.perf_counter() - start) // 60 > minutes:
+                minutes += 1
+                self.say(time.perf_counter() - start)
+        memory.append(self.taken())
+        grown, rates, last = memory[-1] - memory[-2], self.rates(), self.kernels()
         if self.rank == 0:
             print(f"soak: {sum(self.calls.values())} calls of each, seed {self.options.seed}: {dict(self.counts)}")
             print("calls a second:", ", ".join(f"{name} {rate:.0f}" for name, rate in rates.items()))
-            print(f"memory: {grown / 2**20:.0f} MiB more in the second half; wrong: {len(self.wrong)}", flush=True)
+            if not self.options.cpu:
+                print(f"kernels: {first} in {warmed:.0f} s of warm-up, {last} at the end")
+            print(f"memory: {', '.join(f'{one / 2**20:.0f}' for one in memory)} MiB at the start, "
+                  f"after half, at the end; wrong: {len(self.wrong)}", flush=True)  # fmt: skip
             if self.options.json:
                 with open(self.options.json, "w") as out:
-                    found = {"calls": sum(self.calls.values()), "rates": rates, "grown": grown, "wrong": self.wrong}
-                    json.dump(found, out, indent=1)
+                    found = {"calls": sum(self.calls.values()), "rates": rates, "memory": memory, "wrong": self.wrong}
+                    json.dump(found | {"warm": first, "kernels": last, "warm seconds": warmed}, out, indent=1)
         for one in self.wrong[:5]:
             print(f"rank {self.rank}: wrong: {one}", flush=True)
-        slow = rates["commsir"] * 2 < rates["nccl"]
+        # On the CPU ranks that wait take each other's cores.
+        slow = not self.options.cpu and rates["commsir"] * 2 < rates[self.theirs]
         return self.everyone(not self.wrong and not slow and grown <= GROWTH)
+
+
+def counts_for(kind: Kind) -> bool:
+    """Whether kernels depend on the kind's reduction and root."""
+    reduction = kind.op in REDUCES or kind.reduce == dist.ReduceOp.SUM
+    return reduction and (kind.op in ("broadcast", "reduce") or kind.root == 0)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=120)
+    parser.add_argument("--calls", type=int, default=0, help="end after so many")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--most", type=int, default=64 << 20, help="bytes of the largest message")
+    parser.add_argument("--kinds", type=int, default=0, help="kinds of calls that are drawn first; 0: all")
+    parser.add_argument("--warm", action="store_true", help="compile before the clock starts")
+    parser.add_argument("--cpu", action="store_true", help="CPU tensors, beside Gloo")
     parser.add_argument("--json", metavar="FILE")
     options = parser.parse_args()
-    faulthandler.dump_traceback_later(options.seconds + 120, exit=True)
-    cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
-    dist.init_process_group("nccl")
+    # A warm-up of all kinds compiles some hundred kernels.
+    faulthandler.dump_traceback_later(options.seconds + (1800 if options.warm else 120), exit=True)
+    if not options.cpu:
+        cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+    dist.init_process_group("gloo" if options.cpu else "nccl")
     torch.manual_seed(options.seed + dist.get_rank())
     right = Soak(options).run()
     dist.destroy_process_group()

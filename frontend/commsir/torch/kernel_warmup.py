@@ -10,6 +10,8 @@ from typing import Any
 import torch
 
 _CUDA: Any = torch.cuda
+#: Calls after which a size has its own kernel (kUsesOfOwn in runtime/group/Collective.cpp, and the next).
+_LISTED = 5
 
 
 def _sizes(rows: int | Iterable[int]) -> list[int]:
@@ -33,7 +35,9 @@ def warm_up(call: Callable[[int], Any], rows: int | Iterable[int], *, progress: 
     that between them use every kernel that counts of 1 to `rows` use (powers of two, odd counts between them, and
     `rows`), or for the listed counts if `rows` is a list. A later all_reduce, with arithmetic or without, with a row
     count that was never seen then compiles nothing, and can be captured in a CUDA graph at once. Of the other
-    collectives this holds up to 1 MiB: list the counts of larger ones.
+    collectives this holds up to 1 MiB: list the counts of larger ones. A listed count is called five times: a large
+    size goes in pieces in its first call, or by copy engines in its first four, before it gets its own kernel, and a
+    graph keeps what it captured.
 
     All ranks must call it with the same `rows`, as they must make the same collective calls. The compiled kernels are
     kept in the cache on disk, so that the next start of the program takes a fraction of the time. `progress` prints a
@@ -43,9 +47,10 @@ def warm_up(call: Callable[[int], Any], rows: int | Iterable[int], *, progress: 
     shows = sys.stderr.isatty() if progress is None else progress
     if torch.distributed.is_initialized() and torch.distributed.get_rank() != 0:
         shows = False
-    counts = _sizes(rows)
+    counts, times = _sizes(rows), 1 if isinstance(rows, int) else _LISTED
     for number, count in enumerate(counts, 1):
-        call(count)
+        for _ in range(times):
+            call(count)
         if shows:
             end = "\n" if number == len(counts) else "\r"
             print(f"commsir: warm-up, {number} of {len(counts)} row counts", end=end, file=sys.stderr, flush=True)

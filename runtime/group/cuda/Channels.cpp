@@ -22,7 +22,7 @@ namespace abi = mlir::comms::nvvm;
 
 /// Windows of the pool are at least this large: registering one takes
 /// milliseconds.
-static constexpr size_t kLeastWindow = size_t(8) << 20;
+static constexpr size_t kLeastWindow = size_t(4) << 20;
 /// Records of one page.
 static constexpr size_t kRecordsPerPage = 64;
 

@@ -34,13 +34,16 @@ using Kind = group::GroupError::Kind;
 /// What a memory has at least, so that small kernels make no new one: blocks,
 /// and bytes of a buffer of each region.
 static constexpr int64_t kLeastBlocks = 264;
-static constexpr size_t kLeastBytes = size_t(256) << 10;
+static constexpr size_t kLeastBytes = size_t(128) << 10;
 /// Bytes of a buffer up to which a launch is small.
 static constexpr size_t kSmallBytes = size_t(1) << 20;
 /// Bytes of a buffer of lines, or of poison, that the memory of large launches
-/// has at least: what an all_reduce of 4 MiB takes. Each memory that graphs
-/// have outgrown stays as long as they do, so that there are to be few.
-static constexpr size_t kUsualBytes = size_t(8) << 20;
+/// has at least. Each memory that graphs have outgrown stays as long as they
+/// do, so that there are to be few.
+static constexpr size_t kUsualBytes = size_t(4) << 20;
+/// Blocks of such launches: an occupancy of four on 132 multiprocessors. Their
+/// states take 32 bytes each, a memory for more of them all its buffers again.
+static constexpr int64_t kUsualBlocks = 528;
 /// Bytes of channels, all buffers counted, that a kernel may have in shared
 /// memory: what is larger is cut into pieces, or goes in rounds.
 static constexpr uint64_t kSharedKernelBytes = uint64_t(136) << 20;
@@ -133,17 +136,18 @@ llvm::Error CudaGroup::makeSharedSets(CudaGroupKernel &kernel) {
 }
 
 /// What the first memory of a use has.
-static SharedChannelSizes leastOf(SharedChannels::Use use,
-                                  SharedChannels::Slots slots) {
-  SharedChannelSizes least;
-  least.blocks = kLeastBlocks;
-  auto usual = SharedChannelSizes::Poison;
+static SharedNeeds leastOf(SharedChannels::Use use,
+                           SharedChannels::Slots slots) {
+  SharedNeeds least;
+  bool isLarge = use == SharedChannels::Both;
+  least.blocks = isLarge ? kUsualBlocks : kLeastBlocks;
+  auto usual = SharedNeeds::Poison;
   if (slots == SharedChannels::Others) {
     least.bytes.fill(kLeastBytes);
     least.bytes[SharedChannelSizes::Poison] = 0;
     usual = SharedChannelSizes::Lines;
   }
-  if (use == SharedChannels::Both)
+  if (isLarge)
     least.bytes[usual] = kUsualBytes;
   else if (slots == SharedChannels::Poison)
     least.bytes[usual] = kSmallBytes; // Two of them fit the first window.
@@ -158,6 +162,16 @@ static SharedChannelSizes maxReserve(SharedChannels::Use use,
   return smallSizes();
 }
 
+/// What a memory of a use is to hold so that `needs` fit: a buffer of small
+/// launches has one of two sizes, and is replaced once at most.
+static SharedNeeds stepUp(SharedChannels::Use use, SharedNeeds needs) {
+  if (use != SharedChannels::Both)
+    for (size_t &bytes : needs.bytes)
+      if (bytes > kLeastBytes)
+        bytes = kSmallBytes;
+  return needs;
+}
+
 /// Makes the memory of a use hold `needs`. Collective; an error of kind Limit
 /// leaves all ranks with what they had.
 llvm::Error CudaGroup::growShared(SharedChannels::Use use,
@@ -166,11 +180,17 @@ llvm::Error CudaGroup::growShared(SharedChannels::Use use,
   const SharedChannels *now = nowOf(use, slots);
   if (now && now->has().hold(needs))
     return llvm::Error::success();
-  SharedChannelSizes wanted =
-      (now ? now->has() : leastOf(use, slots))
-          .grownBy(needs, maxReserve(use, sharedKernelBytes(0)));
+  // The first has no reserve: an engine that captures its largest batch first
+  // needs no second one.
+  SharedNeeds stepped = stepUp(use, needs);
+  SharedNeeds wanted =
+      now ? now->has().grownBy(stepped, mostOf(use, sharedKernelBytes(0)))
+          : leastOf(use, slots).grownBy(stepped, stepped);
   auto reserve = [&] {
     size_t bytes = SharedChannels::countBytes(wanted, settings.ranks);
+    // Graphs' memory follows, of the same size: one window for both.
+    if (use == SharedChannels::Eager && pool->mayHave(2 * bytes))
+      bytes *= 2;
     return mesh->agree("making channel memory",
                        asGroupError(pool->reserve(bytes)), patience());
   };

@@ -86,7 +86,8 @@ SharedChannelSizes
 SharedChannelSizes::grownBy(const SharedChannelSizes &other,
                             const SharedChannelSizes &most) const {
   auto grow = [](auto now, auto wanted, auto limit) {
-    return wanted <= now ? now : std::max(wanted, std::min(2 * now, limit));
+    return wanted <= now ? now
+                         : std::max(wanted, std::min(now + now / 2, limit));
   };
   SharedChannelSizes result;
   result.blocks = grow(blocks, other.blocks, most.blocks);

@@ -35,13 +35,12 @@ struct SharedChannelSizes {
   /// Whether all its slots hold poison.
   bool arePoison() const;
   /// Whether a launch that needs `other` fits.
-  bool hold(const SharedChannelSizes &other) const;
-  /// The elementwise maximum. To limit the number of allocations, a size that
-  /// grows at least doubles, but by doubling does not exceed `most`.
-  SharedChannelSizes grownBy(const SharedChannelSizes &other,
-                             const SharedChannelSizes &most) const;
-  /// Sizes with `total` bytes in the buffers of each region.
-  static SharedChannelSizes ofRegions(int64_t blocks, uint64_t total);
+  bool hold(const SharedNeeds &other) const;
+  /// The larger of both in each number. One that grows becomes at least half
+  /// as large again, but by that no more than in `most`: few memories are made.
+  SharedNeeds grownBy(const SharedNeeds &other, const SharedNeeds &most) const;
+  /// With `total` bytes in the buffers of each region.
+  static SharedNeeds ofRegions(int64_t blocks, uint64_t total);
 };
 
 /// Whether the kernel was compiled for shared channel memory.

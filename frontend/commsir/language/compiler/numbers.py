@@ -87,6 +87,8 @@ def _instead_of_number(value: Value) -> str:
         return "name it, and work on its rows: c = a @ b, then c[r]; or store it: y[i:i + 64, :] = a @ b"
     if isinstance(value, Method) or isinstance(value, Const) and callable(value.py):
         return "call it"
+    if isinstance(value, Const) and isinstance(value.py, str | bytes):
+        return "kernels know no text: write a number"
     if value == Const(None):
         return "what gives no value cannot be computed with; collectives write their outs=…"
     if value == Const(...):

@@ -142,7 +142,8 @@ class Statements(Calls):
     def _unpack(self, target: ast.Tuple | ast.List, value: Value) -> None:
         items = self.items_if_known(value)
         if items is None:
-            self.fail(f"{value.describe()} cannot be unpacked", node=target)
+            hint = "take an element for each name: a, b = x[0], x[1]" if isinstance(value, Memory | View) else ""
+            self.fail(f"{value.describe()} cannot be unpacked", hint, target)
         if any(isinstance(element, ast.Starred) for element in target.elts):
             self.fail("a name with a star cannot be compiled", "give each value a name of its own", target)
         if len(items) != len(target.elts):

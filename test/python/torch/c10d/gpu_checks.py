@@ -199,6 +199,15 @@ def a_warm_up_leaves_nothing_to_compile(size: int) -> None:
         with cuda.graph(cuda.CUDAGraph()):
             call(rows - 3)
 
+    x = torch.ones(size * 100_000, 4, device="cuda")
+    before = made()
+    commsir.torch.warm_up(lambda count: ops.all_to_all(x[: size * count], dist.group.WORLD), [99_999])
+    warm = made()
+    assert warm > before
+    for _ in range(3):
+        ops.all_to_all(x[: size * 99_999], dist.group.WORLD)
+    assert made() == warm, "a listed count has its own kernel after one warm_up"
+
 
 def _python_of(call: Callable[[], Any]) -> set[str]:
     """The functions of commsir that are called."""

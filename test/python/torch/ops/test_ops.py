@@ -97,6 +97,6 @@ def test_warm_up(capsys: pytest.CaptureFixture[str]) -> None:
     assert "11 of 11 row counts" in capsys.readouterr().err
     counts.clear()
     commsir.torch.warm_up(counts.append, rows=[3, 5, 5])
-    assert counts == [5, 3]
+    assert counts == [5] * 5 + [3] * 5
     with pytest.raises(ValueError, match="at least 1"):
         commsir.torch.warm_up(counts.append, rows=0)
