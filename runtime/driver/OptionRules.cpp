@@ -18,25 +18,27 @@ static llvm::Error validateTargetOptions(const Options &options) {
     bool given;
     llvm::StringLiteral option;
   };
-  const Only cpuOnly[] = {{options.seeded, "--seed"},
-                          {options.fuzzSchedules != 0, "--fuzz-schedules"},
-                          {options.fast, "--fast"},
-                          {options.weak, "--memory weak"},
-                          {!options.sameOnRanks.empty(), "--same"},
-                          {options.workers != 0, "--workers"},
-                          {options.maxSteps != 0, "--max-steps"},
-                          {!options.trace.empty(), "--trace"},
-                          {options.instrument, "--instrument"},
-                          {options.dumpIr, "--dump-ir"}};
-  const Only cudaOnly[] = {{options.threads != 0, "--threads"},
-                           {options.cluster != 0, "--cluster"},
-                           {!options.impl.empty(), "--impl"},
-                           {!options.devices.empty(), "--devices"},
-                           {options.windows != "auto", "--windows"},
-                           {options.oneProcess, "--one-process"},
-                           {!options.rendezvous.empty(), "--rendezvous"},
-                           {options.graph, "--graph"},
-                           {options.timeout.has_value(), "--timeout"}};
+  const TargetOption cpuOnly[] = {
+      {options.seeded, "--seed"},
+      {options.fuzzSchedules != 0, "--fuzz-schedules"},
+      {options.fast, "--fast"},
+      {options.weak, "--memory weak"},
+      {!options.sameOnRanks.empty(), "--same"},
+      {options.workers != 0, "--workers"},
+      {options.maxSteps != 0, "--max-steps"},
+      {!options.trace.empty(), "--trace"},
+      {options.instrument, "--instrument"},
+      {options.dumpIr, "--dump-ir"}};
+  const TargetOption cudaOnly[] = {
+      {options.threads != 0, "--threads"},
+      {options.cluster != 0, "--cluster"},
+      {!options.impl.empty(), "--impl"},
+      {!options.devices.empty(), "--devices"},
+      {options.windows != "auto", "--windows"},
+      {options.oneProcess, "--one-process"},
+      {!options.rendezvous.empty(), "--rendezvous"},
+      {options.graph, "--graph"},
+      {options.timeout.has_value(), "--timeout"}};
   bool cpu = options.target == "cpu";
   for (const TargetOption &only : cpu ? llvm::ArrayRef<TargetOption>(cudaOnly)
                                       : llvm::ArrayRef<TargetOption>(cpuOnly))

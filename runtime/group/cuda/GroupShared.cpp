@@ -136,12 +136,12 @@ llvm::Error CudaGroup::makeSharedSets(CudaGroupKernel &kernel) {
 }
 
 /// What the first memory of a use has.
-static SharedNeeds leastOf(SharedChannels::Use use,
-                           SharedChannels::Slots slots) {
-  SharedNeeds least;
+static SharedChannelSizes leastOf(SharedChannels::Use use,
+                                  SharedChannels::Slots slots) {
+  SharedChannelSizes least;
   bool isLarge = use == SharedChannels::Both;
   least.blocks = isLarge ? kUsualBlocks : kLeastBlocks;
-  auto usual = SharedNeeds::Poison;
+  auto usual = SharedChannelSizes::Poison;
   if (slots == SharedChannels::Others) {
     least.bytes.fill(kLeastBytes);
     least.bytes[SharedChannelSizes::Poison] = 0;
@@ -164,7 +164,8 @@ static SharedChannelSizes maxReserve(SharedChannels::Use use,
 
 /// What a memory of a use is to hold so that `needs` fit: a buffer of small
 /// launches has one of two sizes, and is replaced once at most.
-static SharedNeeds stepUp(SharedChannels::Use use, SharedNeeds needs) {
+static SharedChannelSizes stepUp(SharedChannels::Use use,
+                                 SharedChannelSizes needs) {
   if (use != SharedChannels::Both)
     for (size_t &bytes : needs.bytes)
       if (bytes > kLeastBytes)
@@ -182,9 +183,9 @@ llvm::Error CudaGroup::growShared(SharedChannels::Use use,
     return llvm::Error::success();
   // The first has no reserve: an engine that captures its largest batch first
   // needs no second one.
-  SharedNeeds stepped = stepUp(use, needs);
-  SharedNeeds wanted =
-      now ? now->has().grownBy(stepped, mostOf(use, sharedKernelBytes(0)))
+  SharedChannelSizes stepped = stepUp(use, needs);
+  SharedChannelSizes wanted =
+      now ? now->has().grownBy(stepped, maxReserve(use, sharedKernelBytes(0)))
           : leastOf(use, slots).grownBy(stepped, stepped);
   auto reserve = [&] {
     size_t bytes = SharedChannels::countBytes(wanted, settings.ranks);

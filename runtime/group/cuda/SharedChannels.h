@@ -35,12 +35,13 @@ struct SharedChannelSizes {
   /// Whether all its slots hold poison.
   bool arePoison() const;
   /// Whether a launch that needs `other` fits.
-  bool hold(const SharedNeeds &other) const;
+  bool hold(const SharedChannelSizes &other) const;
   /// The larger of both in each number. One that grows becomes at least half
   /// as large again, but by that no more than in `most`: few memories are made.
-  SharedNeeds grownBy(const SharedNeeds &other, const SharedNeeds &most) const;
+  SharedChannelSizes grownBy(const SharedChannelSizes &other,
+                             const SharedChannelSizes &most) const;
   /// With `total` bytes in the buffers of each region.
-  static SharedNeeds ofRegions(int64_t blocks, uint64_t total);
+  static SharedChannelSizes ofRegions(int64_t blocks, uint64_t total);
 };
 
 /// Whether the kernel was compiled for shared channel memory.
