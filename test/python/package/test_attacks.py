@@ -209,7 +209,7 @@ def test_python_refuses() -> None:
 CHAINS = {
     "arith.select": ("  %s{n} = arith.select %t, %s{p}, %c0 : index\n", 20000),
     "arith.shli": ("  %s{n} = arith.shli %s{p}, %i : index\n", 20000),
-    "arith.divsi": ("  %s{n} = arith.divsi %s{p}, %i : index\n", 8000),
+    "arith.divsi": ("  %s{n} = arith.divsi %s{p}, %i : index\n", 20000),
 }
 
 
