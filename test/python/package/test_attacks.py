@@ -4,10 +4,12 @@ ATTACKS has one row a kernel. comms-run runs each; a process of Python runs all 
 """
 
 import json
+import os
 import pathlib
 import re
 import sys
 
+import commsir
 import pytest
 from test_hostile import edit, framed, kernel, program, start
 
@@ -203,6 +205,13 @@ def test_python_refuses() -> None:
     assert len(answers) == len(names), said[-500:]
     for name, (failed, error) in zip(names, answers, strict=True):
         judge(name, ATTACKS[name][1], failed, error)
+
+
+def test_a_fifo_is_no_saved_run(tmp_path: pathlib.Path) -> None:
+    """Nothing waits for a process that would write to it."""
+    os.mkfifo(tmp_path / "run.zip")
+    with pytest.raises(commsir.UsageError, match="is no regular file"):
+        commsir.replay(tmp_path / "run.zip")
 
 
 #: Kernels with long chains, whose compilation once took memory that grows with the square of the length.
