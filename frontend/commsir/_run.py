@@ -67,6 +67,8 @@ class Run:
 
         Raises UsageError.
         """
+        if os.path.exists(path) and not os.path.isfile(path):
+            raise errors.UsageError(f"'{path}' is no regular file: name one that CommsError.save has written")
         try:
             with zipfile.ZipFile(path) as file:
                 _check_files(file, os.path.getsize(path))

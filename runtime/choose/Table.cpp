@@ -463,6 +463,9 @@ namespace commsir::embedded {
 } // namespace commsir::embedded
 
 static llvm::Error readFile(llvm::StringRef path, std::vector<Table> &all) {
+  // A FIFO would wait for whoever writes to it.
+  if (llvm::sys::fs::exists(path) && !llvm::sys::fs::is_regular_file(path))
+    return bad("cannot read the table '" + path + "': it is no regular file");
   auto buffer = llvm::MemoryBuffer::getFile(path);
   if (!buffer)
     return bad("cannot read the table '" + path +

@@ -4,10 +4,12 @@ ATTACKS has one row a kernel. comms-run runs each; a process of Python runs all 
 """
 
 import json
+import os
 import pathlib
 import re
 import sys
 
+import commsir
 import pytest
 from test_hostile import edit, framed, kernel, program, start
 
@@ -205,11 +207,18 @@ def test_python_refuses() -> None:
         judge(name, ATTACKS[name][1], failed, error)
 
 
+def test_a_fifo_is_no_saved_run(tmp_path: pathlib.Path) -> None:
+    """Nothing waits for a process that would write to it."""
+    os.mkfifo(tmp_path / "run.zip")
+    with pytest.raises(commsir.UsageError, match="is no regular file"):
+        commsir.replay(tmp_path / "run.zip")
+
+
 #: Kernels with long chains, whose compilation once took memory that grows with the square of the length.
 CHAINS = {
     "arith.select": ("  %s{n} = arith.select %t, %s{p}, %c0 : index\n", 20000),
     "arith.shli": ("  %s{n} = arith.shli %s{p}, %i : index\n", 20000),
-    "arith.divsi": ("  %s{n} = arith.divsi %s{p}, %i : index\n", 8000),
+    "arith.divsi": ("  %s{n} = arith.divsi %s{p}, %i : index\n", 20000),
 }
 
 
