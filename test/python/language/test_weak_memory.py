@@ -148,8 +148,8 @@ class Litmus:
                 for cell, place in places.items():
                     index = re.findall(r"\[(\d)\]", cell)[0]
                     lines += [
-                        f"  %at_end{index} = arith.constant {index} : index",
-                        f"  %end{index} = comms.read_signal %s[%at_end{index}] order acquire : !comms.signal<3>",
+                        f"  %cell{index} = arith.constant {index} : index",
+                        f"  %end{index} = comms.read_signal %s[%cell{index}] order acquire : !comms.signal<3>",
                     ]
                     lines += self._store(f"end{index}", "read_signal", place)
                 lines += ["  comms.return"]
