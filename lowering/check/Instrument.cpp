@@ -119,9 +119,8 @@ static std::string describe(Operation *op) {
       llvm::TypeSwitch<Operation *, std::string>(op)
           .Case<SignalOp>(
               [&](auto o) { return ordered(o) + describeGin(o.getGin()); })
-          .Case<PutSignalOp, PutOp, GetOp, FlushOp>([&](auto o) {
-            return describeGin(o.getGin());
-          })
+          .Case<PutSignalOp, PutOp, GetOp, FlushOp>(
+              [&](auto o) { return describeGin(o.getGin()); })
           .Case<WaitSignalOp, WaitSignalFromOp>(ordered)
           .Case<ReadSignalOp>([](auto o) {
             return (" " + stringifyMemoryOrder(o.getOrder()) + " sys").str();
@@ -310,11 +309,10 @@ static void recordHost(KernelOp kernel) {
     if (!window || !kernel.getArgAttr(argument.getArgNumber(), kHostAttr))
       continue;
     RecordSyncOp::create(builder, loc, "host", ValueRange());
-    Value own =
-        LocalOp::create(builder, loc, window.getLocalType(), argument);
+    Value own = LocalOp::create(builder, loc, window.getLocalType(), argument);
     Value zero = arith::ConstantIndexOp::create(builder, loc, 0),
-          all = arith::ConstantIndexOp::create(
-              builder, loc, *getStaticElements(window));
+          all = arith::ConstantIndexOp::create(builder, loc,
+                                               *getStaticElements(window));
     RecordAccessOp::create(builder, loc, AccessKind::Write, own, zero, all);
   }
 }
@@ -346,8 +344,8 @@ struct Instrument : mlir::comms::impl::InstrumentBase<Instrument> {
     if (isSynchronization(op) || (everything && !accesses.empty())) {
       OpBuilder builder(op);
       // Without the dialect's prefix: `barrier`, `packet_load`.
-      std::string what = everything ? describe(op)
-                                    : op->getName().stripDialect().str();
+      std::string what =
+          everything ? describe(op) : op->getName().stripDialect().str();
       RecordSyncOp::create(builder, op->getLoc(), what, getIdentity(op));
     }
     recordAccesses(op, accesses, everything);

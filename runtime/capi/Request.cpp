@@ -196,8 +196,7 @@ static Reader devices(std::vector<int> &into) {
 }
 
 /// One name or a list of names.
-static Reader
-names(std::function<llvm::Error(llvm::StringRef name)> take) {
+static Reader names(std::function<llvm::Error(llvm::StringRef name)> take) {
   return [take = std::move(take)](const Value &value) -> llvm::Error {
     if (auto one = value.getAsString())
       return take(*one);

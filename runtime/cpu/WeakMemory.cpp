@@ -317,8 +317,8 @@ void WeakMemory::fence(Fiber &fiber) {
 
 void WeakMemory::beforeArrival(Fiber &fiber) {
   Agent &agent = agentOf(fiber);
-  agent.arriving = agent.op->releases ? release(fiber, *agent.op, -1)
-                                      : agent.fencedAny;
+  agent.arriving =
+      agent.op->releases ? release(fiber, *agent.op, -1) : agent.fencedAny;
 }
 
 void WeakMemory::arrived(Fiber &fiber, int64_t handle) {
@@ -387,8 +387,9 @@ void WeakMemory::signal(Fiber &fiber, int64_t *cell, int64_t rank, int64_t kind,
   item.bytes = 8;
   item.change = kind;
   item.value = kind == 1 ? 1 : value;
-  item.event = {agent.thread, agent.time, int32_t(agent.thread), agent.site,
-                fiber.context.epoch, true, true, Proxy::Generic};
+  item.event = {agent.thread, agent.time,          int32_t(agent.thread),
+                agent.site,   fiber.context.epoch, true,
+                true,         Proxy::Generic};
   item.message = std::move(message);
   publish(agent);
   if (op.releases)
@@ -402,9 +403,9 @@ void WeakMemory::reset(Fiber &fiber, int64_t *cell) {
   makeHeld(fiber, [&](const Item &item) {
     return item.overlaps(reinterpret_cast<char *>(cell), 8);
   });
-  Event event = {agent.thread,         agent.time, int32_t(agent.thread),
-                 agent.site,           fiber.context.epoch, true, true,
-                 Proxy::Generic};
+  Event event = {agent.thread, agent.time,          int32_t(agent.thread),
+                 agent.site,   fiber.context.epoch, true,
+                 true,         Proxy::Generic};
   publish(agent);
   change(cellAt(cell), cell, 0, 0, event, nullptr);
   scheduler.stored(fiber, reinterpret_cast<char *>(cell), 8);
@@ -674,10 +675,9 @@ void WeakMemory::resolvePassed(Agent &agent) {
     unsigned arg = 0;
     int64_t rank = 0, offset = 0;
     if (Part *part = findPart(address, arg, rank, offset))
-      part->history.visitPassed(offset, offset + bytes,
-                                [&](const Passed &passed) {
-                                  agent.seenAny.join(*passed);
-                                });
+      part->history.visitPassed(
+          offset, offset + bytes,
+          [&](const Passed &passed) { agent.seenAny.join(*passed); });
   }
   agent.loads.clear();
 }
@@ -742,9 +742,9 @@ void WeakMemory::access(Fiber &fiber, bool write, char *address,
   const WeakOp &op = *agent.op;
   if (op.is("host"))
     return accessHost(fiber, address, bytes);
-  Event event = {agent.thread, agent.time,     int32_t(agent.thread),
-                 agent.site,   fiber.context.epoch, write,
-                 isStrong(op), op.proxy};
+  Event event = {
+      agent.thread,        agent.time, int32_t(agent.thread), agent.site,
+      fiber.context.epoch, write,      isStrong(op),          op.proxy};
   bool isPut = op.is("put") || op.is("put_signal");
   bool isGet = op.is("get") && op.overGin;
   if (isPut || isGet) {
@@ -795,8 +795,7 @@ void WeakMemory::access(Fiber &fiber, bool write, char *address,
   });
   // A line is whole; what belongs to it lies elsewhere.
   bool isLine = op.whole == 128;
-  if (isLine &&
-      !(scheduler.options.broken & unsigned(Broken::Store128Whole)))
+  if (isLine && !(scheduler.options.broken & unsigned(Broken::Store128Whole)))
     return;
   if (bytes > kMostBytes || !(isOld || chance(2)))
     return;
@@ -832,8 +831,8 @@ void WeakMemory::copy(Fiber &fiber, char *source, char *dest, int64_t bytes) {
   bool isBulk = op.is("bulk_copy");
   if (!isBulk) // What precedes is read, and overwritten.
     makeHeld(fiber, [&](const Item &item) {
-      return item.kind == Item::Store && (item.overlaps(source, bytes) ||
-                                          item.overlaps(dest, bytes));
+      return item.kind == Item::Store &&
+             (item.overlaps(source, bytes) || item.overlaps(dest, bytes));
     });
   if (!isTransfer(op) || op.is("engine_copy") ||
       (op.is("get") && !op.overGin)) {
@@ -851,8 +850,7 @@ void WeakMemory::copy(Fiber &fiber, char *source, char *dest, int64_t bytes) {
     item.way = op.copies.empty() ? 0 : op.copies.front();
   unsigned arg = 0;
   int64_t peer = 0, offset = 0;
-  if (op.overGin &&
-      findPart(op.is("get") ? source : dest, arg, peer, offset))
+  if (op.overGin && findPart(op.is("get") ? source : dest, arg, peer, offset))
     item.way = std::max<int64_t>(op.context, 0) * scheduler.ranks + peer;
   if (!isBulk) {
     Lane &lane = findLane(agent.lanes, kSources, item.way, threads);
@@ -883,8 +881,7 @@ void WeakMemory::count(Fiber &fiber, int64_t *cell) {
 /// Before the rank's next launch all that it has done is done (M10), but what
 /// went over GIN without a flush.
 void WeakMemory::endLaunch(Fiber &last) {
-  bool isFenced =
-      !(scheduler.options.broken & unsigned(Broken::LaunchIsFence));
+  bool isFenced = !(scheduler.options.broken & unsigned(Broken::LaunchIsFence));
   int64_t rank = last.context.rank;
   MutableArrayRef<Agent> own = MutableArrayRef<Agent>(agents).slice(
       rank * scheduler.blocks, scheduler.blocks);
@@ -899,10 +896,10 @@ void WeakMemory::endLaunch(Fiber &last) {
       });
     for (auto &[key, lane] : agent.lanes) {
       bool isGin = key.first <= kDests && key.second >= 0;
-      agent.now.happened.advance(
-          lane.thread, isGin && key.first == kDests ? lane.flushed
-                       : isGin                      ? 0
-                                                    : lane.time);
+      agent.now.happened.advance(lane.thread, isGin && key.first == kDests
+                                                  ? lane.flushed
+                                              : isGin ? 0
+                                                      : lane.time);
     }
     all.join(agent.now);
     if (isFenced) {
@@ -973,11 +970,9 @@ void WeakMemory::check(Fiber &fiber, Event event, char *address, int64_t bytes,
   if (!part)
     offset = address - fiber.context.arena;
   AccessHistory &history = part ? part->history : agent.scratch;
-  std::optional<Race> found =
-      history.add(offset, offset + bytes, event, passed,
-                  [&](const Event &earlier) {
-                    return isOrdered(agent, earlier, event);
-                  });
+  std::optional<Race> found = history.add(
+      offset, offset + bytes, event, passed,
+      [&](const Event &earlier) { return isOrdered(agent, earlier, event); });
   // The engine's copy is ordered before all that follows on the rank.
   if (event.proxy == Proxy::CopyEngine)
     for (Agent &other : agents)
@@ -1002,18 +997,18 @@ void WeakMemory::check(Fiber &fiber, Event event, char *address, int64_t bytes,
 void WeakMemory::accessHost(Fiber &fiber, char *address, int64_t bytes) {
   int64_t rank = fiber.context.rank;
   uint32_t thread = hostThreads[rank];
-  Event event = {thread,
-                 uint32_t(fiber.context.epoch - scheduler.options.firstLaunch +
-                          1),
-                 Event::kHost,
-                 agentOf(fiber).site,
-                 fiber.context.epoch,
-                 true,
-                 false,
-                 Proxy::Generic};
+  Event event = {
+      thread,
+      uint32_t(fiber.context.epoch - scheduler.options.firstLaunch + 1),
+      Event::kHost,
+      agentOf(fiber).site,
+      fiber.context.epoch,
+      true,
+      false,
+      Proxy::Generic};
   // Every window is told once, by the block that comes first.
-  auto [teller, isNew] = hostTellers.try_emplace(
-      {rank, fiber.context.epoch}, fiber.context.block);
+  auto [teller, isNew] =
+      hostTellers.try_emplace({rank, fiber.context.epoch}, fiber.context.block);
   if (!isNew && teller->second != fiber.context.block)
     return;
   check(fiber, event, address, bytes, nullptr);
@@ -1056,12 +1051,11 @@ std::string WeakMemory::describeRace() const {
     bytes = std::max(1u, info.elementBytes);
     where = (info.hidden ? "channel memory " : "") + info.name;
   }
-  std::string text = "data race on " + where + "[" +
-                     std::to_string(race->begin / bytes) + ", " +
-                     std::to_string((race->end + bytes - 1) / bytes) +
-                     ") of rank " + std::to_string(raceRank) +
-                     ": nothing orders these two accesses\n  " +
-                     describe(race->first) + "\n  " + describe(race->second);
+  std::string text =
+      "data race on " + where + "[" + std::to_string(race->begin / bytes) +
+      ", " + std::to_string((race->end + bytes - 1) / bytes) + ") of rank " +
+      std::to_string(raceRank) + ": nothing orders these two accesses\n  " +
+      describe(race->first) + "\n  " + describe(race->second);
   bool isProxy = race->first.proxy != race->second.proxy;
   text += isProxy ? "\norder them, and put a fence of that proxy between them "
                     "(Spec, M11)"

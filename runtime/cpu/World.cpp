@@ -179,7 +179,8 @@ static Error allocate(Scheduler &scheduler) {
 /// the kernel's frame; a user's callback needs far more.
 static size_t getStackBytes(const Scheduler &scheduler) {
   size_t headroom = scheduler.options.record || scheduler.options.weak
-                        ? 256 * 1024 : 16 * 1024;
+                        ? 256 * 1024
+                        : 16 * 1024;
   return scheduler.kernel.frameBytes() + headroom;
 }
 

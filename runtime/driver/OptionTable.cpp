@@ -259,7 +259,8 @@ static const Option kRun[] = {
      "launch_is_fence",
      addBroken},
     {"--same", "NAME",
-     "may be repeated: argument NAME must have the same bits on all ranks after "
+     "may be repeated: argument NAME must have the same bits on all ranks "
+     "after "
      "the run; a difference makes the exit status 1",
      addSame},
     {"--fast", "", "several workers, no fixed order", setFlag<&Options::fast>},

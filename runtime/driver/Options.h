@@ -70,9 +70,9 @@ struct Options {
   int64_t fuzzSchedules = 0;
   bool fast = false;
   unsigned workers = 0;
-  bool weak = false;        ///< memory as late as the model allows
-  bool ignoreRaces = false; ///< of a weak run
-  unsigned broken = 0;      ///< assumptions: bits of cpu::Broken
+  bool weak = false;                    ///< memory as late as the model allows
+  bool ignoreRaces = false;             ///< of a weak run
+  unsigned broken = 0;                  ///< assumptions: bits of cpu::Broken
   std::vector<std::string> sameOnRanks; ///< arguments that ranks compare
   uint64_t maxSteps = 0;
   double timeLimit = 0;

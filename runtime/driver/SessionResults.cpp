@@ -29,12 +29,11 @@ void Session::copyToHost(World &world) {
 }
 
 /// What differs between ranks in the arguments of --same, or "".
-static llvm::Expected<std::string>
-findRankDifference(llvm::ArrayRef<std::string> names,
-                   llvm::MutableArrayRef<Argument> arguments, int64_t ranks,
-                   llvm::function_ref<llvm::ArrayRef<char>(llvm::StringRef,
-                                                           int64_t)>
-                       memoryOf) {
+static llvm::Expected<std::string> findRankDifference(
+    llvm::ArrayRef<std::string> names,
+    llvm::MutableArrayRef<Argument> arguments, int64_t ranks,
+    llvm::function_ref<llvm::ArrayRef<char>(llvm::StringRef, int64_t)>
+        memoryOf) {
   for (const std::string &name : names) {
     auto argument = findArgument(arguments, "--same", {name, ""});
     if (!argument)
@@ -42,17 +41,18 @@ findRankDifference(llvm::ArrayRef<std::string> names,
     llvm::ArrayRef<char> first = memoryOf(name, 0);
     for (int64_t rank = 1; rank < ranks; ++rank) {
       llvm::ArrayRef<char> other = memoryOf(name, rank);
-      size_t at = std::mismatch(first.begin(), first.end(), other.begin(),
-                                other.end())
-                      .first -
-                  first.begin();
+      size_t at =
+          std::mismatch(first.begin(), first.end(), other.begin(), other.end())
+              .first -
+          first.begin();
       const auto &element = (*argument)->element;
       if (at == first.size() || !element)
         continue;
       size_t flat = at / elementBytes(*element),
              place = flat * elementBytes(*element);
       return name + renderIndex(unflatten(flat, (*argument)->shape)) + " is " +
-             renderElement(*element, first.data() + place) + " on rank 0, but " +
+             renderElement(*element, first.data() + place) +
+             " on rank 0, but " +
              renderElement(*element, other.data() + place) + " on rank " +
              std::to_string(rank) +
              ": --same says that all ranks have the same bits there";
