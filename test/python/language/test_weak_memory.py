@@ -225,7 +225,9 @@ class Litmus:
         return [*lines, f"    memref.store %{value}, %seen[%who, %at_{name}] : memref<4x16xi64>"]
 
     def run(self, seed: int) -> str:
-        arrays = {"seen": [np.zeros((4, 16), np.int64) for _ in range(self.ranks)]}
+        arrays: dict[str, list[np.ndarray[Any, Any]]] = {
+            "seen": [np.zeros((4, 16), np.int64) for _ in range(self.ranks)]
+        }
         if "%w:" in self.text:
             arrays["w"] = [np.zeros(1, np.float32) for _ in range(self.ranks)]
         commsir.simulate(
@@ -295,7 +297,8 @@ def collective(name: str) -> str:
     [(name, a, p) for name, (_, algorithms) in COLLECTIVES.items() for a in algorithms for p in PROTOCOLS],
 )
 def test_shipped_ways_show_nothing(name: str, algorithm: str, protocol: str) -> None:
-    text, options = collective(name), {"algorithm": algorithm} if algorithm else {}
+    text = collective(name)
+    options: dict[str, Any] = {"algorithm": algorithm} if algorithm else {}
     rng = np.random.default_rng(0)
     x = [rng.integers(-9, 9, (4, 48)).astype(np.float32) for _ in range(4)]
     shape = [int(size) for size in re.findall(r"%y: memref<(\d+)x(\d+)", text)[0]]
