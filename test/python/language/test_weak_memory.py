@@ -277,7 +277,7 @@ COLLECTIVES = {
     "all_gather": ("%team ins(%x : !comms.window<4x48xf32>) outs(%y : memref<16x48xf32>)", ["one_shot", "ring"]),
     "all_to_all": ("%team ins(%x : !comms.window<4x48xf32>) outs(%y : memref<4x48xf32>)", [""]),
     "broadcast": (
-        "%team root 1 ins(%x : !comms.window<4x48xf32>) outs(%y : memref<4x48xf32>)",
+        "root 1 %team ins(%x : !comms.window<4x48xf32>) outs(%y : !comms.window<4x48xf32>)",
         ["one_shot", "two_shot"],
     ),
 }
@@ -285,7 +285,7 @@ COLLECTIVES = {
 
 def collective(name: str) -> str:
     clauses = COLLECTIVES[name][0]
-    kind = re.findall(r"%y : (\S+)\)", clauses)[0]
+    kind = re.findall(r"%y : (\S+)\)$", clauses)[0]
     return (
         f"comms.kernel @k(%x: !comms.window<4x48xf32>, %y: {kind}) attributes {{ranks = 4 : i64}} {{\n"
         f"  %team = comms.team world\n  comms.{name} {clauses}\n  comms.return\n}}\n"
@@ -301,7 +301,7 @@ def test_shipped_ways_show_nothing(name: str, algorithm: str, protocol: str) -> 
     options: dict[str, Any] = {"algorithm": algorithm} if algorithm else {}
     rng = np.random.default_rng(0)
     x = [rng.integers(-9, 9, (4, 48)).astype(np.float32) for _ in range(4)]
-    shape = [int(size) for size in re.findall(r"%y: memref<(\d+)x(\d+)", text)[0]]
+    shape = [int(size) for size in re.findall(r"%y: \S+?<(\d+)x(\d+)", text)[0]]
     results = []
     for memory, seed in [("plain", 0), *(("weak", seed) for seed in SEEDS)]:
         arrays = {"x": [one.copy() for one in x], "y": [np.zeros(shape, np.float32) for _ in range(4)]}
