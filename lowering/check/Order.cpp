@@ -197,8 +197,21 @@ void Clocks::join(llvm::ArrayRef<int32_t> threads) {
 
 static bool isBefore(Timestamp a, Timestamp b) { return a.thread < b.thread; }
 
+/// Whether `old` has every agent of `later`, at the same time or a later one.
+static bool covers(llvm::ArrayRef<Timestamp> old,
+                   llvm::ArrayRef<Timestamp> later) {
+  for (Timestamp stamp : later) {
+    while (!old.empty() && isBefore(old.front(), stamp))
+      old = old.drop_front();
+    if (old.empty() || old.front().thread != stamp.thread ||
+        old.front().time < stamp.time)
+      return false;
+  }
+  return true;
+}
+
 void AgentTimes::raise(llvm::ArrayRef<Timestamp> later) {
-  if (llvm::all_of(later, [&](Timestamp stamp) { return holds(stamp); }))
+  if (stamps ? covers(*stamps, later) : later.empty())
     return;
   auto made = std::make_shared<std::vector<Timestamp>>();
   made->reserve(size() + later.size());
@@ -224,8 +237,8 @@ void AgentTimes::raise(llvm::ArrayRef<Timestamp> later) {
 void AgentTimes::raise(const AgentTimes &other) {
   if (stamps == other.stamps || !other.stamps)
     return;
-  if (!stamps)
-    stamps = other.stamps;
+  if (!stamps || covers(*other.stamps, *stamps))
+    stamps = other.stamps; // Shared, so that equal times are known at once.
   else
     raise(llvm::ArrayRef(*other.stamps));
 }

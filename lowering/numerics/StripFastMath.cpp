@@ -30,6 +30,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -225,6 +226,29 @@ static void signLoop(scf::ForOp loop) {
   counter.replaceAllUsesExcept(shifted, shifted.getDefiningOp());
 }
 
+/// A loop whose step is not written down checks that it is at least 1: folders
+/// take a step that becomes 0 for a loop without turns.
+static void checkStep(scf::ForOp loop) {
+  Value step = loop.getStep();
+  if (getConstantIntValue(step) || step.getDefiningOp<NumBlocksOp>() ||
+      step.getDefiningOp<SizeOp>())
+    return;
+  bool isChecked = llvm::any_of(step.getUsers(), [&](Operation *user) {
+    auto check = dyn_cast<CheckBoundsOp>(user);
+    return check && check.getLimit() == step &&
+           check->getBlock() == loop->getBlock() &&
+           check->isBeforeInBlock(loop);
+  });
+  if (isChecked)
+    return;
+  ImplicitLocOpBuilder b(loop.getLoc(), loop);
+  if (!step.getType().isIndex())
+    step = arith::IndexCastOp::create(b, b.getIndexType(), step);
+  CheckBoundsOp::create(b, arith::ConstantIndexOp::create(b, 1),
+                        arith::ConstantIndexOp::create(b, 0), step,
+                        "step of a loop");
+}
+
 //===----------------------------------------------------------------------===//
 // What folders may not see
 //===----------------------------------------------------------------------===//
@@ -284,7 +308,10 @@ struct StripFastMathPass : comms::impl::StripFastMathBase<StripFastMathPass> {
         body.walk([](Operation *op) { return WalkResult(spellByArith(op)); });
     if (spelled.wasInterrupted())
       return signalPassFailure();
-    body.walk([](scf::ForOp loop) { signLoop(loop); });
+    body.walk([](scf::ForOp loop) {
+      signLoop(loop);
+      checkStep(loop);
+    });
     body.walk([](Operation *op) {
       dropUnknownAttributes(op);
       stripFastMath(op);

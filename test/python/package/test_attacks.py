@@ -75,6 +75,14 @@ ATTACKS: dict[str, tuple[str, str]] = {
     "triple": ('module attributes {llvm.target_triple = "nvptx64"} {\n' + kernel("") + "}", ATTRIBUTE),
     "ranks": (kernel("").replace("ranks = 1", "ranks = 9223372036854775807"), "ranks is 9223372036854775807"),
     "blocks": (kernel("").replace("blocks = 1", "blocks = -5"), "blocks is -5"),
+    # Steps that folders find to be 0: the run ends all the same.
+    **{f"step {name}": (body(f"  %z = {text}\n  scf.for %j = %c0 to %i step %z {{\n"
+                             "    %w = memref.load %x[%c0] : memref<8xf32>\n"
+                             "    memref.store %w, %x[%j] : memref<8xf32>\n  }"), "step of a loop")
+       for name, text in {
+           "subtracted": "arith.subi %i, %i : index", "times 0": "arith.muli %i, %c0 : index",
+           "exclusive or": "arith.xori %i, %i : index", "and": "arith.andi %i, %c0 : index",
+           "least": "arith.minsi %c0, %i : index"}.items()},
     # Other code.
     "assembly": (body('  llvm.inline_asm "nop", "" : () -> ()'), LLVM),
     "pointer": (body("  %p = llvm.inttoptr %n : i64 to !llvm.ptr"), LLVM),
