@@ -218,6 +218,8 @@ class Soak:
             self.side, self.matrix = cuda.Stream(), torch.randn(2048, 2048, device="cuda", dtype=torch.bfloat16)
         self.seconds = {(name, late): 0.0 for name in self.groups for late in (False, True)}
         self.calls = {late: 0 for late in (False, True)}
+        self.hosts = collections.defaultdict[tuple[str, str], float](float)
+        self.timed: collections.Counter[str] = collections.Counter()
         self.counts: collections.Counter[str] = collections.Counter()
         self.wrong: list[str] = []
         self.batches = 0
@@ -252,6 +254,8 @@ class Soak:
         self.batches += 1
         self.calls[late] += len(drawn)
         self.counts.update(one.op for one in drawn)
+        if not late:
+            self.timed.update(one.op for one in drawn)
 
     def wait(self) -> None:
         if not self.options.cpu:
@@ -275,7 +279,10 @@ class Soak:
                 self.side.wait_stream(cuda.current_stream())
                 with cuda.stream(self.side):
                     self.matrix @ self.matrix
+            begun = time.perf_counter()
             made.append(run(one, x, self.groups[name], self.rank, self.size))
+            if not late:
+                self.hosts[one.op, name] += time.perf_counter() - begun
         self.wait()
         self.seconds[name, late] += time.perf_counter() - start
         return made
@@ -305,7 +312,7 @@ class Soak:
 
     def kernels(self) -> dict[str, int]:
         """Kernels of all groups so far, by where they came from."""
-        groups: dict[str, Any] = dict(commsir.torch.stats()["groups"])
+        groups: dict[str, Any] = dict(commsir.torch.stats(self.groups["commsir"])["groups"])
         found = [group for group in groups.values() if isinstance(group, dict)]
         return {name: sum(int(group.get(name, 0)) for group in found) for name in ("compiled", "from_cache")}
 
@@ -349,6 +356,9 @@ class Soak:
         if self.rank == 0:
             print(f"soak: {sum(self.calls.values())} calls of each, seed {self.options.seed}: {dict(self.counts)}")
             print("calls a second:", ", ".join(f"{name} {rate:.0f}" for name, rate in rates.items()))
+            for op, count in self.timed.items():
+                spent = ", ".join(f"{name} {self.hosts[op, name] / count * 1e6:.0f}" for name in self.groups)
+                print(f"the caller's time, µs a call: {op}: {spent}")
             if not self.options.cpu:
                 print(f"kernels: {first} in {warmed:.0f} s of warm-up, {last} at the end")
             print(f"memory: {', '.join(f'{one / 2**20:.0f}' for one in memory)} MiB at the start, "
