@@ -266,10 +266,39 @@ TEST_F(CollectiveTest, KernelsShareChannels) {
                 return "channels have grown";
               bytes = now;
             }
-        return calls.kernels() < 3 ? "the test shows nothing" : "";
+        // A reduce has the code of an all_reduce.
+        return calls.kernels() < 2 ? "the test shows nothing" : "";
       },
       2);
   unsetenv("COMMSIR_CHANNEL_BYTES");
+}
+
+/// What arrays hold makes no other code, but is compared between ranks.
+TEST_F(CollectiveTest, LabelsShareCode) {
+  run(
+      {},
+      [](Calls &calls) -> std::string {
+        Calls::expect(48);
+        auto call = [&](const std::string &label) {
+          auto made = calls.make("all_reduce", 48);
+          made.typeName = label;
+          return llvm::toString(calls.collectives->run(made, nullptr));
+        };
+        for (int size = 1; size < 20; ++size)
+          if (std::string said =
+                  call("i32 in tensors of " + std::to_string(size));
+              !said.empty())
+            return said;
+        if (calls.kernels() != 1)
+          return std::to_string(calls.kernels()) + " kernels were loaded";
+        std::string mine = "i32 of rank ";
+        std::string said =
+            call(mine + std::to_string(calls.group->options().rank));
+        return said.find("ranks disagree") == std::string::npos
+                   ? "no disagreement: " + said
+                   : "";
+      },
+      2);
 }
 
 /// An all-reduce of three pieces of `piece` elements goes in three launches.

@@ -108,8 +108,9 @@ public:
                       .str();
   }
 
-  std::unique_ptr<jit::CudaKernel> kernel;
-  std::unique_ptr<KernelCode> code;
+  /// Shared by kernels that differ in their labels alone.
+  std::shared_ptr<jit::CudaKernel> kernel;
+  std::shared_ptr<KernelCode> code;
   ChannelLayout layout;
   /// Describes the contents of the arrays if the source does not.
   std::string label;
@@ -239,6 +240,8 @@ private:
   std::shared_ptr<Range> makeRange(void *own, size_t bytes,
                                    llvm::ArrayRef<CUdeviceptr> parts) const;
 
+  llvm::Error loadCode(const group::KernelRequest &request,
+                       CudaGroupKernel &made);
   llvm::Error prepareOwn(const group::KernelRequest &request,
                          CudaGroupKernel &made);
   double shareOf(const CudaGroupKernel &kernel) const;
@@ -333,6 +336,12 @@ private:
   group::WindowTable<Range> windows;
 
   llvm::StringMap<CudaGroupKernel *> byRequest;
+  /// The code of requests, whatever their labels are, while a kernel has it.
+  struct LoadedCode {
+    std::weak_ptr<jit::CudaKernel> kernel;
+    std::weak_ptr<KernelCode> code;
+  };
+  llvm::StringMap<LoadedCode> loaded;
   /// Changed, with their sets and records, under both `kernelsMutex` and
   /// `controlMutex`; read under either.
   std::list<CudaGroupKernel> kernels;

@@ -29,9 +29,14 @@ static constexpr size_t kSpareBytes = size_t(64) << 20;
 /// CTAs of NCCL's kernels, which each may take a whole multiprocessor.
 static constexpr int kNcclBlocks = 32;
 
-/// What needs no peer.
-llvm::Error CudaGroup::prepareOwn(const KernelRequest &request,
-                                  CudaGroupKernel &made) {
+/// Compiles and loads a request's code, or takes that of another label.
+llvm::Error CudaGroup::loadCode(const KernelRequest &request,
+                                CudaGroupKernel &made) {
+  LoadedCode &known = loaded[keyOf(request)];
+  made.kernel = known.kernel.lock();
+  made.code = known.code.lock();
+  if (made.kernel && made.code)
+    return llvm::Error::success();
   // By the limit, not by what is left of it: a choice must not depend on what
   // was prepared before.
   uint64_t memory =
@@ -42,16 +47,27 @@ llvm::Error CudaGroup::prepareOwn(const KernelRequest &request,
     return compiled.takeError();
   made.kernel = std::move(*compiled);
   ++(made.kernel->cached() ? done.fromCache : done.compiled);
+  auto code = KernelCode::load(*device, *made.kernel);
+  if (!code)
+    return code.takeError();
+  made.code = std::move(*code);
+  known = {made.kernel, made.code};
+  return llvm::Error::success();
+}
+
+/// What needs no peer.
+llvm::Error CudaGroup::prepareOwn(const KernelRequest &request,
+                                  CudaGroupKernel &made) {
+  if (auto error = loadCode(request, made))
+    return error;
   if (made.kernel->ranks() != settings.ranks)
     return usage(llvm::formatv("kernel '{0}' is for {1} ranks, the group has "
                                "{2}",
                                made.name(), made.kernel->ranks(),
                                settings.ranks)
                      .str());
-  auto code = KernelCode::load(*device, *made.kernel);
-  if (!code)
-    return code.takeError();
-  made.code = std::move(*code);
+  uint64_t memory =
+      request.shared ? sharedKernelBytes(request.channelBytes) : pool->most();
   auto layout = ChannelLayout::of(*made.kernel);
   if (!layout)
     return layout.takeError();
