@@ -317,7 +317,7 @@ Candidate Measurer::makeCandidate(const Config &config) const {
   candidate.registered = true;
   candidate.eager = plan.eager;
   candidate.choice = {config.algorithm, config.protocol, config.blocks,
-                      config.threads, config.cluster};
+                      config.threads,   config.cluster,  KernelNumbers{}};
   return candidate;
 }
 

@@ -112,11 +112,14 @@ KernelConfigs commsir::tune::chooseForKernel(comms::KernelOp kernel,
     };
     ConfigChoice answer = choose(query);
     if (problem->isSized() && !isUsable(*problem, answer.config)) {
-      for (llvm::StringRef algorithm : getExtentAlgorithms())
-        if (isUsable(*problem, {.algorithm = algorithm.str()})) {
-          query.algorithm = algorithm.str();
+      for (llvm::StringRef algorithm : getExtentAlgorithms()) {
+        Config config;
+        config.algorithm = algorithm.str();
+        if (isUsable(*problem, config)) {
+          query.algorithm = config.algorithm;
           break;
         }
+      }
       answer = choose(query);
     }
     if (wish.memory && boundChannels(query) > wish.memory)

@@ -254,7 +254,7 @@ private:
   llvm::Error makeSharedSets(CudaGroupKernel &kernel);
   SharedChannels *&memoryFor(const CudaGroupKernel &kernel, bool isGraph);
   SharedChannels *&nowOf(SharedChannels::Use use, SharedChannels::Slots slots) {
-    return sharedNow[use * SharedChannels::kSlots + slots];
+    return sharedNow[size_t(use) * SharedChannels::kSlots + size_t(slots)];
   }
   llvm::Error growShared(SharedChannels::Use use,
                          const SharedChannelSizes &needs);
@@ -349,7 +349,8 @@ private:
   /// use and kind of slots (`nowOf`), the memory for future launches and
   /// captures.
   std::list<SharedChannels> shared;
-  std::array<SharedChannels *, SharedChannels::kUses * SharedChannels::kSlots>
+  std::array<SharedChannels *,
+             size_t(SharedChannels::kUses) * SharedChannels::kSlots>
       sharedNow{};
   /// Locked before `controlMutex`. Held while a failure is explained; `abort`
   /// does not wait for that.
