@@ -96,7 +96,17 @@ sockaddr_un makeAddress(llvm::StringRef name, socklen_t &bytes) {
   return address;
 }
 
-int makeSocket() { return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0); }
+/// It does not wait: a listener whose queue is full would be waited for without
+/// a limit.
+int makeSocket() {
+  return socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+}
+
+/// Messages are waited for.
+bool makeBlocking(const File &socket) {
+  int flags = fcntl(socket.get(), F_GETFL);
+  return flags >= 0 && fcntl(socket.get(), F_SETFL, flags & ~O_NONBLOCK) == 0;
+}
 
 /// The process at the other end: whoever listens there, or has connected. None:
 /// it is not known, or of another user.
@@ -185,8 +195,9 @@ static llvm::Expected<File> connectTo(commsir::group::Store &store,
                                   "rank {1} should listen",
                                   hello.rank, peer)
                         .str());
-      if (::send(socket.get(), &hello, sizeof(hello), MSG_NOSIGNAL) ==
-          ssize_t(sizeof(hello)))
+      if (makeBlocking(socket) &&
+          ::send(socket.get(), &hello, sizeof(hello), MSG_NOSIGNAL) ==
+              ssize_t(sizeof(hello)))
         return socket;
     } else if (errno != ECONNREFUSED && errno != EINTR && errno != EAGAIN) {
       return failSystem("connecting to rank " + llvm::Twine(peer));
@@ -243,8 +254,12 @@ llvm::Error Mesh::open(group::Store &store, llvm::StringRef name,
     if (auto error = waitFor(files, until, whom))
       return error;
     File socket(accept4(listener.get(), nullptr, nullptr, SOCK_CLOEXEC));
-    if (!socket || !getOwnPeer(socket))
-      continue; // Nobody of ours.
+    if (!socket || !getOwnPeer(socket)) {
+      // Nobody of ours. Others may come all the time.
+      if (now() > until)
+        return failLate(whom);
+      continue;
+    }
     files = {{socket.get(), POLLIN, 0}};
     if (auto error = waitFor(files, until, whom))
       return error;
@@ -288,9 +303,13 @@ llvm::Error Mesh::waitFor(llvm::SmallVectorImpl<pollfd> &files, double until,
     if (found > 0)
       return llvm::Error::success();
     if (now() > until)
-      return fail("rank " + llvm::Twine(rank) + " waits for " + whom +
-                  ", and the time is over");
+      return failLate(whom);
   }
+}
+
+llvm::Error Mesh::failLate(const llvm::Twine &whom) const {
+  return fail("rank " + llvm::Twine(rank) + " waits for " + whom +
+              ", and the time is over");
 }
 
 llvm::Error Mesh::absent(int peer, llvm::StringRef what) const {

@@ -111,6 +111,8 @@ private:
   /// Waits until one of `files` is readable.
   llvm::Error waitFor(llvm::SmallVectorImpl<pollfd> &files, double until,
                       const llvm::Twine &whom);
+  /// The error of a wait for `whom` that has taken too long.
+  llvm::Error failLate(const llvm::Twine &whom) const;
   llvm::Error absent(int peer, llvm::StringRef what) const;
   llvm::Error checkLost() const;
   llvm::Error lose(llvm::Error error);

@@ -1,0 +1,175 @@
+//===- MeshTest.cpp - Who listens, and who connects -----------------------===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Abstract Unix sockets have no permissions: any user of the host can listen
+// under a name that is free, and connect to one that is not.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Ranks.h"
+
+#include "runtime/cuda/Mesh.h"
+
+#include <chrono>
+#include <condition_variable>
+#include <csignal>
+#include <map>
+#include <thread>
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+using namespace commsir;
+using Clock = std::chrono::steady_clock;
+
+namespace {
+
+class MemoryStore : public commsir::group::Store {
+public:
+  llvm::Error set(llvm::StringRef key, llvm::StringRef value) override {
+    std::lock_guard lock(mutex);
+    values[key.str()] = value.str();
+    changed.notify_all();
+    return llvm::Error::success();
+  }
+  llvm::Expected<std::string> get(llvm::StringRef key,
+                                  double timeout) override {
+    std::unique_lock lock(mutex);
+    if (changed.wait_for(lock, std::chrono::duration<double>(timeout),
+                         [&] { return values.count(key.str()) != 0; }))
+      return values[key.str()];
+    return llvm::createStringError("no " + key);
+  }
+
+private:
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::map<std::string, std::string> values;
+};
+
+struct Address {
+  sockaddr_un address = {};
+  socklen_t bytes = 0;
+  explicit Address(llvm::StringRef name)
+      : bytes(socklen_t(offsetof(sockaddr_un, sun_path) + 1 + name.size())) {
+    address.sun_family = AF_UNIX;
+    std::memcpy(address.sun_path + 1, name.data(), name.size());
+  }
+  const sockaddr *get() const {
+    return reinterpret_cast<const sockaddr *>(&address);
+  }
+};
+
+int makeSocket() { return ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0); }
+
+int listenAt(llvm::StringRef name, int queue) {
+  int file = makeSocket();
+  Address at(name);
+  return ::bind(file, at.get(), at.bytes) == 0 && ::listen(file, queue) == 0
+             ? file
+             : -1;
+}
+
+/// A process of the user `nobody` that runs `body` until this object ends.
+class Stranger {
+public:
+  explicit Stranger(llvm::function_ref<void()> body) : child(::fork()) {
+    if (child != 0)
+      return;
+    ::alarm(60);
+    if (::setgid(65534) == 0 && ::setuid(65534) == 0)
+      body();
+    ::_exit(0);
+  }
+  ~Stranger() {
+    ::kill(child, SIGKILL);
+    ::waitpid(child, nullptr, 0);
+  }
+
+private:
+  pid_t child;
+};
+
+struct MeshTest : testing::Test {
+  /// What connecting said; "" if it went well. It may not take long.
+  std::string connect(int rank, double timeout) {
+    auto begun = Clock::now();
+    auto mesh = cuda::Mesh::connect(store, "g", rank, 2, timeout);
+    EXPECT_LT(Clock::now() - begun, std::chrono::duration<double>(timeout + 5));
+    return mesh ? "" : llvm::toString(mesh.takeError());
+  }
+  /// Has rank 0 announced, and another name in place of its own.
+  void announce(llvm::StringRef name) {
+    connect(0, 0.01);
+    std::string said = llvm::cantFail(store.get("g/mesh/0", 0));
+    llvm::StringRef host = llvm::StringRef(said).split('\n').first;
+    llvm::cantFail(store.set("g/mesh/0", (host + "\n" + name).str()));
+  }
+  std::string name = "commsir-mesh-test-" + std::to_string(::getpid());
+  MemoryStore store;
+};
+
+} // namespace
+
+TEST_F(MeshTest, AnotherUserListens) {
+  if (::geteuid() != 0)
+    GTEST_SKIP() << "only root becomes another user";
+  announce(name);
+  int ready[2];
+  ASSERT_EQ(::pipe(ready), 0);
+  Stranger stranger([&] {
+    if (listenAt(name, 8) >= 0 && ::write(ready[1], "x", 1) == 1)
+      ::pause();
+  });
+  char byte;
+  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  EXPECT_EQ(connect(1, 5), "rank 1 found another user's process where rank 0 "
+                           "should listen");
+}
+
+/// Whoever listens, and accepts nobody, is waited for no longer than ranks are.
+TEST_F(MeshTest, AFullQueue) {
+  announce(name);
+  int listener = listenAt(name, 0);
+  ASSERT_GE(listener, 0);
+  Address at(name);
+  int first = makeSocket();
+  ASSERT_EQ(::connect(first, at.get(), at.bytes), 0);
+  std::string said = connect(1, 0.5);
+  EXPECT_NE(said.find("rank 0, which does not listen"), std::string::npos)
+      << said;
+  ::close(first);
+  ::close(listener);
+}
+
+/// Another user connects all the time to the name that /proc/net/unix tells.
+TEST_F(MeshTest, AnotherUserConnects) {
+  if (::geteuid() != 0)
+    GTEST_SKIP() << "only root becomes another user";
+  for (bool comes : {false, true}) {
+    std::string said;
+    std::thread leader([&] { said = connect(0, comes ? 20 : 1); });
+    std::string where;
+    for (std::string old = where; where == old || where.empty();)
+      where = llvm::cantFail(store.get("g/mesh/0", 5));
+    Stranger stranger([&] {
+      Address at(llvm::StringRef(where).split('\n').second);
+      while (true) {
+        int file = makeSocket();
+        (void)::connect(file, at.get(), at.bytes);
+        ::close(file);
+      }
+    });
+    if (comes)
+      EXPECT_EQ(connect(1, 20), "");
+    leader.join();
+    EXPECT_EQ(said, comes ? ""
+                          : "rank 0 waits for rank 1 to come, and the "
+                            "time is over");
+    llvm::cantFail(store.set("g/mesh/0", ""));
+  }
+}
