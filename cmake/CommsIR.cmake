@@ -18,6 +18,18 @@ if(COMMSIR_SANITIZE)
   add_compile_options("-fsanitize=${COMMSIR_SANITIZE}" -fno-sanitize=vptr -fno-omit-frame-pointer)
   add_link_options("-fsanitize=${COMMSIR_SANITIZE}")
 endif()
+# For tests in Python, a program without sanitizers: their runtime is loaded
+# before it, and the C++ library, whose exceptions the runtime looks for then.
+set(COMMSIR_PYTHON_PRELOAD "")
+if(COMMSIR_SANITIZE MATCHES "address")
+  foreach(library libclang_rt.asan-${CMAKE_SYSTEM_PROCESSOR}.so libstdc++.so.6)
+    execute_process(COMMAND "${CMAKE_CXX_COMPILER}" -print-file-name=${library}
+      OUTPUT_VARIABLE path OUTPUT_STRIP_TRAILING_WHITESPACE)
+    list(APPEND COMMSIR_PYTHON_PRELOAD "${path}")
+  endforeach()
+  list(JOIN COMMSIR_PYTHON_PRELOAD ":" COMMSIR_PYTHON_PRELOAD)
+  set(COMMSIR_PYTHON_PRELOAD "LD_PRELOAD=${COMMSIR_PYTHON_PRELOAD}")
+endif()
 
 find_program(CCACHE ccache)
 if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
