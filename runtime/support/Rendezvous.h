@@ -100,6 +100,15 @@ private:
     bool here = false;
   };
 
+  /// Whether a text of the store can be a number that a rank has drawn. It
+  /// becomes part of keys: a store may hold anything.
+  static bool isNumber(const std::string &text) {
+    return !text.empty() && text.size() <= 64 &&
+           std::all_of(text.begin(), text.end(), [](char c) {
+             return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z');
+           });
+  }
+
   static std::string textOf(int64_t value) { return std::to_string(value); }
 
   /// "0.5 s".
@@ -184,7 +193,7 @@ private:
   /// Rank 0: looks for one rank.
   void greet(int64_t other, RankEntry &guest) {
     Text here = ask("here/" + textOf(other), slice());
-    if (!here)
+    if (!here || !isNumber(*here))
       return;
     if (*here != guest.greeted) {
       guest.greeted = *here;
@@ -192,7 +201,7 @@ private:
     }
     Text ack = ask("ack/" + number + "/" + textOf(other), slice());
     size_t space = ack ? ack->find(' ') : std::string::npos;
-    if (space == std::string::npos)
+    if (space == std::string::npos || !isNumber(ack->substr(0, space)))
       return;
     guest.number = ack->substr(0, space);
     guest.says = ack->substr(space + 1);
@@ -250,7 +259,7 @@ private:
     while (true) {
       // Another rank 0 may have replaced the first.
       Text hello = ask("hello/" + number, slice());
-      if (hello && *hello != leader) {
+      if (hello && isNumber(*hello) && *hello != leader) {
         leader = *hello;
         pause = kShort;
         tell("ack/" + leader + "/" + textOf(rank), number + " " + says);

@@ -7,7 +7,10 @@
 
 #include "test/runtime/Ranks.h"
 
+#include "runtime/group/PointToPoint.h"
 #include "runtime/support/Rendezvous.h"
+
+#include "llvm/ADT/StringExtras.h"
 
 #include <condition_variable>
 #include <map>
@@ -199,5 +202,141 @@ TEST(MeetingTest, GroupsAreMadeInAFolderThatOthersHaveUsed) {
     pid_t zero = joinInChild(folder.path, 0, 60);
     EXPECT_EQ(answerOf(zero), 0) << "turn " << turn;
     EXPECT_EQ(answerOf(one), 0) << "turn " << turn;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Stores that lie
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// What a store says in place of what a rank has said.
+struct Lie {
+  const char *name;
+  std::function<std::string(const std::string &)> tell;
+};
+
+/// Each number between blanks is `number`.
+std::string withNumbers(const std::string &said, const char *number) {
+  llvm::SmallVector<llvm::StringRef> parts;
+  llvm::StringRef(said).split(parts, ' ');
+  for (llvm::StringRef &part : parts)
+    if (int64_t value; !part.getAsInteger(10, value))
+      part = number;
+  return llvm::join(parts, " ");
+}
+
+std::vector<Lie> listLies() {
+  std::vector<Lie> lies = {
+      {"nothing", [](const std::string &) { return std::string(); }},
+      {"zeros",
+       [](const std::string &said) { return std::string(said.size(), '\0'); }},
+      {"garbage",
+       [](const std::string &) { return std::string("\xff %s {0} \n"); }},
+      {"half",
+       [](const std::string &said) { return said.substr(0, said.size() / 2); }},
+      {"more", [](const std::string &said) { return said + " 1"; }},
+      {"much", [](const std::string &) { return std::string(4 << 20, '9'); }}};
+  for (const char *number :
+       {"-1", "0", "2", "2147483648", "9223372036854775807",
+        "-9223372036854775808", "18446744073709551615"})
+    lies.push_back({number, [number](const std::string &said) {
+                      return withNumbers(said, number);
+                    }});
+  return lies;
+}
+
+/// Tells a lie of each key that has `part`.
+class LyingStore : public group::Store {
+public:
+  LyingStore(std::unique_ptr<group::Store> store, const Lie &lie,
+             llvm::StringRef part)
+      : store(std::move(store)), lie(lie), part(part) {}
+  llvm::Error set(llvm::StringRef key, llvm::StringRef value) override {
+    return store->set(key, value);
+  }
+  llvm::Expected<std::string> get(llvm::StringRef key,
+                                  double timeout) override {
+    auto said = store->get(key, timeout);
+    if (!said || !key.contains(part))
+      return said;
+    return lie.tell(*said);
+  }
+
+private:
+  std::unique_ptr<group::Store> store;
+  const Lie &lie;
+  llvm::StringRef part;
+};
+
+/// A group, a sum and a message, as rank `rank` of two.
+llvm::Error meetAndSend(group::Store &store, std::unique_ptr<group::Store> mail,
+                        int64_t rank) {
+  group::GroupOptions options;
+  options.rank = rank;
+  options.ranks = 2;
+  options.timeout = 2;
+  auto group = group::createCpuGroup(options, store);
+  if (!group)
+    return group.takeError();
+  auto sends = group::PointToPoint::create("mail", rank, 2, std::move(mail));
+  if (!sends)
+    return sends.takeError();
+  int value = 7;
+  group::Message message{1 - rank, 0, &value, sizeof value, "1 x i32"};
+  auto begun = rank ? (*sends)->send(message) : (*sends)->receive(message);
+  return begun ? (*sends)->wait(**begun, 2) : begun.takeError();
+}
+
+/// Rank `liar`'s store lies. Each rank ends, and says who or what it waited
+/// for.
+int lieTo(const std::string &folder, const Lie &lie, llvm::StringRef part,
+          int64_t rank, int64_t liar) {
+  auto open = [&] { return llvm::cantFail(group::createFileStore(folder)); };
+  LyingStore store(open(), lie, rank == liar ? part : "no key");
+  auto mail =
+      std::make_unique<LyingStore>(open(), lie, rank == liar ? part : "no key");
+  std::string said = llvm::toString(meetAndSend(store, std::move(mail), rank));
+  if (said.size() < 2000 &&
+      (said.empty() || llvm::StringRef(said).contains("rank ") ||
+       llvm::StringRef(said).contains("key '")))
+    return 0;
+  std::fprintf(stderr, "%s of %s to rank %d: rank %d: %s\n", lie.name,
+               part.str().c_str(), int(liar), int(rank),
+               said.substr(0, 200).c_str());
+  return 1;
+}
+
+} // namespace
+
+/// torch's store and folders can hold anything: no rank crashes, or waits for
+/// more than its timeout.
+TEST(MeetingTest, StoresThatLie) {
+  struct Case {
+    pid_t child;
+    std::string what;
+  };
+  for (const char *part :
+       {"/here/", "/hello/", "/ack/", "/go/", "cpu/", "/to/"}) {
+    std::vector<Case> cases;
+    std::vector<std::unique_ptr<Folder>> folders;
+    for (const Lie &lie : listLies())
+      for (int64_t liar : {0, 1}) {
+        folders.push_back(std::make_unique<Folder>());
+        for (int64_t rank : {0, 1}) {
+          pid_t child = ::fork();
+          if (child == 0) {
+            ::alarm(60);
+            ::_exit(
+                lieTo(folders.back()->path + "/store", lie, part, rank, liar));
+          }
+          cases.push_back({child, std::string(lie.name) + " of " + part +
+                                      " to rank " + std::to_string(liar) +
+                                      ": rank " + std::to_string(rank)});
+        }
+      }
+    for (const Case &one : cases)
+      EXPECT_EQ(answerOf(one.child), 0) << one.what;
   }
 }
