@@ -401,7 +401,7 @@ def Comms_IotaOp : Comms_Op<"iota", [Pure]> {
 }
 
 def Comms_ContractOp : Comms_Op<"contract", [AttrSizedOperandSegments]> {
-  let summary = "A matrix product of parts of memory: c = a b, or c = c + a b, summed in f32.";
+  let summary = "A matrix product of parts of memory, summed in f32: c = a b, c = c + a b, or c = a b + d + ….";
   let description = [{
     Multiplies a part of `lhs` by a part of `rhs` and writes the product, of
     `tile` rows and columns at most, to a part of `acc`. The sum over `depth`
@@ -416,6 +416,11 @@ def Comms_ContractOp : Comms_Op<"contract", [AttrSizedOperandSegments]> {
     transposed in memory, as `depth` rows of `tile[0]` columns (`tile[1]` rows of
     `depth` columns).
 
+    `plus` lists addends: the parts of memory, of the product's rows and columns,
+    that are added to it in f32, in their order, before it is rounded to the
+    elements of `acc`. So a product, a bias matrix, a residual, and what other
+    ranks have sent make one result that is rounded once.
+
     All blocks' threads take part. Scales of fp8 operands are multiplications of
     the result: store the product in scratch memory of f32, and multiply its rows.
   }];
@@ -423,13 +428,16 @@ def Comms_ContractOp : Comms_Op<"contract", [AttrSizedOperandSegments]> {
                        Arg<AnyMemRef, "", [MemRead]>:$rhs, Index:$rhsRow, Index:$rhsColumn,
                        Arg<AnyMemRef, "", [MemRead, MemWrite]>:$acc, Index:$accRow, Index:$accColumn,
                        Index:$depth, Optional<Index>:$rows, Optional<Index>:$columns,
+                       Arg<Variadic<AnyMemRef>, "", [MemRead]>:$addends,
+                       Variadic<Index>:$addendRows, Variadic<Index>:$addendColumns,
                        DenseI64ArrayAttr:$tile, UnitAttr:$accumulate,
                        UnitAttr:$transpose_lhs, UnitAttr:$transpose_rhs);
   let assemblyFormat = [{
     $lhs `[` $lhsRow `,` $lhsColumn `]` `,` $rhs `[` $rhsRow `,` $rhsColumn `]`
     `to` $acc `[` $accRow `,` $accColumn `]` `tile` $tile `depth` $depth
-    (`rows` $rows^)? (`columns` $columns^)? attr-dict
-    `:` type($lhs) `,` type($rhs) `,` type($acc)
+    (`rows` $rows^)? (`columns` $columns^)?
+    custom<Addends>($addends, $addendRows, $addendColumns) attr-dict
+    `:` type($lhs) `,` type($rhs) `,` type($acc) (`plus` type($addends)^)?
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{

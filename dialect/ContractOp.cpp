@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/Directives.h"
 #include "dialect/OpChecks.h"
 
 #include <limits>
@@ -15,6 +16,41 @@ using namespace mlir::comms::checks;
 
 /// Elements of a product's tile, at most.
 static constexpr int64_t kMostElements = int64_t(1) << 20;
+
+//===----------------------------------------------------------------------===//
+// Addends in the assembly format
+//===----------------------------------------------------------------------===//
+
+ParseResult mlir::comms::parseAddends(OpAsmParser &parser,
+                                      UnresolvedOperands &addends,
+                                      UnresolvedOperands &rows,
+                                      UnresolvedOperands &columns) {
+  if (parser.parseOptionalKeyword("plus"))
+    return success();
+  return parser.parseCommaSeparatedList([&]() -> ParseResult {
+    return failure(
+        parser.parseOperand(addends.emplace_back()) || parser.parseLSquare() ||
+        parser.parseOperand(rows.emplace_back()) || parser.parseComma() ||
+        parser.parseOperand(columns.emplace_back()) || parser.parseRSquare());
+  });
+}
+
+void mlir::comms::printAddends(OpAsmPrinter &printer, Operation *,
+                               OperandRange addends, OperandRange rows,
+                               OperandRange columns) {
+  if (addends.empty())
+    return;
+  printer << "plus ";
+  llvm::interleaveComma(
+      llvm::zip_equal(addends, rows, columns), printer, [&](auto part) {
+        auto [memory, row, column] = part;
+        printer << memory << '[' << row << ", " << column << ']';
+      });
+}
+
+//===----------------------------------------------------------------------===//
+// Rules
+//===----------------------------------------------------------------------===//
 
 namespace {
 /// A part of memory: where it begins, and how much of it is known to be used.
@@ -41,7 +77,11 @@ static LogicalResult verifyMatrix(ContractOp op, const Part &part) {
                              "them known";
 }
 
-/// C2 and C3.
+static bool isStored(Type type) {
+  return type.isF32() || type.isBF16() || type.isF16();
+}
+
+/// C2, C3 and C8.
 static LogicalResult verifyElements(ContractOp op) {
   Type lhs = getElementType(op.getLhs().getType()),
        rhs = getElementType(op.getRhs().getType()),
@@ -51,10 +91,14 @@ static LogicalResult verifyElements(ContractOp op) {
     return op.emitOpError()
            << "C2: a product of elements of " << lhs << " and " << rhs
            << "; both are bf16, f16 or f32, or each f8E4M3FN or f8E5M2";
-  if (acc.isF32() || acc.isBF16() || acc.isF16())
-    return success();
-  return op.emitOpError() << "C3: the product has elements of " << acc
-                          << "; store it as f32, bf16 or f16";
+  if (!isStored(acc))
+    return op.emitOpError() << "C3: the product has elements of " << acc
+                            << "; store it as f32, bf16 or f16";
+  for (Value addend : op.getAddends())
+    if (Type type = getElementType(addend.getType()); !isStored(type))
+      return op.emitOpError() << "C8: an addend has elements of " << type
+                              << "; they are f32, bf16 or f16";
+  return success();
 }
 
 /// C4 and C5.
@@ -112,15 +156,23 @@ LogicalResult ContractOp::verify() {
     std::swap(lhs.rows, lhs.columns);
   if (getTransposeRhs())
     std::swap(rhs.rows, rhs.columns);
-  for (const Part &part : {lhs, rhs, acc})
+  SmallVector<Part> parts{lhs, rhs, acc};
+  if (getAddendRows().size() != getAddends().size() ||
+      getAddendColumns().size() != getAddends().size())
+    return emitOpError("C8: an addend has one row and one column");
+  for (auto [memory, row, column] :
+       llvm::zip_equal(getAddends(), getAddendRows(), getAddendColumns()))
+    parts.push_back({"addend", memory, row, column, rows, columns});
+  for (const Part &part : parts)
     if (failed(verifyMatrix(*this, part)))
       return failure();
   if (failed(verifyElements(*this)))
     return failure();
-  for (const Part &part : {lhs, rhs, acc})
+  for (const Part &part : parts)
     if (failed(verifyPlace(*this, part)))
       return failure();
-  if (getAcc() == getLhs() || getAcc() == getRhs())
+  if (getAcc() == getLhs() || getAcc() == getRhs() ||
+      llvm::is_contained(getAddends(), getAcc()))
     return emitOpError("C7: the product is stored in the memory of an operand; "
                        "give it memory of its own");
   return success();

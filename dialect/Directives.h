@@ -28,6 +28,13 @@ void printTileRegions(OpAsmPrinter &printer, Operation *op, Region &produce,
 ParseResult parsePeerRegion(OpAsmParser &parser, Region &body);
 void printPeerRegion(OpAsmPrinter &printer, Operation *op, Region &body);
 
+/// `plus %d[%row, %column], …`: the addends of `contract`; nothing without any.
+using UnresolvedOperands = SmallVectorImpl<OpAsmParser::UnresolvedOperand>;
+ParseResult parseAddends(OpAsmParser &parser, UnresolvedOperands &addends,
+                         UnresolvedOperands &rows, UnresolvedOperands &columns);
+void printAddends(OpAsmPrinter &printer, Operation *op, OperandRange addends,
+                  OperandRange rows, OperandRange columns);
+
 } // namespace mlir::comms
 
 #endif // COMMSIR_DIALECT_DIRECTIVES_H

@@ -349,7 +349,7 @@ static void addTransfer(Collector &collector, OpT op, Value local,
       .deferred = true;
 }
 
-/// The operands of a matrix product, and its result.
+/// The operands of a matrix product, its result, and its addends.
 static void addContract(Collector &collector, ContractOp op) {
   int64_t m = op.getTileRows(), n = op.getTileColumns();
   MatrixPart lhs{
@@ -371,6 +371,10 @@ static void addContract(Collector &collector, ContractOp op) {
   if (op.getAccumulate())
     collector.matrix(AccessKind::Read, op.getAcc(), acc);
   collector.matrix(AccessKind::Write, op.getAcc(), acc);
+  for (auto [memory, row, column] : llvm::zip_equal(
+           op.getAddends(), op.getAddendRows(), op.getAddendColumns()))
+    collector.matrix(AccessKind::Read, memory,
+                     {row, column, op.getRows(), op.getColumns(), m, n});
 }
 
 void mlir::comms::getAccesses(Operation *op,

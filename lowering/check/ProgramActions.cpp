@@ -271,8 +271,9 @@ LogicalResult ProgramBuilder::tileAction(Operation *op, Action &action) {
   return success();
 }
 
-/// Reads parts of two matrices and writes one of a third.
-void ProgramBuilder::matrixAction(Operation *op, Action &action) {
+/// Reads parts of two matrices and writes one of a third. Addends are read by
+/// actions of their own, which precede it.
+LogicalResult ProgramBuilder::matrixAction(Operation *op, Action &action) {
   action.kind = ActionKind::Access;
   SmallVector<Access> accesses;
   getAccesses(op, accesses);
@@ -281,8 +282,20 @@ void ProgramBuilder::matrixAction(Operation *op, Action &action) {
   llvm::erase_if(accesses, [&](const Access &access) {
     return access.isRead() && access.memory == written;
   });
-  for (auto [plan, access] : llvm::zip(action.ranges, accesses))
+  ArrayRef<Access> all = accesses;
+  constexpr size_t kOperands = std::extent_v<decltype(action.ranges)>;
+  for (const Access &access : all.drop_front(kOperands)) {
+    Action addend{};
+    addend.op = op;
+    addend.kind = ActionKind::Access;
+    addend.ranges[0] = matrixRange(access);
+    if (failed(append(std::move(addend))))
+      return failure();
+  }
+  for (auto [plan, access] :
+       llvm::zip_equal(action.ranges, all.take_front(kOperands)))
     plan = matrixRange(access);
+  return success();
 }
 
 LogicalResult ProgramBuilder::channelAction(Operation *op, Action &action) {
@@ -354,8 +367,7 @@ LogicalResult ProgramBuilder::action(Operation *op) {
                 BulkWaitOp>([&](auto) { return transferAction(op, made); })
           .Case<SendOp, RecvOp, ChannelBarrierOp>(
               [&](auto) { return channelAction(op, made); })
-          .Case<ContractOp>(
-              [&](auto) { return matrixAction(op, made), success(); })
+          .Case<ContractOp>([&](auto) { return matrixAction(op, made); })
           .Default([&](Operation *) {
             return isPlainAccess(op) ? plainAction(op, made)
                                      : tileAction(op, made);
@@ -364,11 +376,16 @@ LogicalResult ProgramBuilder::action(Operation *op) {
     return failure();
   if (withValues)
     made.tile = movedTile(op);
+  return append(std::move(made));
+}
+
+LogicalResult ProgramBuilder::append(Action made) {
   for (const RangePlan &range : made.ranges)
     if (range.used && range.memory.kind == MemoryPlan::Unknown)
-      return op->emitOpError("touches memory that is chosen while the kernel "
-                             "runs, which comms-check-sync does not follow: "
-                             "choose the offset, or branch around two ops");
+      return made.op->emitOpError(
+          "touches memory that is chosen while the kernel "
+          "runs, which comms-check-sync does not follow: "
+          "choose the offset, or branch around two ops");
   share(made);
   emit(Code::Act).extra = static_cast<int32_t>(program.actions.size());
   program.actions.push_back(std::move(made));

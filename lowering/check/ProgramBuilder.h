@@ -141,11 +141,12 @@ private:
                       int32_t team, bool write);
   Register movedTile(Operation *op);
   LogicalResult action(Operation *op);
+  LogicalResult append(Action made);
   LogicalResult signalAction(Operation *op, Action &action);
   LogicalResult barrierAction(Operation *op, Action &action);
   LogicalResult transferAction(Operation *op, Action &action);
   LogicalResult tileAction(Operation *op, Action &action);
-  void matrixAction(Operation *op, Action &action);
+  LogicalResult matrixAction(Operation *op, Action &action);
   LogicalResult channelAction(Operation *op, Action &action);
   void share(const Action &action);
 

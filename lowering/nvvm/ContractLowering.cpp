@@ -441,17 +441,31 @@ private:
                llvm::function_ref<void(ImplicitLocOpBuilder &, int64_t at,
                                        Int row, Int column)>
                    body);
+  Value loadSum(ImplicitLocOpBuilder &b, const ContractMemory &memory, Int row,
+                Int column, Int rows, Int columns);
+  void combine(ImplicitLocOpBuilder &b, const ContractMemory &memory,
+               Sums &sums, Int rows, Int columns, bool replaces);
   Sums begin(ImplicitLocOpBuilder &b, Int rows, Int columns);
   Value narrow(ImplicitLocOpBuilder &b, ArrayRef<Value> sums, int64_t at);
   void storePair(ImplicitLocOpBuilder &b, Value pair, Int row, Int column,
                  Int rows, Int columns);
   SmallVector<Value> turnBlocks(ImplicitLocOpBuilder &b, ArrayRef<Value> words);
+  Value turnToBlock(ImplicitLocOpBuilder &b, ArrayRef<Value> words);
   void storeBlocks(ImplicitLocOpBuilder &b, ArrayRef<Value> pairs, Int row,
                    Int column, Int rows, Int columns);
+  bool holdsBlocks(const ContractMemory &memory);
+  void prefetch(ImplicitLocOpBuilder &b, const ContractMemory &addend, Int rows,
+                Int columns);
+  void storeSums(ImplicitLocOpBuilder &b, ArrayRef<Value> sums, Int rows,
+                 Int columns);
+  void addBlocks(ImplicitLocOpBuilder &b, Type element, Value held,
+                 MutableArrayRef<Value> sums);
+  void storeWithAddends(ImplicitLocOpBuilder &b, ArrayRef<Value> sums);
   void store(ImplicitLocOpBuilder &b, ArrayRef<Value> sums, Int rows,
              Int columns);
   Value widen(ImplicitLocOpBuilder &b, Value value);
-  Value addressOfSum(ImplicitLocOpBuilder &b, Int row, Int column);
+  Value addressOfSum(ImplicitLocOpBuilder &b, const ContractMemory &memory,
+                     Int row, Int column);
 
   const ContractParts &parts;
   const ContractShape &shape;
@@ -1153,13 +1167,14 @@ void Emitter::forSums(ImplicitLocOpBuilder &b,
              row + (m * shape.getBlockRows() + 8 * half), column + n * 8);
 }
 
-Value Emitter::addressOfSum(ImplicitLocOpBuilder &b, Int row, Int column) {
-  Operand acc = {};
-  acc.stride = parts.acc.stride;
-  acc.bytes = parts.acc.element.getIntOrFloatBitWidth() / 8;
-  return offset(
-      b, parts.acc.address,
-      distance(b, acc, row + Int(b, firstRow), column + Int(b, firstColumn)));
+Value Emitter::addressOfSum(ImplicitLocOpBuilder &b,
+                            const ContractMemory &memory, Int row, Int column) {
+  Operand matrix = {};
+  matrix.stride = memory.stride;
+  matrix.bytes = memory.element.getIntOrFloatBitWidth() / 8;
+  return offset(b, memory.address,
+                distance(b, matrix, row + Int(b, firstRow),
+                         column + Int(b, firstColumn)));
 }
 
 Value Emitter::widen(ImplicitLocOpBuilder &b, Value value) {
@@ -1170,29 +1185,44 @@ Value Emitter::widen(ImplicitLocOpBuilder &b, Value value) {
   return arith::ExtFOp::create(b, f32, value);
 }
 
+/// An element of memory in the place of a sum, as f32; 0 where none exists.
+Value Emitter::loadSum(ImplicitLocOpBuilder &b, const ContractMemory &memory,
+                       Int row, Int column, Int rows, Int columns) {
+  Value exists =
+      arith::AndIOp::create(b, row.isBelow(rows), column.isBelow(columns));
+  auto branch = scf::IfOp::create(b, TypeRange{f32}, exists, true);
+  ImplicitLocOpBuilder yes(b), no(b);
+  yes.setInsertionPointToStart(branch.getBody(0));
+  no.setInsertionPointToStart(branch.getBody(1));
+  Int one(yes, row.value), other(yes, column.value);
+  Value held = LLVM::LoadOp::create(yes, memory.element,
+                                    addressOfSum(yes, memory, one, other),
+                                    memory.element.getIntOrFloatBitWidth() / 8);
+  scf::YieldOp::create(yes, widen(yes, held));
+  scf::YieldOp::create(
+      no, arith::ConstantOp::create(no, no.getF32FloatAttr(0)).getResult());
+  return branch.getResult(0);
+}
+
+/// The sums and what memory holds in their places; with `replaces` only the
+/// latter.
+void Emitter::combine(ImplicitLocOpBuilder &b, const ContractMemory &memory,
+                      Sums &sums, Int rows, Int columns, bool replaces) {
+  forSums(b, [&](ImplicitLocOpBuilder &b, int64_t at, Int row, Int column) {
+    for (int64_t i = 0; i < 2; ++i) {
+      Value held = loadSum(b, memory, row, column + i, rows, columns);
+      sums[at + i] =
+          replaces ? held : arith::AddFOp::create(b, sums[at + i], held);
+    }
+  });
+}
+
 /// What the sums begin with: 0, or what memory holds.
 Emitter::Sums Emitter::begin(ImplicitLocOpBuilder &b, Int rows, Int columns) {
   Value zero = arith::ConstantOp::create(b, b.getF32FloatAttr(0));
   Sums sums(shape.rowBlocks * shape.columnBlocks * 8, zero);
-  if (!parts.accumulate)
-    return sums;
-  forSums(b, [&](ImplicitLocOpBuilder &b, int64_t at, Int row, Int column) {
-    for (int64_t i = 0; i < 2; ++i) {
-      Value exists = arith::AndIOp::create(b, row.isBelow(rows),
-                                           (column + i).isBelow(columns));
-      auto branch = scf::IfOp::create(b, TypeRange{f32}, exists, true);
-      ImplicitLocOpBuilder yes(b), no(b);
-      yes.setInsertionPointToStart(branch.getBody(0));
-      no.setInsertionPointToStart(branch.getBody(1));
-      Int one(yes, row.value), other(yes, column.value);
-      Value held = LLVM::LoadOp::create(
-          yes, parts.acc.element, addressOfSum(yes, one, other + i),
-          parts.acc.element.getIntOrFloatBitWidth() / 8);
-      scf::YieldOp::create(yes, widen(yes, held));
-      scf::YieldOp::create(no, zero);
-      sums[at + i] = branch.getResult(0);
-    }
-  });
+  if (parts.accumulate)
+    combine(b, parts.acc, sums, rows, columns, /*replaces=*/true);
   return sums;
 }
 
@@ -1216,7 +1246,8 @@ void Emitter::storePair(ImplicitLocOpBuilder &b, Value pair, Int row,
     auto storeOne = [&](ImplicitLocOpBuilder &inner, int64_t i) {
       Int place(inner, row.value), next(inner, column.value);
       LLVM::StoreOp::create(inner, vector::ExtractOp::create(inner, pair, i),
-                            addressOfSum(inner, place, next + i), bytes);
+                            addressOfSum(inner, parts.acc, place, next + i),
+                            bytes);
     };
     Value alone = first.isBelow(columns), both = (first + 1).isBelow(columns);
     if (!parts.acc.paired) {
@@ -1228,7 +1259,8 @@ void Emitter::storePair(ImplicitLocOpBuilder &b, Value pair, Int row,
     ImplicitLocOpBuilder yes(loc, branch.thenYield()),
         no(loc, branch.elseYield());
     Int place(yes, row.value), next(yes, column.value);
-    LLVM::StoreOp::create(yes, pair, addressOfSum(yes, place, next), 2 * bytes);
+    LLVM::StoreOp::create(yes, pair, addressOfSum(yes, parts.acc, place, next),
+                          2 * bytes);
     when(no, alone, [&](ImplicitLocOpBuilder &inner) { storeOne(inner, 0); });
   });
 }
@@ -1267,6 +1299,12 @@ SmallVector<Value> Emitter::turnBlocks(ImplicitLocOpBuilder &b,
   return result;
 }
 
+/// The 16 bytes of a lane's block.
+Value Emitter::turnToBlock(ImplicitLocOpBuilder &b, ArrayRef<Value> words) {
+  return vector::FromElementsOp::create(b, VectorType::get({4}, i32),
+                                        turnBlocks(b, words));
+}
+
 /// Stores four pairs of a row, of blocks that are neighbors: where all
 /// columns exist, each lane 16 bytes of one block.
 void Emitter::storeBlocks(ImplicitLocOpBuilder &b, ArrayRef<Value> pairs,
@@ -1280,23 +1318,53 @@ void Emitter::storeBlocks(ImplicitLocOpBuilder &b, ArrayRef<Value> pairs,
   SmallVector<Value> words;
   for (Value pair : pairs)
     words.push_back(LLVM::BitcastOp::create(yes, i32, pair));
-  SmallVector<Value> turned = turnBlocks(yes, words);
+  Value turned = turnToBlock(yes, words);
   when(yes, Int(yes, row.value).isBelow(rows), [&](ImplicitLocOpBuilder &in) {
     Int place(in, row.value), own = Int(in, quad.value) * 8;
-    Value all =
-        vector::FromElementsOp::create(in, VectorType::get({4}, i32), turned);
     LLVM::StoreOp::create(
-        in, all, addressOfSum(in, place, own + Int(in, first.value)), 16);
+        in, turned,
+        addressOfSum(in, parts.acc, place, own + Int(in, first.value)), 16);
   });
   for (auto [number, pair] : llvm::enumerate(pairs))
     storePair(no, pair, Int(no, row.value),
               Int(no, column.value) + 8 * int64_t(number), rows, columns);
 }
 
-void Emitter::store(ImplicitLocOpBuilder &b, ArrayRef<Value> sums, Int rows,
-                    Int columns) {
-  bool byBlocks = parts.acc.aligned && shape.columnBlocks % 2 == 0 &&
-                  parts.acc.element.getIntOrFloatBitWidth() == 16;
+/// Whether lanes can read and write 16 bytes of a block at a time.
+bool Emitter::holdsBlocks(const ContractMemory &memory) {
+  return memory.aligned && shape.columnBlocks % 2 == 0 &&
+         memory.element.getIntOrFloatBitWidth() == 16;
+}
+
+/// Brings an addend to L2 while the product is made, where all columns exist.
+void Emitter::prefetch(ImplicitLocOpBuilder &b, const ContractMemory &addend,
+                       Int rows, Int columns) {
+  constexpr int64_t kLineElements = 64;
+  int64_t across = shape.columns / kLineElements;
+  if (across == 0)
+    return;
+  Value whole = arith::CmpIOp::create(b, arith::CmpIPredicate::sge,
+                                      columns.value, number(b, shape.columns));
+  when(b, whole, [&](ImplicitLocOpBuilder &in) {
+    int64_t lines = shape.rows * across;
+    for (int64_t first = 0; first < lines; first += threads) {
+      Int line = Int(in, thread) + first;
+      Int row = line / across;
+      when(in, row.isBelow(Int(in, rows.value)),
+           [&](ImplicitLocOpBuilder &inner) {
+             Int place(inner, row.value),
+                 column = Int(inner, line.value) % across * kLineElements;
+             emitText(inner, "prefetch.global.L2 [$0];", "l",
+                      {addressOfSum(inner, addend, place, column)});
+           });
+    }
+  });
+}
+
+/// Stores the sums, whose addends are in them.
+void Emitter::storeSums(ImplicitLocOpBuilder &b, ArrayRef<Value> sums, Int rows,
+                        Int columns) {
+  bool byBlocks = holdsBlocks(parts.acc);
   SmallVector<Value> pairs;
   forSums(b, [&](ImplicitLocOpBuilder &b, int64_t at, Int row, Int column) {
     Value pair = narrow(b, sums, at);
@@ -1308,6 +1376,96 @@ void Emitter::store(ImplicitLocOpBuilder &b, ArrayRef<Value> sums, Int rows,
     storeBlocks(b, pairs, row, column - 24, rows, columns);
     pairs.clear();
   });
+}
+
+/// Adds a lane's 16 bytes of four blocks of an addend to four pairs of sums.
+void Emitter::addBlocks(ImplicitLocOpBuilder &b, Type element, Value held,
+                        MutableArrayRef<Value> sums) {
+  SmallVector<Value> words;
+  for (int64_t i = 0; i < 4; ++i)
+    words.push_back(vector::ExtractOp::create(b, held, i));
+  auto type = VectorType::get({2}, element);
+  for (auto [i, word] : llvm::enumerate(turnBlocks(b, words))) {
+    Value pair = LLVM::BitcastOp::create(b, type, word);
+    for (int64_t j = 0; j < 2; ++j) {
+      Value &sum = sums[2 * int64_t(i) + j];
+      sum = arith::AddFOp::create(
+          b, sum, widen(b, vector::ExtractOp::create(b, pair, j)));
+    }
+  }
+}
+
+/// Stores a product of which all exists with its addends: some of these are
+/// read ahead, and sums leave their registers as they are stored.
+void Emitter::storeWithAddends(ImplicitLocOpBuilder &b, ArrayRef<Value> sums) {
+  // Values of 16 bytes that a thread waits for at once.
+  constexpr int64_t kAhead = 4;
+  struct Blocks {
+    Int row, column;
+    SmallVector<Value> sums, held;
+  };
+  SmallVector<Blocks> all;
+  forSums(b, [&](ImplicitLocOpBuilder &, int64_t at, Int row, Int column) {
+    if (all.empty() || all.back().sums.size() == 8)
+      all.push_back({row, column, {}, {}});
+    all.back().sums.append({sums[at], sums[at + 1]});
+  });
+  auto placeOf = [&](const ContractMemory &memory, const Blocks &blocks) {
+    return addressOfSum(b, memory, blocks.row,
+                        blocks.column + Int(b, lane) % 4 * 6);
+  };
+  auto load = [&](Blocks &blocks) {
+    for (const ContractMemory &addend : parts.addends)
+      blocks.held.push_back(LLVM::LoadOp::create(b, VectorType::get({4}, i32),
+                                                 placeOf(addend, blocks), 16));
+  };
+  auto finish = [&](Blocks &blocks) {
+    for (auto [addend, held] : llvm::zip_equal(parts.addends, blocks.held))
+      addBlocks(b, addend.element, held, blocks.sums);
+    SmallVector<Value> words;
+    for (int64_t at = 0; at < 8; at += 2)
+      words.push_back(
+          LLVM::BitcastOp::create(b, i32, narrow(b, blocks.sums, at)));
+    LLVM::StoreOp::create(b, turnToBlock(b, words), placeOf(parts.acc, blocks),
+                          16);
+  };
+  size_t ahead = std::max<int64_t>(1, kAhead / int64_t(parts.addends.size()));
+  for (size_t i = 0; i < all.size() + ahead; ++i) {
+    if (i < all.size())
+      load(all[i]);
+    if (i >= ahead)
+      finish(all[i - ahead]);
+  }
+}
+
+void Emitter::store(ImplicitLocOpBuilder &b, ArrayRef<Value> sums, Int rows,
+                    Int columns) {
+  if (parts.addends.empty())
+    return storeSums(b, sums, rows, columns);
+  auto storeAll = [&](ImplicitLocOpBuilder &b) {
+    Int height(b, rows.value), width(b, columns.value);
+    Sums totals(sums);
+    for (const ContractMemory &addend : parts.addends)
+      combine(b, addend, totals, height, width, /*replaces=*/false);
+    storeSums(b, totals, height, width);
+  };
+  if (!holdsBlocks(parts.acc) ||
+      !llvm::all_of(parts.addends, [&](const ContractMemory &addend) {
+        return holdsBlocks(addend);
+      }))
+    return storeAll(b);
+  auto isWhole = [&](Int count, int64_t held) {
+    return arith::CmpIOp::create(b, arith::CmpIPredicate::sge, count.value,
+                                 number(b, held));
+  };
+  Value whole = arith::AndIOp::create(
+      b, isWhole(rows, shape.warpRows * shape.getWarpRows()),
+      isWhole(columns, shape.warpColumns * shape.getWarpColumns()));
+  auto branch = scf::IfOp::create(b, whole, /*withElseRegion=*/true);
+  ImplicitLocOpBuilder yes(loc, branch.thenYield()),
+      no(loc, branch.elseYield());
+  storeWithAddends(yes, sums);
+  storeAll(no);
 }
 
 //===----------------------------------------------------------------------===//
@@ -1372,6 +1530,9 @@ void Emitter::emitPart(ImplicitLocOpBuilder &b, Int fromRow, Int fromColumn) {
   NVVM::Barrier0Op::create(b);
   if (shape.byMaps && !shape.constantOperands)
     announce(b, steps);
+  for (const ContractMemory &addend : parts.addends)
+    if (holdsBlocks(addend))
+      prefetch(b, addend, Int(b, rows.value), Int(b, columns.value));
   Sums total = shape.byMaps ? multiplyByMaps(b, steps, begin(b, rows, columns))
                             : multiplyByCopies(b, steps, rows, columns);
   store(b, total, Int(b, rows.value), Int(b, columns.value));
@@ -1453,6 +1614,14 @@ static void emitElement(const ContractParts &parts, bool transposeLhs,
   Value sum = arith::AddFOp::create(in, loop.getRegionIterArg(0), term);
   scf::YieldOp::create(in, sum);
   Value total = loop.getResult(0);
+  for (const ContractMemory &addend : parts.addends) {
+    Value held = LLVM::LoadOp::create(
+        b, addend.element, addressOf(addend, row, column, false, b),
+        addend.element.getIntOrFloatBitWidth() / 8);
+    if (!addend.element.isF32())
+      held = LLVM::FPExtOp::create(b, f32, held);
+    total = arith::AddFOp::create(b, total, held);
+  }
   Value nan = arith::ConstantOp::create(
       b, b.getFloatAttr(f32, APFloat::getQNaN(APFloat::IEEEsingle())));
   Value isNaN =

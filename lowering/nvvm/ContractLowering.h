@@ -105,6 +105,8 @@ struct ContractParts {
   Value rows, columns, depth;
   int64_t tileRows = 0, tileColumns = 0;
   bool accumulate = false;
+  /// What is added to the product before it is stored.
+  SmallVector<ContractMemory> addends;
   /// The address of the stages in shared memory.
   Value memory;
   /// By maps: the product's number among the kernel's, and where the number of

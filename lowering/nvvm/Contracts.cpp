@@ -317,6 +317,9 @@ LogicalResult KernelLowering::lowerContract(ContractOp op,
   parts.lhs = findMatrix(op.getLhs(), op.getLhsRow(), op.getLhsColumn(), b);
   parts.rhs = findMatrix(op.getRhs(), op.getRhsRow(), op.getRhsColumn(), b);
   parts.acc = findMatrix(op.getAcc(), op.getAccRow(), op.getAccColumn(), b);
+  for (auto [memory, row, column] : llvm::zip_equal(
+           op.getAddends(), op.getAddendRows(), op.getAddendColumns()))
+    parts.addends.push_back(findMatrix(memory, row, column, b));
   parts.tileRows = op.getTileRows();
   parts.tileColumns = op.getTileColumns();
   auto count = [&](Value given, int64_t all) {

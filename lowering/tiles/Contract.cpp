@@ -59,7 +59,11 @@ public:
             op.getTransposeLhs()),
         rhs(b, op.getRhs(), op.getRhsRow(), op.getRhsColumn(),
             op.getTransposeRhs()),
-        acc(b, op.getAcc(), op.getAccRow(), op.getAccColumn(), false) {}
+        acc(b, op.getAcc(), op.getAccRow(), op.getAccColumn(), false) {
+    for (auto [memory, row, column] : llvm::zip_equal(
+             op.getAddends(), op.getAddendRows(), op.getAddendColumns()))
+      addends.emplace_back(b, memory, row, column, false);
+  }
 
   void emit() {
     Value rows = getCount(op.getRows(), op.getTileRows()),
@@ -151,8 +155,13 @@ private:
       sums[r] = arith::AddFOp::create(in, loop.getRegionIterArg(r), term);
     }
     scf::YieldOp::create(in, sums);
-    for (int64_t r = 0; r < rows; ++r)
-      store(b, loop.getResult(r), add(b, i, r), j, count);
+    for (int64_t r = 0; r < rows; ++r) {
+      Value line = add(b, i, r), total = loop.getResult(r);
+      for (const Matrix &addend : addends)
+        total = arith::AddFOp::create(
+            b, total, widen(b, loadVector(b, addend, line, j, count)));
+      store(b, total, line, j, count);
+    }
   }
 
   void store(ImplicitLocOpBuilder &b, Value sums, Value i, Value j,
@@ -169,6 +178,7 @@ private:
   ImplicitLocOpBuilder b;
   int64_t lanes;
   Matrix lhs, rhs, acc;
+  SmallVector<Matrix> addends;
 };
 } // namespace
 

@@ -66,6 +66,15 @@ def mixed(a: f8[Array, m, k], b: f8e5m2[Array, n, k], c: f32[Array, m, n]) -> No
             c[t * 128 : (t + 1) * 128, j : j + 128] = a[t * 128 : (t + 1) * 128] @ b[j : j + 128].T
 
 
+@commsir.kernel
+def added(a: bf16[Array, m, k], b: bf16[Array, k, n], d: bf16[Array, 2, m, n], c: bf16[Array, m, n]) -> None:
+    for t in range(block_id(), (m + 127) // 128, num_blocks()):
+        i, to = t * 128, min(t * 128 + 128, m)
+        for j in range(0, n, 256):
+            end = min(j + 256, n)
+            c[i:to, j:end] = a[i:to] @ b[:, j:end] + d[0, i:to, j:end] + d[1, i:to, j:end]
+
+
 def seconds(call: Call, calls: int = 20) -> float:
     """The time of one of several calls, one after the other."""
     event: Any = torch.cuda.Event
@@ -155,6 +164,24 @@ def bounds(group: Any) -> bool:
     return fine
 
 
+def sums(group: Any) -> bool:
+    """Products with two addends against float64: tiles that are whole, and tiles that are not."""
+    fine = True
+    for rows, depth, columns in ((512, 256, 1024), (200, 128, 776), (130, 72, 260)):
+        a, b, d = (
+            torch.randn(*shape, device="cuda").bfloat16()
+            for shape in ((rows, depth), (depth, columns), (2, rows, columns))
+        )
+        c = torch.zeros(rows, columns, device="cuda", dtype=torch.bfloat16)
+        made = group.kernel(added, blocks=3, threads=256, m=rows, k=depth, n=columns)
+        made(a, b, d, c, stream=torch.cuda.current_stream().cuda_stream)
+        exact = a.double() @ b.double() + d.double().sum(0)
+        error = float(((c.double() - exact).abs() / (exact.abs() + 2**-6 * depth**0.5)).max())
+        fine &= error <= 2**-8 + 2**-10
+        print(f"{rows} x {depth} x {columns} and two addends: error {error:.2e}", flush=True)
+    return fine
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="+", default=[4096, 6144, 8192], help="multiples of 256")
@@ -163,7 +190,7 @@ def main() -> int:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         group = commsir.Group(0, 1, folder=folder, device=0)
-        fine = bounds(group)
+        fine = bounds(group) and sums(group)
         found = speed(group, options.sizes, options.rounds)
     if options.json:
         options.json.write_text(json.dumps(found, indent=1))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import inspect
 import typing
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
@@ -148,10 +148,13 @@ def tile_store(tile: Tile, memory: Memory, offset: Index = 0, valid: Index | Non
 
 
 @op
-def contract(lhs: Memory | Tile, rhs: Memory | Tile, acc: Memory | Tile, accumulate: bool = False) -> None:
+def contract(
+    lhs: Memory | Tile, rhs: Memory | Tile, acc: Memory | Tile, accumulate: bool = False, plus: Sequence[Tile] = ()
+) -> None:
     """Stores the product of two matrices in a part of an array, as `acc = lhs @ rhs` does, or adds it there.
 
-    All are parts of arrays: `contract(x[0:64], w, y[0:64, :])`. Sums are of f32.
+    All are parts of arrays: `contract(x[0:64], w, y[0:64, :])`. Sums are of f32. `plus` is a tuple of parts of the
+    product's size, which are added before it is rounded, as in `acc = lhs @ rhs + d`.
     """
 
 

@@ -155,3 +155,51 @@ comms.kernel @k(%a: memref<8x64xbf16>, %b: memref<64x64xbf16>) {
   comms.contract %a[%c0, %c0], %b[%c0, %c0] to %a[%c0, %c0] tile [8, 32] depth %c8 : memref<8x64xbf16>, memref<64x64xbf16>, memref<8x64xbf16>
   comms.return
 }
+
+// -----
+
+// C7: an addend.
+comms.kernel @k(%a: memref<8x64xbf16>, %b: memref<64x32xbf16>, %c: memref<8x32xf32>) {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  // expected-error @+1 {{C7: the product is stored in the memory of an operand; give it memory of its own}}
+  comms.contract %a[%c0, %c0], %b[%c0, %c0] to %c[%c0, %c0] tile [8, 32] depth %c8 plus %c[%c0, %c0]
+    : memref<8x64xbf16>, memref<64x32xbf16>, memref<8x32xf32> plus memref<8x32xf32>
+  comms.return
+}
+
+// -----
+
+// C8: elements.
+comms.kernel @k(%a: memref<8x64xbf16>, %b: memref<64x32xbf16>, %c: memref<8x32xf32>, %d: memref<8x32xi32>) {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  // expected-error @+1 {{C8: an addend has elements of 'i32'; they are f32, bf16 or f16}}
+  comms.contract %a[%c0, %c0], %b[%c0, %c0] to %c[%c0, %c0] tile [8, 32] depth %c8 plus %d[%c0, %c0]
+    : memref<8x64xbf16>, memref<64x32xbf16>, memref<8x32xf32> plus memref<8x32xi32>
+  comms.return
+}
+
+// -----
+
+// C6 of an addend.
+comms.kernel @k(%a: memref<8x64xbf16>, %b: memref<64x32xbf16>, %c: memref<8x32xf32>, %d: memref<8x32xf16>) {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  // expected-error @+1 {{C6: 32 elements from offset 8 leave the addend, counted by columns, which has 32 elements}}
+  comms.contract %a[%c0, %c0], %b[%c0, %c0] to %c[%c0, %c0] tile [8, 32] depth %c8 plus %d[%c0, %c8]
+    : memref<8x64xbf16>, memref<64x32xbf16>, memref<8x32xf32> plus memref<8x32xf16>
+  comms.return
+}
+
+// -----
+
+// C1 of an addend.
+comms.kernel @k(%a: memref<8x64xbf16>, %b: memref<64x32xbf16>, %c: memref<8x32xf32>, %d: memref<32xf16>) {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  // expected-error @+1 {{C1: the addend is 'memref<32xf16>'; a matrix has two dimensions or more, all of them known}}
+  comms.contract %a[%c0, %c0], %b[%c0, %c0] to %c[%c0, %c0] tile [8, 32] depth %c8 plus %d[%c0, %c0]
+    : memref<8x64xbf16>, memref<64x32xbf16>, memref<8x32xf32> plus memref<32xf16>
+  comms.return
+}

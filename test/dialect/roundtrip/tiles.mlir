@@ -54,6 +54,9 @@ comms.kernel @contract(%a: memref<8x64xbf16>, %b: memref<2x64x32xbf16>, %c: memr
   // CHECK: comms.contract %a[%i, %i], %b[%i, %i] to %c[%i, %i] tile [8, 32] depth %i : memref<8x64xbf16>, memref<2x64x32xbf16>, memref<8x32xf32>
   comms.contract %a[%i, %i], %b[%i, %i] to %c[%i, %i] tile [8, 32] depth %i
     : memref<8x64xbf16>, memref<2x64x32xbf16>, memref<8x32xf32>
+  // CHECK: comms.contract %a[%i, %i], %b[%i, %i] to %c[%i, %i] tile [8, 32] depth %i rows %i plus %a[%i, %i], %b[%i, %i] {accumulate} : memref<8x64xbf16>, memref<2x64x32xbf16>, memref<8x32xf32> plus memref<8x64xbf16>, memref<2x64x32xbf16>
+  comms.contract %a[%i, %i], %b[%i, %i] to %c[%i, %i] tile [8, 32] depth %i rows %i plus %a[%i, %i], %b[%i, %i] {accumulate}
+    : memref<8x64xbf16>, memref<2x64x32xbf16>, memref<8x32xf32> plus memref<8x64xbf16>, memref<2x64x32xbf16>
   // CHECK: tile [8, 16] depth %i rows %i columns %i {accumulate, transpose_lhs, transpose_rhs} : memref<32x8xf8E4M3FN>, memref<16x32xf8E5M2>, memref<8x16xf16>
   comms.contract %p[%i, %i], %q[%i, %i] to %r[%i, %i] tile [8, 16] depth %i rows %i columns %i
     {accumulate, transpose_lhs, transpose_rhs} : memref<32x8xf8E4M3FN>, memref<16x32xf8E5M2>, memref<8x16xf16>

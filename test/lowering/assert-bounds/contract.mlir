@@ -28,3 +28,14 @@ comms.kernel @checked(%a: memref<32x24xbf16>, %b: memref<24x48xbf16>, %y: memref
     : memref<32x24xbf16>, memref<24x48xbf16>, memref<32x48xf32>
   comms.return
 }
+
+// CHECK-LABEL: comms.kernel @addend
+// CHECK: comms.check_bounds "read of d, counted by rows" %i, %{{.*}} in
+// CHECK: comms.contract
+comms.kernel @addend(%a: memref<32x24xbf16>, %b: memref<24x48xbf16>, %d: memref<2x16x48xbf16>, %y: memref<32x48xf32>, %i: index) {
+  %c0 = arith.constant 0 : index
+  %c24 = arith.constant 24 : index
+  comms.contract %a[%c0, %c0], %b[%c0, %c0] to %y[%c0, %c0] tile [16, 48] depth %c24 plus %d[%i, %c0]
+    : memref<32x24xbf16>, memref<24x48xbf16>, memref<32x48xf32> plus memref<2x16x48xbf16>
+  comms.return
+}

@@ -133,3 +133,35 @@ comms.kernel @rows_by_data(%in: memref<1xi64>) attributes {ranks = 2 : i64, bloc
     : memref<16x16xbf16>, memref<16x16xbf16>, memref<16x16xf32>
   comms.return
 }
+
+// -----
+
+// An addend is read, too: what the peer stores is added without waiting for it.
+
+comms.kernel @addend(%a: memref<16x8xbf16>, %b: memref<8x16xbf16>, %w: !comms.window<2x16x16xf32>,
+                     %s: !comms.signal<1>, %y: memref<16x16xf32>) attributes {ranks = 2 : i64, blocks = 1 : i64} {
+  %world = comms.team world
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %c8 = arith.constant 8 : index
+  %c16 = arith.constant 16 : index
+  %me = comms.rank %world
+  %peer = arith.subi %c1, %me : index
+  %epoch = comms.epoch
+  %half = arith.remui %epoch, %c2 : index
+  %row = arith.muli %half, %c16 : index
+  %part = comms.peer %w at %peer of %world : !comms.window<2x16x16xf32> -> memref<2x16x16xf32>
+  %mine = comms.local %w : !comms.window<2x16x16xf32> -> memref<2x16x16xf32>
+  // expected-error @below {{'comms.contract' op writes}}
+  // expected-note @below {{order them}}
+  comms.contract %a[%c0, %c0], %b[%c0, %c0] to %part[%row, %c0] tile [16, 16] depth %c8
+    : memref<16x8xbf16>, memref<8x16xbf16>, memref<2x16x16xf32>
+  comms.signal inc %s[%c0] at %peer of %world : !comms.signal<1>
+  // expected-note @below {{the read}}
+  comms.contract %a[%c0, %c0], %b[%c0, %c0] to %y[%c0, %c0] tile [16, 16] depth %c8 plus %mine[%row, %c0]
+    : memref<16x8xbf16>, memref<8x16xbf16>, memref<16x16xf32> plus memref<2x16x16xf32>
+  %until = arith.index_cast %epoch : index to i64
+  %t = comms.wait_signal %s[%c0] ge %until : !comms.signal<1>
+  comms.return
+}

@@ -42,6 +42,12 @@ CASES = {
             "comms.check_bounds", "comms.contract %x_local[%c0, %c0], %p[%c0, %c0] to %y[%c0, %i] tile [8, 16] depth %c4 columns %", "{accumulate}",
         ],
     ),
+    "product_plus": (
+        "y[0:4, 0:16] = x[0:4, 0:8] @ x[0:8, 0:16] + x[4:8, 0:16]\n    contract(x[0:4, 0:8], x[0:8, 0:16], y[4:8, 0:16], plus=(x[i:i + 4, 0:16], x[4:8, 0:16])[:2])",
+        [
+            "to %y[%c0, %c0] tile [4, 16] depth %c8 plus %x_local[%c4, %c0] :", "to %y[%c4, %c0] tile [4, 16] depth %c8 plus %x_local[%i, %c0], %x_local[%c4, %c0] :",
+        ],
+    ),
     "row": ("y[3] = x[i]", ["arith.muli %i, %c64", "comms.tile_load", "comms.tile_store %", "%y[%c192]"]),
     "part-of-row": ("y[1, 0:16] = x[2, i:i + 16]", ["arith.addi %c128, %i", "-> tensor<16xf32>", "%y[%c64]"]),
     "tile-number": ("y[i * 2:(i + 1) * 2] = 1.0", ["dense<1.0> : tensor<128xf32>", "comms.tile_store"]),

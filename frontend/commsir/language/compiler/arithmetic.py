@@ -53,6 +53,8 @@ class Arithmetic(Numbers):
             return self._fold(kind, a, b)
         if kind is ast.MatMult:
             return self.product(a, b)
+        if kind is ast.Add and (added := self.add_to_product(a, b)) is not None:
+            return added
         if kind is ast.Div:
             return self._divide(a, b)
         if kind is ast.Pow:

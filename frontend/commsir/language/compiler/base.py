@@ -60,6 +60,10 @@ class Translation:
         """`a @ b`."""
         raise NotImplementedError
 
+    def add_to_product(self, a: Value, b: Value) -> Product | None:
+        """`a @ b + d`, or `d + a @ b`; None: it is no sum of a product and a matrix."""
+        raise NotImplementedError
+
     def store_product(self, place: Value, product: Product, accumulate: bool = False) -> None:
         """`place = a @ b`, or `place += a @ b`."""
         raise NotImplementedError

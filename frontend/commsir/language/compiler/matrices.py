@@ -72,6 +72,8 @@ class Matrices(Subscripts):
         out = self.matrix(place, "where the product is stored")
         if out.transposed:
             self.fail("a product is stored as it is", "swap the operands: y = b.T @ a.T")
+        if any(part.base is out.base for part in product.addends):
+            self.fail(f"{out.base.describe()} is added to a product that is stored there", "write y[…] += a @ b")
         self._agree_sizes(product.lhs.height, out.rows, "a product of {} rows to a place of {}")
         self._agree_sizes(product.rhs.width, out.columns, "a product of {} columns to a place of {}")
         self._contract(product, out, accumulate)
@@ -106,6 +108,28 @@ class Matrices(Subscripts):
             )
         return known[0], known[1]
 
+    def add_to_product(self, a: Value, b: Value) -> Product | None:
+        product, addend = (a, b) if isinstance(a, Product) else (b, a)
+        if not isinstance(product, Product):
+            return None
+        if isinstance(addend, Product):
+            self.fail("the sum of two products", "store the first, and add the second: y[…] = a @ b, y[…] += c @ d")
+        is_matrix = isinstance(addend, View) and addend.matrix is not None
+        if not is_matrix and not (isinstance(addend, Memory | Window) and len(addend.shape) == 2):
+            return None
+        return self.plus(product, addend)
+
+    def plus(self, product: Product, addend: Value) -> Product:
+        """A product to which a part of an array is added where it is stored."""
+        part = self.matrix(addend, "what is added to a product")
+        if part.transposed:
+            self.fail("what is added to a product is transposed", "add parts of arrays as they lie in memory")
+        if part.base.dtype not in _ONE_TYPE:
+            self.fail(f"{part.base.dtype.name} added to a product", "addends are f32, bf16 or f16")
+        self._agree_sizes(product.lhs.height, part.rows, "a product of {} rows plus {} rows")
+        self._agree_sizes(product.rhs.width, part.columns, "a product of {} columns plus {} columns")
+        return dataclasses.replace(product, addends=(*product.addends, part))
+
     def _contract(self, product: Product, out: Matrix, accumulate: bool) -> None:
         lhs, rhs = product.lhs, product.rhs
         if out.base.dtype not in _ONE_TYPE:
@@ -117,10 +141,14 @@ class Matrices(Subscripts):
         for word, count, most in (("rows", out.rows, m), ("columns", out.columns, n)):
             if count != Const(most):
                 text += f" {word} {self.index(count, word).name}"
+        addends = [self._matrix_text(part) for part in product.addends]
+        if addends:
+            text += " plus " + ", ".join(place for place, _ in addends)
         flags = (("accumulate", accumulate), ("transpose_lhs", lhs.transposed), ("transpose_rhs", rhs.transposed))
         if given := [flag for flag, is_set in flags if is_set]:
             text += f" {{{', '.join(given)}}}"
-        self.emit(f"{text} : {a_type}, {b_type}, {c_type}")
+        plus = f" plus {', '.join(kind for _, kind in addends)}" if addends else ""
+        self.emit(f"{text} : {a_type}, {b_type}, {c_type}{plus}")
 
     def _matrix_text(self, part: Matrix) -> tuple[str, str]:
         memory = self.memory(part.base)

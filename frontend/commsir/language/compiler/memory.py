@@ -108,7 +108,9 @@ class MemoryAccess(Teams):
             return dataclasses.replace(value, items=tuple(map(self.snapshot, value.items)))
         if isinstance(value, Product):
             return self.hold_product(value)
-        return self.load_view(value) if isinstance(value, View) and not isinstance(value.count, Scalar) else value
+        if not isinstance(value, View) or isinstance(value.count, Scalar) or not value.is_tile:
+            return value  # Matrices are read where their product is stored.
+        return self.load_view(value)
 
     def _refuse_rows(self) -> NoReturn:
         self.fail("only the last subscript may be a slice: a tile is contiguous", "load row by row")

@@ -84,7 +84,7 @@ def _instead_of_number(value: Value) -> str:
     if isinstance(value, Memory | Window):
         return f"load it first: {value.label}[:] or {value.label}.load(offset, length)"
     if isinstance(value, Product):
-        return "name it, and work on its rows: c = a @ b, then c[r]; or store it: y[i:i + 64, :] = a @ b"
+        return "name it, and work on its rows: c = a @ b, then c[r]; or store it: y[i:i + 64, :] = a @ b + d[i:i + 64]"
     if isinstance(value, Method) or isinstance(value, Const) and callable(value.py):
         return "call it"
     if isinstance(value, Const) and isinstance(value.py, str | bytes):

@@ -190,6 +190,8 @@ class Product(Value):
     what = "a product of matrices"
     lhs: Matrix
     rhs: Matrix
+    # Parts of arrays that are added to it.
+    addends: tuple[Matrix, ...] = ()
 
 
 @dataclass(frozen=True)

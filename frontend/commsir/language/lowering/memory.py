@@ -116,8 +116,11 @@ def _store(c: Compiler, memory: Memory, tile: Value, offset: Value = Const(0), v
 
 
 @lowers(f.contract)
-def _contract(c: Compiler, lhs: Value, rhs: Value, acc: Value, accumulate: Value) -> None:
-    c.store_product(acc, c.product(lhs, rhs), c.known(accumulate, "accumulate", bool))
+def _contract(c: Compiler, lhs: Value, rhs: Value, acc: Value, accumulate: Value, plus: Value) -> None:
+    product = c.product(lhs, rhs)
+    for addend in c.items(plus):
+        product = c.plus(product, addend)
+    c.store_product(acc, product, c.known(accumulate, "accumulate", bool))
 
 
 @lowers(f.check_bounds)
