@@ -211,13 +211,13 @@ def check(
     that its arguments are, if those are others; or `host_read(name)` or `host_write(name)`, for what the host of each
     rank does between launches with its own part. Windows, arrays, signals and counters of one name are the same memory.
     """
-    if not isinstance(source, str | bytes):
+    if isinstance(source, Sequence) and not isinstance(source, str | bytes):
         from commsir import _sequence
 
         return _sequence.check(source, ranks=ranks, launches=launches, any_order=any_order, **options)
     if any_order:
         raise errors.UsageError("any_order is of launches of several kernels: check([a, b], any_order=True)")
-    report = _report(source, {"produce": "check", "ranks": ranks, "check_launches": launches, **options})
+    report = _report(cast(str, source), {"produce": "check", "ranks": ranks, "check_launches": launches, **options})
     return CheckReport(
         report["kernel"],
         report["ranks"],
