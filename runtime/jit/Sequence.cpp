@@ -151,9 +151,10 @@ void SequenceChecker::emit(mlir::Diagnostic &said,
   std::string order;
   for (auto [at, turn] : enumerate(turns))
     order += (at ? ", " : "") + std::to_string(at + 1) + ": " + turn.text;
-  out.attachNote()
-      << "the launches of a rank are " << order
-      << (sequence.isAnyOrder || turns.size() == 1 ? "" : ", and so on");
+  out.attachNote() << "the launches of a rank are " << order
+                   << (sequence.isAnyOrder || turns.size() == 1
+                           ? ""
+                           : ", and so on");
 }
 
 void SequenceChecker::merge(const ProofInfo &one) {
