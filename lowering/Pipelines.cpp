@@ -92,6 +92,15 @@ void mlir::comms::buildCommsToCPU(OpPassManager &manager,
   manager.addPass(createConvertCommsToCPU());
 }
 
+void mlir::comms::buildCommsToMemory(OpPassManager &manager,
+                                     const CommsToCPUOptions &options) {
+  addChannelLevel(manager, options);
+  OpPassManager &kernels = manager.nest<KernelOp>();
+  kernels.addPass(createLowerChannels());
+  kernels.addPass(createEliminateBarriers());
+  addCleanup(kernels);
+}
+
 void mlir::comms::buildCommsToChannels(OpPassManager &manager,
                                        const NVVMPipelineOptions &options) {
   addChannelLevel(manager, options, options.threads, options.cluster);

@@ -83,6 +83,11 @@ struct CommsToCPUOptions : PassPipelineOptions<CommsToCPUOptions>,
 /// operations to LLVM functions for the CPU world. `manager` runs on modules.
 void buildCommsToCPU(OpPassManager &manager, const CommsToCPUOptions &options);
 
+/// Adds the passes that expand collectives and lower channels to memory: what
+/// ranks do, in ops of this dialect. Nothing is proven.
+void buildCommsToMemory(OpPassManager &manager,
+                        const CommsToCPUOptions &options);
+
 /// Options of the pipeline `comms-to-nvvm`.
 struct NVVMPipelineOptions : PassPipelineOptions<NVVMPipelineOptions>,
                              TargetOptions {

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from commsir._explain import explain
     from commsir._kernel import Kernel, kernel
     from commsir._replay import replay
+    from commsir._sequence import host_read, host_write
     from commsir._simulate import Report
     from commsir._tune import Table, tune
     from commsir.doctor import doctor
@@ -254,6 +255,8 @@ __all__ = [
     "full",
     "gather",
     "get",
+    "host_read",
+    "host_write",
     "i16",
     "i32",
     "i64",
@@ -334,6 +337,8 @@ _LAZY = {
     "replay": "commsir._replay",
     "doctor": "commsir.doctor",
     "Group": "commsir.group",
+    "host_read": "commsir._sequence",
+    "host_write": "commsir._sequence",
     "Kernel": "commsir._kernel",
     "kernel": "commsir._kernel",
     "Report": "commsir._simulate",

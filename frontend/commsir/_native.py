@@ -81,6 +81,10 @@ class Proof:
     computes: tuple[str, ...] = ()
     #: What arrays hold after the first launch, where that was asked for (`explain`): "y[0, 64) of rank 0: x(0) + x(1)".
     computed: tuple[str, ...] = ()
+    #: The launches of several kernels that were followed: "a, read x, b, again and again".
+    order: str = ""
+    #: SHA-256 of the checked kernel as bytecode, in hex.
+    digest: str = ""
 
     @classmethod
     def read(cls, said: Mapping[str, Any]) -> Proof:
@@ -95,6 +99,8 @@ class Proof:
             tuple(said["reasons"]),
             tuple(said.get("computes", ())),
             tuple(said.get("computed", ())),
+            said.get("order", ""),
+            said.get("digest", ""),
         )
 
     @property
@@ -103,7 +109,8 @@ class Proof:
         ranks = f"{self.ranks} rank{'s' * (self.ranks != 1)}"
         if self.followed_ranks != self.ranks:
             ranks = f"{self.followed_ranks} of {ranks}"
-        return f"{ranks} x {self.blocks} block{'s' * (self.blocks != 1)}, launches 1 to {self.launches}"
+        order = f" of {self.order}" if self.order else ""
+        return f"{ranks} x {self.blocks} block{'s' * (self.blocks != 1)}, launches 1 to {self.launches}{order}"
 
     def __str__(self) -> str:
         if self.verdict == "proven":
@@ -190,14 +197,27 @@ def compile(source: str, *, produce: str, ranks: int = 0, **options: Any) -> str
     return str(report["text"])
 
 
-def check(source: str, *, ranks: int = 0, launches: int = 0, **options: Any) -> CheckReport:
+def check(
+    source: str | Sequence[Any], *, ranks: int = 0, launches: int = 0, any_order: bool = False, **options: Any
+) -> CheckReport:
     """Lowers the kernel and checks it for deadlocks and data races. Raises CheckError if it is refuted.
 
     Else the report has the verdict, "proven" or "not decided", with what was followed, what is assumed and why.
 
     `launches` are how many the proof follows, up to 64; 0: as many as show what memory that is used again does.
+
+    `source` is a kernel in MLIR; or the launches of several kernels in Python, which every rank makes in this order
+    again and again, or with `any_order` in every order. Each is a kernel; a tuple of one and the names of the memory
+    that its arguments are, if those are others; or `host_read(name)` or `host_write(name)`, for what the host of each
+    rank does between launches with its own part. Windows, arrays, signals and counters of one name are the same memory.
     """
-    report = _report(source, {"produce": "check", "ranks": ranks, "check_launches": launches, **options})
+    if isinstance(source, Sequence) and not isinstance(source, str | bytes):
+        from commsir import _sequence
+
+        return _sequence.check(source, ranks=ranks, launches=launches, any_order=any_order, **options)
+    if any_order:
+        raise errors.UsageError("any_order is of launches of several kernels: check([a, b], any_order=True)")
+    report = _report(cast(str, source), {"produce": "check", "ranks": ranks, "check_launches": launches, **options})
     return CheckReport(
         report["kernel"],
         report["ranks"],

@@ -149,6 +149,8 @@ class GroupKernel(Signature):
 
     def __init__(self, group: Group, handle: int, described: str, source: Any = None) -> None:
         super().__init__(described)
+        #: The checker's verdict at compile time, its scope and assumptions, and the digest of the kernel.
+        self.certificate = _native.Proof.read(json.loads(described)["proof"])
         self._group, self._handle, self._source = group, handle, source
 
     def _seen(self, argument: dict[str, Any], value: Any) -> View | None:

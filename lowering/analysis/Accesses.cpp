@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 #include "llvm/ADT/SmallPtrSet.h"
@@ -336,6 +337,15 @@ static void addElement(Collector &collector, AccessKind kind, Value memory,
   access.staticCount = 1;
 }
 
+/// Elements one behind the other of a memref of rank 1; of others, any.
+static void addVector(Collector &collector, AccessKind kind, Value memory,
+                      OperandRange indices, VectorType type) {
+  if (indices.size() != 1 || type.isScalable())
+    return collector.whole(kind, memory);
+  Access &access = collector.range(kind, memory, indices.front(), {});
+  access.staticCount = type.getNumElements();
+}
+
 /// A put or a get: the local side and the peer's.
 template <typename OpT>
 static void addTransfer(Collector &collector, OpT op, Value local,
@@ -443,6 +453,14 @@ void mlir::comms::getAccesses(Operation *op,
       })
       .Case<memref::StoreOp>([&](auto o) {
         addElement(collector, write, o.getMemRef(), o.getIndices());
+      })
+      .Case<vector::LoadOp>([&](auto o) {
+        addVector(collector, read, o.getBase(), o.getIndices(),
+                  o.getVectorType());
+      })
+      .Case<vector::StoreOp>([&](auto o) {
+        addVector(collector, write, o.getBase(), o.getIndices(),
+                  o.getVectorType());
       })
       .Case<memref::CopyOp>([&](auto o) {
         collector.whole(read, o.getSource());

@@ -301,29 +301,35 @@ LogicalResult AssertBounds::visitElement(Prover &prover, Operation *op) {
       .Default([](Operation *) { return success(); });
 }
 
-/// Loads and stores of vectors, which are not told to the race detector; masked
-/// ones as if all lanes were on.
+/// Masked loads and stores of vectors, as if all lanes were on. Others are
+/// accesses.
 LogicalResult AssertBounds::visitVector(Prover &prover, Operation *op) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(op)
-      .Case<vector::LoadOp, vector::StoreOp, vector::MaskedLoadOp,
-            vector::MaskedStoreOp>([&](auto access) -> LogicalResult {
-        Bound bound;
-        bound.op = op;
-        bound.what =
-            (isa<vector::LoadOp, vector::MaskedLoadOp>(op) ? "read of "
-                                                           : "write of ") +
-            describe(access.getBase());
-        bound.offset = access.getIndices().front();
-        VectorType type = access.getVectorType();
-        std::optional<int64_t> limit =
-            getStaticElements(access.getBase().getType());
-        if (type.isScalable() || !limit)
-          return op->emitOpError("its size is not known, so its bounds cannot "
-                                 "be checked");
-        bound.constantCount = type.getNumElements();
-        bound.constantLimit = *limit;
-        return resolveBound(prover, bound);
+      .Case<vector::LoadOp, vector::StoreOp>([&](auto access) -> LogicalResult {
+        if (!access.getVectorType().isScalable())
+          return success();
+        return op->emitOpError("its size is not known, so its bounds cannot "
+                               "be checked");
       })
+      .Case<vector::MaskedLoadOp, vector::MaskedStoreOp>(
+          [&](auto access) -> LogicalResult {
+            Bound bound;
+            bound.op = op;
+            bound.what =
+                (isa<vector::MaskedLoadOp>(op) ? "read of " : "write of ") +
+                describe(access.getBase());
+            bound.offset = access.getIndices().front();
+            VectorType type = access.getVectorType();
+            std::optional<int64_t> limit =
+                getStaticElements(access.getBase().getType());
+            if (type.isScalable() || !limit)
+              return op->emitOpError(
+                  "its size is not known, so its bounds cannot "
+                  "be checked");
+            bound.constantCount = type.getNumElements();
+            bound.constantLimit = *limit;
+            return resolveBound(prover, bound);
+          })
       .Default([](Operation *) { return success(); });
 }
 

@@ -18,6 +18,7 @@
 #include "lowering/check/Machine.h"
 #include "lowering/check/Postcondition.h"
 #include "lowering/check/Program.h"
+#include "lowering/check/Sequence.h"
 #include "lowering/check/Verdict.h"
 
 #include "mlir/IR/Diagnostics.h"
@@ -331,7 +332,8 @@ FailureOr<WorldShape> CheckSync::chooseWorld(const Program &program) {
            << program.roleBlocks << ", but runs with " << shape.blocks
            << " on each rank: give it more blocks";
   // What is in one of several buffers is overwritten when all have been used.
-  pattern = findLaunchPattern(program, shape.ranks, shape.blocks);
+  if (!kernel->hasAttr(kOneRoundAttr))
+    pattern = findLaunchPattern(program, shape.ranks, shape.blocks);
   shape.launches =
       launches ? int64_t(launches)
                : std::max({defaultLaunches,

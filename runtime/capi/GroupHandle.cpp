@@ -846,10 +846,11 @@ char *commsir_kernel_describe(commsir_kernel *kernel) {
                                            {"protocol", choice.protocol},
                                            {"tile", choice.tileSize},
                                            {"tiles", choice.tiles}});
-    text = capi::copyText(
-        capi::render(llvm::json::Object{{"name", kernel->kernel.name()},
-                                        {"arguments", std::move(arguments)},
-                                        {"choices", std::move(choices)}}));
+    text = capi::copyText(capi::render(
+        llvm::json::Object{{"name", kernel->kernel.name()},
+                           {"arguments", std::move(arguments)},
+                           {"choices", std::move(choices)},
+                           {"proof", jit::toJson(kernel->kernel.proof())}}));
     return COMMSIR_OK;
   });
   return text;

@@ -15,6 +15,7 @@
 #include "runtime/driver/Arguments.h"
 #include "runtime/driver/Session.h"
 #include "runtime/jit/Prepare.h"
+#include "runtime/jit/Sequence.h"
 #include "runtime/jit/Shapes.h"
 #include "runtime/support/Nesting.h"
 #include "runtime/support/Version.h"
@@ -109,38 +110,45 @@ llvm::Error ModuleCompiler::lower(const Request &request) {
                                    options.ranks.value_or(0), options.blocks);
   if (!kernel)
     return kernel.takeError();
+  llvm::Expected<std::string> bytecode = jit::makeBytecode(*module);
+  if (!bytecode)
+    return bytecode.takeError();
   int64_t blocks = options.blocks;
   // Code for GPUs needs the number; comms-run takes the same one.
   if (options.target == "cuda" && !blocks) {
     jit::resolveBlocks(*kernel);
     blocks = comms::chooseBlocks(*kernel, 16);
   }
-  return jit::runPipeline(*module, [&](mlir::OpPassManager &manager) {
-    auto set = [&](auto &pipeline) {
-      pipeline.ranks = options.ranks.value_or(0);
-      pipeline.blocks = blocks;
-      pipeline.algorithm = options.algorithm;
-      pipeline.protocol = options.protocol;
-      pipeline.tileSize = request.tileSize;
-      pipeline.check = options.check;
-      pipeline.checkEvents = options.checkEvents;
-      pipeline.checkLaunches = request.checkLaunches;
-      pipeline.tell = request.produce == "explain";
-    };
-    if (options.target == "cpu") {
-      comms::CommsToCPUOptions pipeline;
-      set(pipeline);
-      return comms::buildCommsToCPU(manager, pipeline);
-    }
-    comms::NVVMPipelineOptions pipeline;
-    set(pipeline);
-    pipeline.chip = request.chip;
-    if (options.threads)
-      pipeline.threads = options.threads;
-    if (options.cluster)
-      pipeline.cluster = options.cluster;
-    comms::buildCommsToNVVM(manager, pipeline);
-  });
+  llvm::Error error =
+      jit::runPipeline(*module, [&](mlir::OpPassManager &manager) {
+        auto set = [&](auto &pipeline) {
+          pipeline.ranks = options.ranks.value_or(0);
+          pipeline.blocks = blocks;
+          pipeline.algorithm = options.algorithm;
+          pipeline.protocol = options.protocol;
+          pipeline.tileSize = request.tileSize;
+          pipeline.check = options.check;
+          pipeline.checkEvents = options.checkEvents;
+          pipeline.checkLaunches = request.checkLaunches;
+          pipeline.tell = request.produce == "explain";
+        };
+        if (options.target == "cpu") {
+          comms::CommsToCPUOptions pipeline;
+          set(pipeline);
+          return comms::buildCommsToCPU(manager, pipeline);
+        }
+        comms::NVVMPipelineOptions pipeline;
+        set(pipeline);
+        pipeline.chip = request.chip;
+        if (options.threads)
+          pipeline.threads = options.threads;
+        if (options.cluster)
+          pipeline.cluster = options.cluster;
+        comms::buildCommsToNVVM(manager, pipeline);
+      });
+  if (!error)
+    jit::recordDigest(*module, jit::digestOf(*bytecode));
+  return error;
 }
 
 std::vector<driver::Diagnosis>
@@ -242,6 +250,36 @@ static llvm::json::Object reportKernel(ModuleCompiler &workshop) {
       {"warnings", renderDiagnostics(workshop.list("warning"))}};
 }
 
+/// What the checker says of launches of several kernels.
+static llvm::Expected<llvm::json::Object>
+reportSequence(ModuleCompiler &workshop, const Request &request) {
+  const driver::Options &options = request.options;
+  jit::SequenceOptions wanted;
+  wanted.order = request.order;
+  wanted.ranks = options.ranks.value_or(0);
+  wanted.blocks = options.blocks;
+  wanted.algorithm = options.algorithm;
+  wanted.protocol = options.protocol;
+  wanted.checkEvents = options.checkEvents;
+  wanted.launches = request.checkLaunches;
+  auto found = jit::checkSequence(*workshop.module, wanted);
+  if (!found)
+    return found.takeError();
+  llvm::json::Object proof = jit::toJson(found->proof);
+  proof["order"] = jsonText(found->order);
+  return llvm::json::Object{
+      {"kernel", jsonText(found->kernels)},
+      {"ranks", found->proof.ranks},
+      {"blocks", found->proof.blocks},
+      {"checked_launches", found->proof.launches},
+      {"proof", std::move(proof)},
+      {"arguments", llvm::json::Array()},
+      {"choices", llvm::json::Array()},
+      {"channel_bytes", 0},
+      {"remarks", renderDiagnostics(workshop.list("remark"))},
+      {"warnings", renderDiagnostics(workshop.list("warning"))}};
+}
+
 static llvm::Expected<llvm::json::Object> produce(ModuleCompiler &workshop,
                                                   const Request &request) {
   const std::string &what = request.produce;
@@ -250,6 +288,10 @@ static llvm::Expected<llvm::json::Object> produce(ModuleCompiler &workshop,
     workshop.enableRemarks();
   if (llvm::Error error = workshop.read(request))
     return error;
+  if (!request.order.empty())
+    return what == "check"
+               ? reportSequence(workshop, request)
+               : badSource("an order of launches is checked (produce 'check')");
   if (what == "ir")
     return llvm::json::Object{{"text", printModule(workshop, request)}};
   if (llvm::Error error = workshop.lower(request))

@@ -31,6 +31,9 @@ struct Request {
   bool locations = false;
   /// Launches that the checker simulates; 0: enough to show reuse of memory.
   int64_t checkLaunches = 0;
+  /// `produce` is "check": launches of several kernels, as of
+  /// jit::SequenceOptions; empty: of one kernel.
+  std::string order;
 };
 
 /// Reads the keys that docs/CApi.md lists. An unknown key or a value of the

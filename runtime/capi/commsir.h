@@ -474,7 +474,8 @@ typedef struct {
 COMMSIR_API commsir_status commsir_kernel_launch(commsir_kernel *,
                                                  const commsir_argument *,
                                                  size_t count, void *stream);
-/* JSON: name, arguments (name, kind, type, shape), choices. */
+/* JSON: name, arguments (name, kind, type, shape), choices, proof (the
+   checker's verdict, its scope and assumptions, the kernel's digest). */
 COMMSIR_API char *commsir_kernel_describe(commsir_kernel *);
 
 /*===----------------------------------------------------------------------===*\

@@ -69,6 +69,13 @@ static llvm::Error validateUnusedOptions(const Options &options) {
     return usageError(
         "--check-events requires the checker, which --no-check disables: "
         "choose one");
+  if (!options.check &&
+      (!options.certificate.empty() || !options.checkOrder.empty()))
+    return usageError(llvm::Twine(options.certificate.empty()
+                                      ? "--check-order"
+                                      : "--certificate") +
+                      " asks for the proof that --no-check leaves out: choose "
+                      "one");
   if (options.requireProof && !options.check)
     return usageError("--require-proof asks for the proof that --no-check "
                       "leaves out: choose one");

@@ -228,6 +228,14 @@ static const Option kCompile[] = {
     {"--require-proof", "",
      "refuse a kernel that is not proven, as COMMSIR_REQUIRE_PROOF=1 does",
      setFlag<&Options::requireProof>},
+    {"--certificate", "FILE",
+     "write the checker's verdict as JSON, with its scope, assumptions and the "
+     "SHA-256 of the kernel",
+     readText<&Options::certificate>},
+    {"--check-order", "LIST",
+     "check launches of several kernels that share memory of one name, and run "
+     "nothing: 'a, read x, b(x=inbox)', again and again, or 'any of a, b'",
+     readText<&Options::checkOrder>},
     {"--check-events", "N", "how many events the checker may follow",
      readWhole<&Options::checkEvents, 1, kMaxInt>},
     {"--instrument", "", "record every window access and synchronization",

@@ -51,6 +51,11 @@ struct Options {
   int64_t checkEvents = 0;
   /// Refuse kernels that are not proven.
   bool requireProof = false;
+  /// Launches of several kernels to check instead of a run, as of
+  /// jit::SequenceOptions.
+  std::string checkOrder;
+  /// A file for the verdict, or "".
+  std::string certificate;
   bool instrument = false;
   std::string dumpObject;
   bool dumpIr = false;

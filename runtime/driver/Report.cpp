@@ -7,8 +7,11 @@
 
 #include "runtime/driver/Report.h"
 
+#include "runtime/support/Version.h"
+
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 
 #include <cmath>
@@ -252,7 +255,22 @@ static void printProof(const Report &report, llvm::raw_ostream &out) {
   out << "\n";
 }
 
+/// The verdict on launches that were checked and not run.
+static void printOrder(const Report &report, llvm::raw_ostream &out) {
+  if (report.order.empty() || !report.proof)
+    return;
+  const jit::ProofInfo &proof = *report.proof;
+  out << report.kernel << ": " << plural(report.ranks, "rank") << " x "
+      << plural(report.blocks, "block") << ", launches 1 to " << proof.launches
+      << ": " << proof.verdict << "\n  followed " << report.order << "\n";
+  if (!proof.assumptions.empty())
+    out << "  assuming " << llvm::join(proof.assumptions, ", ") << "\n";
+  for (const std::string &reason : proof.reasons)
+    out << "  " << reason << "\n";
+}
+
 void commsir::driver::printTable(const Report &report, llvm::raw_ostream &out) {
+  printOrder(report, out);
   if (!report.stats)
     return;
   out << report.kernel << ": " << plural(report.ranks, "rank") << ", "
@@ -358,6 +376,22 @@ static std::string jsonText(llvm::StringRef text) {
   return llvm::json::isUTF8(text) ? text.str() : llvm::json::fixUTF8(text);
 }
 
+/// The verdict in JSON.
+static llvm::json::Object jsonProof(const Report &report) {
+  llvm::json::Object proof = jit::toJson(*report.proof);
+  if (!report.order.empty())
+    proof["order"] = jsonText(report.order);
+  return proof;
+}
+
+std::string commsir::driver::renderCertificate(const Report &report) {
+  llvm::json::Object object{{"kernel", jsonText(report.kernel)},
+                            {"version", getVersion()}};
+  if (report.proof)
+    object["proof"] = jsonProof(report);
+  return llvm::formatv("{0:2}\n", llvm::json::Value(std::move(object)));
+}
+
 void commsir::driver::printJson(const Report &report, llvm::raw_ostream &out) {
   llvm::json::Object object{{"status", exitName(report.exitCode)},
                             {"exit_code", int64_t(report.exitCode)},
@@ -366,7 +400,7 @@ void commsir::driver::printJson(const Report &report, llvm::raw_ostream &out) {
                             {"blocks", report.blocks},
                             {"launches", report.launches}};
   if (report.proof) {
-    object["proof"] = jit::toJson(*report.proof);
+    object["proof"] = jsonProof(report);
     if (report.proof->launches)
       object["checked_launches"] = report.proof->launches;
   }

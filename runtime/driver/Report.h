@@ -38,6 +38,8 @@ struct Report {
   /// The checker's verdict, if known.
   std::optional<jit::ProofInfo> proof;
   bool requiresProof = false;
+  /// Launches of several kernels that the checker followed, or "".
+  std::string order;
   std::vector<jit::Choice> choices;
   std::optional<cpu::RunStats> stats;
   /// A line on how the target ran the kernel, or "".
@@ -65,6 +67,10 @@ void printTable(const Report &report, llvm::raw_ostream &out);
 /// (message, and waiting blocks). Numbers that JSON lacks are the strings
 /// "inf", "-inf" and "nan".
 void printJson(const Report &report, llvm::raw_ostream &out);
+
+/// The checker's verdict with its scope and assumptions, the kernel's name and
+/// digest, and the release that decided.
+std::string renderCertificate(const Report &report);
 
 /// {"message", "waiting": the waiting blocks and their conditions}.
 llvm::json::Object renderRunError(const cpu::RunError &error);

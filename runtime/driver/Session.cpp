@@ -78,6 +78,10 @@ bool Session::prepare() {
 }
 
 const Report &Session::execute() {
+  if (!options.checkOrder.empty()) {
+    checkLaunchOrder();
+    return report;
+  }
   if (!prepare() || !run())
     return report;
   copyToHost(*reference);

@@ -58,6 +58,8 @@ private:
   bool fixShapes();
   void printIr();
   bool compile();
+  bool checkLaunchOrder();
+  bool writeCertificate();
 
   bool checkMachine();
   bool checkBindings();

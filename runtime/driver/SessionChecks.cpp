@@ -245,7 +245,8 @@ bool Session::checkOutputs() {
         return false;
   }
   return checkOutput(options.trace, "--trace", writers) &&
-         checkOutput(options.dumpObject, "--dump-object", writers);
+         checkOutput(options.dumpObject, "--dump-object", writers) &&
+         checkOutput(options.certificate, "--certificate", writers);
 }
 
 //===----------------------------------------------------------------------===//

@@ -7,6 +7,7 @@
 
 #include "lowering/analysis/Blocks.h"
 #include "runtime/driver/Session.h"
+#include "runtime/jit/Sequence.h"
 #include "runtime/jit/Shapes.h"
 #include "runtime/support/Nesting.h"
 
@@ -225,7 +226,49 @@ bool Session::compile() {
   if (const jit::ProofInfo *proof = target->proof())
     report.proof = *proof;
   report.requiresProof = options.requireProof;
+  if (!writeCertificate())
+    return false;
   if (target->blocks())
     report.blocks = target->blocks();
   return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Verdicts
+//===----------------------------------------------------------------------===//
+
+/// Keeps the verdict beside the results.
+bool Session::writeCertificate() {
+  if (options.certificate.empty())
+    return true;
+  std::string text = renderCertificate(report);
+  if (llvm::Error error = files.write(options.certificate, {text}))
+    return fail(ExitUsage, std::move(error));
+  return true;
+}
+
+/// Checks launches of several kernels in place of a run.
+bool Session::checkLaunchOrder() {
+  if (!parse() || !checkOutputs())
+    return false;
+  jit::SequenceOptions wanted;
+  wanted.order = options.checkOrder;
+  wanted.ranks = options.ranks.value_or(0);
+  wanted.blocks = options.blocks;
+  wanted.algorithm = options.algorithm;
+  wanted.protocol = options.protocol;
+  wanted.checkEvents = options.checkEvents;
+  Listener listener(sources, context, listenerOutput());
+  auto found = jit::checkSequence(*module, wanted);
+  if (!found) {
+    llvm::Error error = found.takeError();
+    return fail(jit::isCheckerRefusal(error) ? ExitChecker : ExitCompile,
+                std::move(error));
+  }
+  report.kernel = found->kernels;
+  report.order = found->order;
+  report.proof = found->proof;
+  report.ranks = found->proof.ranks;
+  report.blocks = found->proof.blocks;
+  return writeCertificate() && commit();
 }

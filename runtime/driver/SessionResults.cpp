@@ -127,7 +127,8 @@ bool Session::writeResults(World &world) {
 }
 
 bool Session::commit() {
-  for (const std::string *path : {&options.trace, &options.dumpObject})
+  for (const std::string *path :
+       {&options.trace, &options.dumpObject, &options.certificate})
     if (!path->empty())
       report.written.push_back(*path);
   if (llvm::Error error = files.commit()) {

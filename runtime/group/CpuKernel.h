@@ -24,6 +24,7 @@ public:
   llvm::ArrayRef<jit::Choice> choices() const override {
     return code->choices();
   }
+  const jit::ProofInfo &proof() const override { return code->proof(); }
 
   /// Takes channel memory from the subgroup and initializes this rank's part.
   llvm::Error reserve();

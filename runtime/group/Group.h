@@ -122,6 +122,8 @@ public:
   /// which the group supplies.
   virtual llvm::ArrayRef<jit::ArgInfo> args() const = 0;
   virtual llvm::ArrayRef<jit::Choice> choices() const = 0;
+  /// The certificate: the checker's verdict at compile time.
+  virtual const jit::ProofInfo &proof() const = 0;
 };
 
 /// Value of one argument: memory of the group's device type, or, for a scalar,

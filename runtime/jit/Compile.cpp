@@ -216,8 +216,12 @@ static Expected<std::string> lower(mlir::ModuleOp module, StringRef name,
       blocks > comms::kDefaultBlocks && !kernel->getBlocks())
     kernel->setBlocks(blocks);
   std::string chosen = kernel->getSymName().str();
+  Expected<std::string> bytecode = makeBytecode(module);
+  if (!bytecode)
+    return bytecode.takeError();
   if (Error error = runPasses(module, options))
     return std::move(error);
+  recordDigest(module, digestOf(*bytecode));
   return chosen;
 }
 

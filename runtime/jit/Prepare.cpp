@@ -10,10 +10,13 @@
 #include "lowering/analysis/Blocks.h"
 #include "lowering/cpu/Abi.h"
 
+#include "mlir/Bytecode/BytecodeWriter.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassInstrumentation.h"
 
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/SHA256.h"
 #include "llvm/Support/TimeProfiler.h"
 
 using namespace llvm;
@@ -80,6 +83,7 @@ ProofInfo commsir::jit::readProof(mlir::DictionaryAttr said) {
       for (auto text : list.getAsValueRange<mlir::StringAttr>())
         into.push_back(text.str());
   };
+  proof.digest = getString(said, "digest").str();
   proof.verdict = getString(said, "verdict").str();
   proof.ranks = getNumber(said, "ranks");
   proof.followedRanks = getNumber(said, "followed_ranks");
@@ -220,6 +224,49 @@ static Error fix(comms::KernelOp kernel, StringRef attribute, int64_t asked,
   return Error::success();
 }
 
+Error commsir::jit::setWorld(comms::KernelOp kernel, int64_t ranks,
+                             int64_t blocks) {
+  if (Error error = fix(kernel, "ranks", ranks, kernel.getRanks(), "ranks"))
+    return error;
+  if (Error error = fix(kernel, "blocks", blocks, kernel.getBlocks(), "blocks"))
+    return error;
+  if (!kernel.getRanks())
+    return failCompilation(CompileError::Stage::Input,
+                           "kernel @" + kernel.getSymName() +
+                               " does not say for how many ranks it is; give "
+                               "the number of ranks");
+  return Error::success();
+}
+
+Expected<std::string> commsir::jit::makeBytecode(mlir::ModuleOp module) {
+  TimeTraceScope scope("commsir: module's bytes");
+  std::string bytes;
+  raw_string_ostream stream(bytes);
+  mlir::BytecodeWriterConfig config("CommsIR");
+  if (mlir::failed(mlir::writeBytecodeToFile(module, stream, config)))
+    return failCompilation(CompileError::Stage::Input,
+                           "the module cannot be written as bytecode");
+  return bytes;
+}
+
+std::string commsir::jit::digestOf(StringRef bytecode) {
+  return toHex(SHA256::hash(arrayRefFromStringRef(bytecode)),
+               /*LowerCase=*/true);
+}
+
+void commsir::jit::recordDigest(mlir::ModuleOp module, StringRef digest) {
+  for (auto function : module.getOps<mlir::LLVM::LLVMFuncOp>()) {
+    auto proof =
+        function->getAttrOfType<mlir::DictionaryAttr>(comms::cpu::kProofAttr);
+    if (!proof)
+      continue;
+    mlir::NamedAttrList entries(proof);
+    mlir::MLIRContext *context = module.getContext();
+    entries.set("digest", mlir::StringAttr::get(context, digest));
+    function->setAttr(comms::cpu::kProofAttr, entries.getDictionary(context));
+  }
+}
+
 Expected<comms::KernelOp> commsir::jit::prepareKernel(mlir::ModuleOp module,
                                                       StringRef name,
                                                       int64_t ranks,
@@ -227,16 +274,8 @@ Expected<comms::KernelOp> commsir::jit::prepareKernel(mlir::ModuleOp module,
   Expected<comms::KernelOp> kernel = findKernel(module, name);
   if (!kernel)
     return kernel.takeError();
-  if (Error error = fix(*kernel, "ranks", ranks, kernel->getRanks(), "ranks"))
+  if (Error error = setWorld(*kernel, ranks, blocks))
     return std::move(error);
-  if (Error error =
-          fix(*kernel, "blocks", blocks, kernel->getBlocks(), "blocks"))
-    return std::move(error);
-  if (!kernel->getRanks())
-    return failCompilation(CompileError::Stage::Input,
-                           "kernel @" + kernel->getSymName() +
-                               " does not say for how many ranks it is; give "
-                               "the number of ranks");
   // Only a proof of this compilation is one.
   (*kernel)->removeAttr(comms::cpu::kProofAttr);
   // The others would only cost time.

@@ -40,6 +40,19 @@ llvm::Expected<mlir::comms::KernelOp> prepareKernel(mlir::ModuleOp module,
                                                     int64_t ranks,
                                                     int64_t blocks);
 
+/// Sets the kernel's numbers of ranks and blocks (0: its own). Fails if it is
+/// written for other numbers, or if the number of ranks is unknown.
+llvm::Error setWorld(mlir::comms::KernelOp kernel, int64_t ranks,
+                     int64_t blocks);
+
+/// The module as bytecode: the same for the same module, however it was written
+/// down. Locations are part of it, since reports name them.
+llvm::Expected<std::string> makeBytecode(mlir::ModuleOp module);
+/// SHA-256 in hex.
+std::string digestOf(llvm::StringRef bytecode);
+/// Adds the digest of the checked kernel to the verdict that a lowered one has.
+void recordDigest(mlir::ModuleOp module, llvm::StringRef digest);
+
 /// For targets that need the number of blocks: sets it to 1 if it is open and
 /// isBlockDependent finds that further blocks would all do the same.
 void resolveBlocks(mlir::comms::KernelOp kernel);

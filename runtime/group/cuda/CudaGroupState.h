@@ -94,6 +94,7 @@ public:
   llvm::ArrayRef<jit::Choice> choices() const override {
     return kernel->choices();
   }
+  const jit::ProofInfo &proof() const override { return kernel->proof(); }
 
   /// "all_reduce 'k' by one_shot/lamport, 8 blocks of 1 x 512 threads".
   std::string describe() const {

@@ -12,10 +12,7 @@
 #include "runtime/jit/cuda/Backend.h"
 #include "runtime/jit/cuda/DeviceLibrary.h"
 
-#include "mlir/Bytecode/BytecodeWriter.h"
-
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/Support/SHA256.h"
 #include "llvm/Support/TimeProfiler.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -168,19 +165,6 @@ identifyNccl(const std::function<Expected<NcclInstallation>()> &find) {
   return identifyDeviceCode(*nccl);
 }
 
-/// The module as bytecode: the same for the same module, however it was written
-/// down. Locations are part of it, since reports name them.
-static Expected<std::string> makeBytecode(mlir::ModuleOp module) {
-  TimeTraceScope scope("commsir: module's bytes for the key");
-  std::string bytes;
-  raw_string_ostream stream(bytes);
-  mlir::BytecodeWriterConfig config("CommsIR");
-  if (mlir::failed(mlir::writeBytecodeToFile(module, stream, config)))
-    return failCompilation(CompileError::Stage::Input,
-                           "the module cannot be written as bytecode");
-  return bytes;
-}
-
 //===----------------------------------------------------------------------===//
 // Compiling
 //===----------------------------------------------------------------------===//
@@ -227,8 +211,7 @@ static Expected<std::string> buildKernel(mlir::ModuleOp module, StringRef name,
   if (ptx->proof)
     proof = ptx->proof->info();
   if (!proof.verdict.empty())
-    proof.digest = toHex(SHA256::hash(arrayRefFromStringRef(bytecode)),
-                         /*LowerCase=*/true);
+    proof.digest = digestOf(bytecode);
   contents.shape = ptx->shape;
   contents.paramBytes = ptx->paramBytes;
   contents.facts = linked->facts;

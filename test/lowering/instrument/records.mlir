@@ -83,3 +83,20 @@ comms.kernel @one_sided(%w: !comms.window<8xf32>, %x: memref<8xf32>, %s: !comms.
   comms.barrier %team block
   comms.return
 }
+
+// Vectors of a window are recorded.
+// CHECK-LABEL: @vectors
+comms.kernel @vectors(%w: !comms.window<32xf32>, %x: memref<32xf32>) attributes {ranks = 2 : i64} {
+  %c8 = arith.constant 8 : index
+  %own = comms.local %w : !comms.window<32xf32> -> memref<32xf32>
+  // CHECK:      %[[OWN:.*]] = comms.local
+  // CHECK:      comms.record_access read %[[OWN]][%c8] count %c4
+  // CHECK-NEXT: vector.load %[[OWN]]
+  %a = vector.load %own[%c8] : memref<32xf32>, vector<4xf32>
+  // CHECK:      comms.record_access write %[[OWN]][%c8] count %c4
+  // CHECK-NEXT: vector.store %{{.*}}, %[[OWN]]
+  vector.store %a, %own[%c8] : memref<32xf32>, vector<4xf32>
+  // CHECK-NOT: record
+  vector.store %a, %x[%c8] : memref<32xf32>, vector<4xf32>
+  comms.return
+}

@@ -92,7 +92,7 @@ def test_bad_sources_are_refused(source: str, options: dict[str, Any]) -> None:
 
 def test_a_source_that_is_no_text() -> None:
     with pytest.raises(commsir.UsageError, match="bytes, not a text"):
-        commsir.check(b"module {}", ranks=2)  # type: ignore[arg-type]
+        commsir.check(b"module {}", ranks=2)
 
 
 WORDS = """comms.kernel @sum ( %x : !comms.window<?xf32> memref<?xf32> ) { } %team = comms.team world

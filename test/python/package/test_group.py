@@ -127,6 +127,7 @@ def _kernels(rank: int, folder: str) -> None:
         np.testing.assert_array_equal(y, 3 * np.arange(32))
         kernel(y=y, x=x)
         assert [one["name"] for one in kernel.arguments] == ["x", "y"] and kernel.choices
+        assert kernel.certificate.verdict == "proven" and len(kernel.certificate.digest) == 64
         for values, named, text in (
             ((x,), {}, "takes x, y; there is no y"),
             ((x, y, y), {}, "takes x, y, but 3 arguments were given"),

@@ -3,7 +3,8 @@
 Usage: differential.py [--seed S] [--programs N] [--schedules K] [--keep FOLDER] [--alarms]
 
 Takes right programs of signals, packets, barriers, fences, puts, gets, counters and accesses to single
-elements, by load and store and by GIN, written for each rank and block,
+elements, by load and store and by GIN, through views, in loops whose count is data, and in roles, written for each
+rank and block,
 and changes a few of their ops: deletes, doubles, swaps, weakens, or points them elsewhere. Some are written
 once for all blocks, with places and cells that follow from the block's number. A model of
 the memory model that shares nothing with the checker runs each under random schedules, launch
@@ -46,6 +47,8 @@ class Op:
     base: int = 0  # first of the places that `at` counts from
     stripe: str = ""  # of all blocks: own, first, next, half; whose places and cells a block takes
     only: tuple[str, int] | None = None  # of all blocks: those below, at, or of this remainder by two
+    often: bool = False  # as often as data of the rank say, 0 to 3 times
+    viewed: bool = False  # through a view of the part
 
     def value(self, launch: int) -> int:
         return self.a * launch + self.b
@@ -76,6 +79,8 @@ class Program:
     ops: dict[Thread, list[Op]]
     # Written once for all blocks: the ops of each rank, as its block 0.
     striped: dict[Thread, list[Op]] | None = None
+    # Blocks are told apart by roles, not by conditions.
+    roles: bool = False
 
     def stripes(self) -> int:
         return 1 if self.striped is None else self.blocks
@@ -292,6 +297,26 @@ def gets(random_: random.Random, ranks: int) -> dict[int, list[Op]]:
 
 TEMPLATES = [message, gather, rounds, buffers, packets, pulls, resets, far, overtakes, puts, adapters, answers, gets]
 
+#: Ops that may be repeated as often as data say, and those that may go through a view.
+REPEATED = ("store", "load", "read", "write", "copy")
+VIEWED = ("store", "load", "read", "write")
+
+
+def varied(random_: random.Random, ops: dict[Thread, list[Op]]) -> dict[Thread, list[Op]]:
+    """Some accesses through views, and some as often as data say."""
+    views, loops = random_.random() < 0.3, random_.random() < 0.25
+    return {
+        thread: [
+            dataclasses.replace(
+                op,
+                viewed=views and op.kind in VIEWED and random_.random() < 0.5,
+                often=loops and op.kind in REPEATED and random_.random() < 0.4,
+            )
+            for op in mine
+        ]
+        for thread, mine in ops.items()
+    }
+
 
 def make(random_: random.Random) -> Program:
     ranks = random_.choice([2, 2, 3, 3, 4])
@@ -310,7 +335,7 @@ def make(random_: random.Random) -> Program:
             ops[rank, 0] += [Op("signal", rank, 3, 1, 0, "relaxed", how="set")]
             ops[rank, 1] += [Op("wait", 0, 3, 1, 0, "relaxed", how="ge"), Op("fence", order="acquire", scope=scope)]
             ops[rank, 1] += [Op("load", rank, 3)]
-    return Program(ranks, blocks, ops)
+    return Program(ranks, blocks, varied(random_, ops), roles=blocks == 2 and random_.random() < 0.4)
 
 
 def spread(ops: dict[Thread, list[Op]], ranks: int, blocks: int) -> Program:
@@ -477,6 +502,8 @@ class Model:
         self.ways: dict[Thread, int] = {}
         self.counted: dict[tuple[int, int], list[tuple[Thread, int, tuple[int, int]]]] = {}
         self.joined: dict[tuple[str, int, int], tuple[int, Clock]] = {}
+        # How often data say, by rank and launch.
+        self.often: dict[tuple[int, int], int] = {}
         for thread, state in self.states.items():
             state.clock[thread] = 1
 
@@ -574,7 +601,11 @@ class Model:
         if op.kind == "barrier" and state.arrived < 0:
             self.arrive(thread, op)
             return
-        getattr(self, "do_" + op.kind)(thread, state, op)
+        times = 1
+        if op.often:
+            times = self.often.setdefault((thread[0], state.launch), self.random.randrange(4))
+        for _ in range(times):
+            getattr(self, "do_" + op.kind)(thread, state, op)
         state.pc += 1
 
     def end(self, thread: Thread) -> None:
@@ -749,6 +780,7 @@ class Writer:
         self.lines: list[str] = []
         elements = WIDTH * PLACES * program.stripes()
         self.data, self.mail = f"{elements}xf32", f"{elements}xi64"
+        self.part = "memref<16xf32, strided<[1], offset: ?>>"
         self.signal = f"!comms.signal<{CELLS * program.stripes()}>"
         self.counter = f"!comms.counter<{CELLS * program.stripes()}>"
 
@@ -809,7 +841,22 @@ class Writer:
         at = self.index(op.peer)
         return self.add(f"comms.peer %{name} at {at} of %team : !comms.window<{kind}> -> memref<{kind}>")
 
+    def subview(self, memory: str, at: str) -> str:
+        return self.add(f"memref.subview {memory}[{at}] [16] [1] : memref<{self.data}> to {self.part}")
+
+    def view(self, op: Op) -> tuple[str, str, str]:
+        """The memory that an access goes to, the place there, and the type."""
+        window, tile = self.window(op, "x", self.data), self.tile(op)
+        if not op.viewed:
+            return window, tile, f"memref<{self.data}>"
+        return self.subview(window, tile), "%c0", self.part
+
     def write(self, op: Op) -> None:
+        if op.often:
+            self.lines.append("    scf.for %i = %c0 to %often step %c1 {")
+            self.write(dataclasses.replace(op, often=False))
+            self.lines.append("    }")
+            return
         order = f" order {op.order}" if op.order else ""
         gin = f" gin <context_id = {op.via}>" if op.via > 0 else " gin <>" if op.via == 0 else ""
         if op.kind == "store":
@@ -849,11 +896,11 @@ class Writer:
                 f" : !comms.window<{self.data}>, memref<{self.data}>"
             )
         elif op.kind == "read":
-            window, tile = self.window(op, "x", self.data), self.tile(op)
-            self.add(f"memref.load {window}[{tile}] : memref<{self.data}>")
+            memory, tile, kind = self.view(op)
+            self.add(f"memref.load {memory}[{tile}] : {kind}")
         elif op.kind == "write":
-            window, tile = self.window(op, "x", self.data), self.tile(op)
-            self.lines.append(f"    memref.store %f1, {window}[{tile}] : memref<{self.data}>")
+            memory, tile, kind = self.view(op)
+            self.lines.append(f"    memref.store %f1, {memory}[{tile}] : {kind}")
         elif op.kind == "copy":
             window, tile = self.window(op, "x", self.data), self.tile(op)
             target = self.times(self.moved(self.index(op.place), op, PLACES), WIDTH)
@@ -884,7 +931,9 @@ class Writer:
             if not ops:
                 continue
             here = self.add(f"arith.cmpi eq, %rank, {self.index(rank)} : index")
-            if striped is None:
+            if self.program.roles:
+                self.lines.append(f'    comms.role "r{rank}b{block}" blocks {block} to {block + 1} {{')
+            elif striped is None:
                 there = self.add(f"arith.cmpi eq, %block, {self.index(block)} : index")
                 here = self.add(f"arith.andi {here}, {there} : i1")
             self.lines.append(f"    scf.if {here} {{")
@@ -892,16 +941,22 @@ class Writer:
                 is_open = self.open(op)
                 self.write(op)
                 self.lines += ["    }"] if is_open else []
-            self.lines.append("    }")
+            self.lines += ["    }"] * (1 + self.program.roles)
         arguments = f"%x: !comms.window<{self.data}>, %box: !comms.window<{self.mail}>, %s: {self.signal}"
-        arguments += f", %n: {self.counter}"
+        arguments += f", %n: {self.counter}, %counts: memref<1xi64>"
         head = f"""comms.kernel @{self.name}({arguments})
     attributes {{ranks = {self.program.ranks}, blocks = {self.program.blocks}}} {{
     %team = comms.team world
     %rank = comms.rank %team
     %block = comms.block_id
     %launch = comms.epoch
+    %c0 = arith.constant 0 : index
+    %c1 = arith.constant 1 : index
+    %c3 = arith.constant 3 : i64
     %c16 = arith.constant 16 : index
+    %count = memref.load %counts[%c0] : memref<1xi64>
+    %few = arith.minui %count, %c3 : i64
+    %often = arith.index_cast %few : i64 to index
     %one = arith.constant dense<1.0> : tensor<16xf32>
     %f1 = arith.constant 1.0 : f32
     %own = comms.local %x : !comms.window<{self.data}> -> memref<{self.data}>

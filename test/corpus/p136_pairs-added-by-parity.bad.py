@@ -1,0 +1,27 @@
+"""Ranks add the pairs of a tree in an order that depends on their parity.
+
+From: trees of reductions
+"""
+
+from __future__ import annotations
+
+import commsir
+from commsir import *
+
+n = dims("n")
+
+
+@commsir.kernel(blocks=1)
+def k(x: f32[Window, n], y: f32[Array, n]) -> None:
+    barrier()
+    a = x.peer(0)[:] + x.peer(1)[:]
+    b = x.peer(2)[:] + x.peer(3)[:]
+    c = x.peer(1)[:] + x.peer(2)[:]
+    if rank() % 2 == 0:
+        y[:] = a + b
+    else:
+        y[:] = (x.peer(0)[:] + c) + x.peer(3)[:]
+    barrier()
+
+
+K = k.specialize(n=64)
