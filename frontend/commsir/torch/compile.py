@@ -40,7 +40,17 @@ from commsir.torch.joined_collectives import JoinedCollectives
 from commsir.torch.matmul import graph as matmuls
 from commsir.torch.matmul import model
 from commsir.torch.produce_regions import Produced, produce
-from commsir.torch.regions import Argument, Region, Unsupported, is_arithmetic, moves_nothing, row_sizes, same_sizes
+from commsir.torch.regions import (
+    Argument,
+    Region,
+    Unsupported,
+    cut_sizes,
+    is_arithmetic,
+    is_part,
+    moves_nothing,
+    row_sizes,
+    same_sizes,
+)
 from commsir.torch.reporting import Fusion, Report, clear_fusions, fusions, report
 
 __all__ = [
@@ -329,12 +339,32 @@ def _ends(inside: Iterable[Node]) -> list[Node]:
     return [node for node in list(members)[1:] if not any(user in members for user in node.users)]
 
 
+def _is_view_at_the_end(node: Node, members: dict[Node, None], ends: set[Node]) -> bool:
+    """Whether an end costs nothing outside. Parts of a tensor do not, if the kernel writes all of that anyway, or
+    nothing but parts of it."""
+    if moves_nothing(node) or not is_part(node):
+        return moves_nothing(node)
+    if not isinstance(node.meta["val"], torch.Tensor):
+        return True
+    users = node.all_input_nodes[0].users
+    others = [user for user in users if user not in members]
+    return all(user in ends for user in users if user in members) or (bool(others) and not _is_several(node))
+
+
+def _is_several(node: Node) -> bool:
+    """Whether it is one of several values of another node."""
+    return node.target is operator.getitem
+
+
 def _prune(inside: list[Node]) -> list[Node]:
     """Without views at the end: they cost nothing outside."""
     kept = list(inside)
-    while last := {node for node in _ends(kept) if moves_nothing(node)}:
+    while True:
+        ends, members = set(_ends(kept)), dict.fromkeys(kept)
+        last = {node for node in ends if _is_view_at_the_end(node, members, ends)}
+        if not last:
+            return kept
         kept = [node for node in kept if node not in last]
-    return kept
 
 
 def _from_the_end(region: Region, inside: list[Node]) -> list[Node]:
@@ -536,7 +566,8 @@ def _grown(graph: Graph, collective: Collective, before: _Before, columns: int |
 
 def _other_sizes(collective: Collective, columns: int) -> list[int]:
     """Lengths of rows, other than `columns`, that reductions behind the collective have."""
-    asked = dict.fromkeys(map(row_sizes, _descendants([collective.node], _MOST_LOOKED_AT)))
+    behind = _descendants([collective.node], _MOST_LOOKED_AT)
+    asked = dict.fromkeys(size(node) for node in behind for size in (row_sizes, cut_sizes))
     possible = set(collective.row_sizes()) if len(asked) > 1 else set()
     return [size for size in asked if size in possible and size != columns][:_MOST_SIZES]
 

@@ -21,7 +21,16 @@ import torch.distributed._functional_collectives
 from torch.fx import Graph, Node
 
 from commsir.torch.collectives import set_value
-from commsir.torch.regions import is_elementwise, is_row_statistic, moves_nothing, reduced_dims, same_sizes
+from commsir.torch.regions import (
+    cut_dim,
+    cuts_last_dim,
+    is_elementwise,
+    is_part,
+    is_row_statistic,
+    moves_nothing,
+    reduced_dims,
+    same_sizes,
+)
 
 __all__ = ["let_trace", "sink", "sink_permutations"]
 
@@ -412,13 +421,30 @@ class _Permuted:
             made = self.graph.node_copy(node, given.__getitem__)
         set_value(made)
         self.of[node] = made, order
-        # Copies alone gain nothing where they are.
-        self.has_moved = self.has_moved or node.target is not _ATEN.clone.default
+        # Copies and parts alone gain nothing where they are.
+        self.has_moved = self.has_moved or (node.target is not _ATEN.clone.default and not is_part(node))
+
+    def add_split(self, node: Node) -> None:
+        """Parts of a permuted tensor, each by itself."""
+        dim = cut_dim(node)
+        sizes = [one.shape[dim] for one in node.meta["val"]]
+        if node.all_input_nodes[0] not in self.of or not all(isinstance(size, int) for size in sizes):
+            return
+        for part in list(node.users):
+            number: Any = part.args[1]
+            begin = sum(sizes[:number])
+            with self.graph.inserting_before(part):
+                made = self.graph.call_function(_ATEN.slice.Tensor, (node.args[0], dim, begin, begin + sizes[number]))
+            made.meta = {**part.meta}
+            part.replace_all_uses_with(made)
+            self.graph.erase_node(part)
+            self.add_arithmetic(made)
+        self.graph.erase_node(node)
 
     def _takes(self, node: Node, order: tuple[int, ...]) -> bool:
         if _dims(node) != len(order) or any(self._is_too_long(one, order) for one in node.all_input_nodes):
             return False
-        if is_row_statistic(node):
+        if is_row_statistic(node) or cuts_last_dim(node):
             return order[-1] == len(order) - 1
         if not is_elementwise(node):
             return False
@@ -478,8 +504,12 @@ def sink_permutations(graph: Graph, known: Container[Node]) -> None:
     """Moves arithmetic in front of permutations of the dimensions of `known` nodes, and what follows from them."""
     permuted = _Permuted(graph, known)
     for node in list(graph.nodes):
+        if node._erased:
+            continue
         if node.target is _ATEN.permute.default:
             permuted.add_permutation(node)
+        elif node.target in (_ATEN.split.Tensor, _ATEN.split_with_sizes.default):
+            permuted.add_split(node)
         elif node.op == "call_function":
             permuted.add_arithmetic(node)
     if permuted.has_moved:

@@ -107,6 +107,51 @@ def many_results(h: Any, t: Any) -> Any:
     return h, h + 1, h * 2, h.relu(), torch.tanh(h), torch.sigmoid(h), h.sum(-1, keepdim=True)
 
 
+def _rotated(x: Any) -> Any:
+    return torch.cat((-x[..., x.shape[-1] // 2 :], x[..., : x.shape[-1] // 2]), -1)
+
+
+def rotary(h: Any, t: Any) -> Any:
+    """Halves of rows that change places."""
+    return h * t["cos"] + _rotated(h) * t["sin"]
+
+
+def rotary_of_heads(h: Any, t: Any) -> Any:
+    """Of the first half of each head, as GPT-NeoX and Phi do; of heads whose dimensions are permuted."""
+    heads = h.view(-1, LENGTH, HEADS, SIZE).transpose(1, 2)
+    turned, kept = heads[..., : SIZE // 2], heads[..., SIZE // 2 :]
+    turned = turned * t["of_head_rows"].cos() + _rotated(turned) * t["of_head_rows"].sin()
+    return torch.cat((turned, kept), -1)
+
+
+def split_of_three(h: Any, t: Any) -> Any:
+    """Queries, keys and values, of which two are normalized."""
+    q, k, v = h.split([WIDTH // 2, WIDTH // 4, WIDTH // 4], -1)
+    return _f.rms_norm(q, (WIDTH // 2,)), k * t["row"][..., : WIDTH // 4], v
+
+
+def gate_and_up(h: Any, t: Any) -> Any:
+    gate, up = h.chunk(2, -1)
+    return _f.silu(gate) * up
+
+
+def parts_of_masks(h: Any, t: Any) -> Any:
+    positive = h > 0
+    both = torch.cat((positive[..., 5:], positive[..., :5]), -1)
+    return both, both & positive, h[..., 3] * 2
+
+
+def joined_with_another(h: Any, t: Any) -> Any:
+    """A row that is joined of what arrives, another tensor and a constant."""
+    return torch.cat((h.relu(), t["whole"], torch.zeros_like(h[..., :2])), -1) * 2
+
+
+def parts_alone(h: Any, t: Any) -> Any:
+    """Views of the result cost nothing: the kernel writes one."""
+    q, k = (h * 2).split(WIDTH // 2, -1)
+    return q, k
+
+
 #: What is said of operations that stay outside, if any.
 FUSED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     one.__name__: (one, ())
@@ -128,9 +173,18 @@ FUSED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
         of_heads_and_rows,
         added_to_a_matmul,
         many_results,
+        rotary,
+        rotary_of_heads,
+        split_of_three,
+        gate_and_up,
+        parts_of_masks,
+        joined_with_another,
+        parts_alone,
     )
 }
 FUSED["largest_of_all"] = (largest_of_all, ("has other rows",))
+#: A view of the result.
+FUSED["rotary_of_heads"] = (rotary_of_heads, ("aten.permute",))
 
 
 def _given(dtype: torch.dtype) -> dict[str, Any]:
@@ -143,6 +197,7 @@ def _given(dtype: torch.dtype) -> dict[str, Any]:
         "of_position": (LENGTH, 1),
         "row": (1, 1, WIDTH),
         "square": (WIDTH, WIDTH),
+        "of_head_rows": (1, 1, LENGTH, SIZE // 2),
     }
     given: dict[str, Any] = {name: _tensor(0, *sizes, dtype=dtype, seed=7) for name, sizes in floats.items()}
     given["random"] = torch.rand(shape, generator=torch.Generator().manual_seed(3)).to(DEVICE, dtype)
