@@ -107,6 +107,8 @@ class Region:
     arrives: list[str]
     tiles: dict[Node, Any] = field(default_factory=dict)
     arguments: dict[Argument, Tile] = field(default_factory=dict)
+    #: Types and sizes of arrays behind the arguments that the kernel does not read: chips bring them into L2.
+    prefetched: list[tuple[torch.dtype, int]] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     numbers: int = 0
     #: Of the result of the node that is translated, and how many of its elements make a row.
@@ -429,6 +431,7 @@ class Region:
         heads = [f"%w{i}: {self.tensor(self.columns, kind)}" for i, kind in enumerate(self.arrives)]
         for i, given in sorted(enumerate(self.arguments), key=lambda numbered: numbered[1] is not first):
             heads.append(f"%b{i}: {self.tensor(given.width, element_type(given.dtype))}")
+        heads += [f"%n{i}: {self.tensor(n, element_type(dtype))}" for i, (dtype, n) in enumerate(self.prefetched)]
         names = ", ".join(tile.name for tile, _ in stored)
         types = ", ".join(self.tensor(tile.width, kind) for tile, kind in stored)
         body = "".join(f"    {line}\n" for line in self.lines)
@@ -508,7 +511,7 @@ def cuts_last_dim(node: Node) -> bool:
     """Whether it takes parts of the last dimension, or joins tensors along that."""
     if node.target not in _CUTS:
         return False
-    rank = node.all_input_nodes[0].meta["val"].dim()
+    rank = int(node.all_input_nodes[0].meta["val"].dim())
     return rank > 0 and cut_dim(node) % rank == rank - 1
 
 
@@ -851,8 +854,8 @@ def _var(region: Region, node: Node) -> Tile:
 def cut_dim(node: Node) -> int:
     """The dimension that parts are taken along."""
     at = 2 if node.target in (aten.split.Tensor, aten.split_with_sizes.default) else 1
-    dim = node.args[at] if len(node.args) > at else node.kwargs.get("dim", 0)
-    return int(dim)  # type: ignore[call-overload, no-any-return]
+    dim: Any = node.args[at] if len(node.args) > at else node.kwargs.get("dim", 0)
+    return int(dim)
 
 
 def _number(node: Node, value: Any) -> int:

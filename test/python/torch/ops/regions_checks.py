@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import commsir.torch.compile as fusing
 import torch
@@ -354,3 +354,44 @@ def gathers(rank: int, size: int, name: str) -> tuple[tuple[str, ...], tuple[str
         _compare(function(x, w), compiled(x, w), 4e-2)
     (said,) = fusing.fusions()
     return said.fused, said.because
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Weights of the next matmuls
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+class _Noting(fusing.CollectivePass):
+    """The pass, and the regions of the kernels that it makes."""
+
+    texts: ClassVar[list[str]] = []
+
+    def __call__(self, graph: Any) -> None:
+        super().__call__(graph)
+        self.texts += [node.args[4] for node in graph.nodes if "fused_collective" in str(node.target)]
+
+
+def prefetches(rank: int, size: int, most: int, option: bool) -> list[str]:
+    """The arrays that the kernel of a layer takes and does not read; the results are as without the pass."""
+    import commsir.torch.prefetched_weights as prefetched
+
+    prefetched._MOST_BYTES = most
+    given, dtype = _given(torch.float32), torch.float32
+    weights = [_tensor(0, 3 * WIDTH, WIDTH, dtype=dtype, seed=8), _tensor(0, WIDTH, 2 * WIDTH, dtype=dtype, seed=9)]
+
+    def layer(x: Any, w: Any) -> Any:
+        h = funcol.all_reduce(x, "sum", dist.group.WORLD) + given["whole"]
+        n = _f.rms_norm(h, (WIDTH,), given["row"].view(-1))
+        return h, n.view(-1, WIDTH) @ w[0].t(), n.view(-1, WIDTH) @ w[1], n.view(-1, WIDTH) @ (w[1] * 2)
+
+    _compiled(layer, leaves=True)
+    _Noting.texts = []
+    lite = {"fallback_by_default": True, "reorder_for_peak_memory": False} if DEVICE == "cpu" else {}
+    one = _Noting(None, prefetch_weights=option)
+    compiled: Any = torch.compile(layer, fullgraph=True, options={**lite, "post_grad_custom_post_pass": one})
+    for turn in range(4):
+        x = _tensor(rank, BATCH, LENGTH, WIDTH, dtype=dtype, seed=turn)
+        for a, b in zip(layer(x, weights), compiled(x, weights), strict=True):
+            _compare(a, b, 2e-4)
+    (text,) = _Noting.texts
+    return [part for part in text.partition(")")[0].split(", ") if part.startswith("%n")]

@@ -38,3 +38,13 @@ def test_gathered_along_another_dimension(pair: World, name: str) -> None:
 def test_says_what_keeps_a_concatenation(pair: World, name: str) -> None:
     for because in pair.run(regions_checks.says_why, "gloo", name=name):
         assert because == (regions_checks.KEPT[name][1],)
+
+
+@pytest.mark.parametrize(
+    ("most", "sizes", "option"),
+    [(1 << 20, [3072, 2048], True), (3000 * 4, [3000], True), (4000 * 4, [3072, 928], True), (1 << 20, [], False)],
+)
+def test_prefetches_weights(pair: World, most: int, sizes: list[int], option: bool) -> None:
+    """Weights that lie in one piece, in the order in which matmuls read them, and a part where not all fits."""
+    for taken in pair.run(regions_checks.prefetches, "gloo", most=most, option=option):
+        assert taken == [f"%n{i}: tensor<{size}xf32>" for i, size in enumerate(sizes)]
