@@ -46,9 +46,11 @@ from commsir.torch.regions import (
     Region,
     Unsupported,
     cut_sizes,
+    cuts_last_dim,
     is_arithmetic,
     is_part,
     moves_nothing,
+    parts_alone,
     row_sizes,
     same_sizes,
 )
@@ -256,6 +258,13 @@ def _split_reductions(graph: Graph, everything: Iterable[Collective]) -> None:
         graph.erase_node(node)
 
 
+def _split_parts(graph: Graph, everything: Iterable[Collective]) -> None:
+    """Parts of rows behind a collective, each by itself: a kernel may hold some of them."""
+    for node in _descendants((one.node for one in everything if one.whole), len(graph.nodes)):
+        if cuts_last_dim(node):
+            parts_alone(graph, node)
+
+
 def _comes_from(node: Any, collectives: set[Node]) -> bool:
     """Whether it is a collective's result, past views, and one that is read once."""
     while isinstance(node, Node) and moves_nothing(node) and len(node.users) == 1:
@@ -340,29 +349,25 @@ def _ends(inside: Iterable[Node]) -> list[Node]:
     return [node for node in list(members)[1:] if not any(user in members for user in node.users)]
 
 
-def _is_view_at_the_end(node: Node, members: dict[Node, None], ends: set[Node]) -> bool:
+def _is_view_at_the_end(node: Node, members: dict[Node, None], ends: set[Node], all_parts: bool) -> bool:
     """Whether an end costs nothing outside. Parts of a tensor do not, if the kernel writes all of that anyway, or
-    nothing but parts of it."""
+    nothing but parts of it. `all_parts`: others do not either."""
     if moves_nothing(node) or not is_part(node):
         return moves_nothing(node)
     if not isinstance(node.meta["val"], torch.Tensor):
         return True
+    if node.target is operator.getitem:  # A kernel writes none of several values, or all.
+        return all(user in ends for user in node.all_input_nodes[0].users)
     users = node.all_input_nodes[0].users
-    others = [user for user in users if user not in members]
-    return all(user in ends for user in users if user in members) or (bool(others) and not _is_several(node))
+    return all_parts or any(user not in members for user in users) or all(user in ends for user in users)
 
 
-def _is_several(node: Node) -> bool:
-    """Whether it is one of several values of another node."""
-    return node.target is operator.getitem
-
-
-def _prune(inside: list[Node]) -> list[Node]:
+def _prune(inside: list[Node], all_parts: bool = False) -> list[Node]:
     """Without views at the end: they cost nothing outside."""
     kept = list(inside)
     while True:
         ends, members = set(_ends(kept)), dict.fromkeys(kept)
-        last = {node for node in ends if _is_view_at_the_end(node, members, ends)}
+        last = {node for node in ends if _is_view_at_the_end(node, members, ends, all_parts)}
         if not last:
             return kept
         kept = [node for node in kept if node not in last]
@@ -372,7 +377,7 @@ def _from_the_end(region: Region, inside: list[Node]) -> list[Node]:
     """The most of it, from the beginning on in the graph's order, that fits."""
     kept = list(inside)
     while len(kept) > 1 and _excess(region, kept):
-        kept.pop()
+        kept = _prune(kept[:-1], all_parts=True)
     return kept
 
 
@@ -381,7 +386,7 @@ def _from_all_ends(region: Region, inside: list[Node]) -> list[Node]:
     kept = list(inside)
     while len(kept) > 1 and _excess(region, kept):
         drop = min(reversed(_ends(kept)), key=lambda node: len(_results(region, [x for x in kept if x is not node])))
-        kept.remove(drop)
+        kept = _prune([node for node in kept if node is not drop], all_parts=True)
     return kept
 
 
@@ -662,6 +667,7 @@ def fuse_collectives(graph: Graph, join_sums: bool = True, prefetch_weights: boo
     begun = [one.node for one in everything if one.whole]
     gather_layouts.sink_permutations(graph, {*begun, *_descendants(begun, len(graph.nodes))})
     _split_reductions(graph, everything)
+    _split_parts(graph, everything)
     count = sum(
         _take(graph, one, everything, joined.get(one.node), why_not.get(one.node), name, prefetch_weights)
         for one in everything

@@ -22,12 +22,12 @@ from torch.fx import Graph, Node
 
 from commsir.torch.collectives import set_value
 from commsir.torch.regions import (
-    cut_dim,
     cuts_last_dim,
     is_elementwise,
     is_part,
     is_row_statistic,
     moves_nothing,
+    parts_alone,
     reduced_dims,
     same_sizes,
 )
@@ -426,20 +426,9 @@ class _Permuted:
 
     def add_split(self, node: Node) -> None:
         """Parts of a permuted tensor, each by itself."""
-        dim = cut_dim(node)
-        sizes = [one.shape[dim] for one in node.meta["val"]]
-        if node.all_input_nodes[0] not in self.of or not all(isinstance(size, int) for size in sizes):
-            return
-        for part in list(node.users):
-            number: Any = part.args[1]
-            begin = sum(sizes[:number])
-            with self.graph.inserting_before(part):
-                made = self.graph.call_function(_ATEN.slice.Tensor, (node.args[0], dim, begin, begin + sizes[number]))
-            made.meta = {**part.meta}
-            part.replace_all_uses_with(made)
-            self.graph.erase_node(part)
-            self.add_arithmetic(made)
-        self.graph.erase_node(node)
+        if node.all_input_nodes[0] in self.of:
+            for part in parts_alone(self.graph, node):
+                self.add_arithmetic(part)
 
     def _takes(self, node: Node, order: tuple[int, ...]) -> bool:
         if _dims(node) != len(order) or any(self._is_too_long(one, order) for one in node.all_input_nodes):

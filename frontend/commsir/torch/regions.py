@@ -21,7 +21,7 @@ from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
-from torch.fx import Node
+from torch.fx import Graph, Node
 
 from commsir.torch.capi import element_type
 
@@ -37,6 +37,7 @@ __all__ = [
     "is_part",
     "is_row_statistic",
     "moves_nothing",
+    "parts_alone",
     "reduced_dims",
     "row_sizes",
     "same_sizes",
@@ -258,6 +259,8 @@ class Region:
             width = prod(shape[-dims:])
             if isinstance(width, int) and width > 1 and _same(prod(shape[:-dims]), self.rows):
                 return width
+        if _same(count, 0):
+            raise Unsupported(f"a tensor of shape {list(shape)} has no elements")
         raise Unsupported(f"a tensor of shape {list(shape)} has other rows than the collective's result")
 
     def begin(self, node: Node, tile: str, kind: str) -> None:
@@ -469,6 +472,8 @@ _RULES: dict[Any, _Rule] = {}
 #: The ones that do not work element by element: they reduce rows, or take parts of them and join them.
 _REDUCTIONS: set[Any] = set()
 _CUTS: set[Any] = set()
+#: Of those, the ones that make longer rows.
+_JOINS = (aten.cat.default, aten.constant_pad_nd.default)
 _CASTS = (torch.ops.prims.convert_element_type.default, aten._to_copy.default)
 _WAIT = torch.ops._c10d_functional.wait_tensor.default
 _VIEWS = {
@@ -504,7 +509,29 @@ def is_elementwise(node: Node) -> bool:
 def is_part(node: Node) -> bool:
     """Whether it is a part of another tensor, or several: outside of a region a view, which costs nothing."""
     source = node.args[0] if node.target is operator.getitem else node
-    return isinstance(source, Node) and source.target in _CUTS and source.target is not aten.cat.default
+    return isinstance(source, Node) and source.target in _CUTS and source.target not in _JOINS
+
+
+def parts_alone(graph: Graph, node: Node) -> list[Node]:
+    """Has a split made by one slice a part; none where it is no split, or sizes are not known."""
+    if node.target not in (aten.split.Tensor, aten.split_with_sizes.default):
+        return []
+    dim = cut_dim(node)
+    sizes = [one.shape[dim] for one in node.meta["val"]]
+    if not all(isinstance(size, int) for size in sizes):
+        return []
+    slices = []
+    for part in list(node.users):
+        number: Any = part.args[1]
+        begin = sum(sizes[:number])
+        with graph.inserting_before(part):
+            made = graph.call_function(aten.slice.Tensor, (node.args[0], dim, begin, begin + sizes[number]))
+        made.meta = {**part.meta}
+        part.replace_all_uses_with(made)
+        graph.erase_node(part)
+        slices.append(made)
+    graph.erase_node(node)
+    return slices
 
 
 def cuts_last_dim(node: Node) -> bool:
@@ -517,7 +544,7 @@ def cuts_last_dim(node: Node) -> bool:
 
 def cut_sizes(node: Node) -> int | None:
     """The size of the last dimension, where parts of that are taken; None: none are, or the size is not known."""
-    if not cuts_last_dim(node) or node.target is aten.cat.default:
+    if not cuts_last_dim(node) or node.target in _JOINS:
         return None
     size = node.all_input_nodes[0].meta["val"].shape[-1]
     return size if isinstance(size, int) else None
@@ -853,6 +880,8 @@ def _var(region: Region, node: Node) -> Tile:
 
 def cut_dim(node: Node) -> int:
     """The dimension that parts are taken along."""
+    if node.target is aten.constant_pad_nd.default:
+        return -1
     at = 2 if node.target in (aten.split.Tensor, aten.split_with_sizes.default) else 1
     dim: Any = node.args[at] if len(node.args) > at else node.kwargs.get("dim", 0)
     return int(dim)
@@ -930,6 +959,22 @@ def _split(region: Region, node: Node) -> tuple[Tile, ...]:
 @_cut(aten.unbind.int)
 def _unbind(region: Region, node: Node) -> tuple[Tile, ...]:
     return _parts(region, node, [(begin, 1) for begin in range(_size_along(node))])
+
+
+@_cut(aten.constant_pad_nd.default)
+def _pad(region: Region, node: Node) -> Tile:
+    """Constants on both sides of rows."""
+    source, sizes = node.args[0], node.args[1]
+    assert isinstance(source, Node) and isinstance(sizes, (list, tuple))
+    value: Any = node.args[2] if len(node.args) > 2 else node.kwargs.get("value", 0)
+    before, after = (_number(node, size) for size in sizes[:2])
+    if any(sizes[2:]) or min(before, after) < 0:
+        raise Unsupported(f"{node} pads other dimensions than the last, or takes parts away")
+    tile, shape = region.numbers_of(region.operand(source)), source.meta["val"].shape
+    if source not in region.tiles or _stride_in_row(region, node, shape, tile.width, -1) != 1:
+        raise Unsupported(f"{node} is no row of what is computed here")
+    sides = [region.constant(float(value), size) for size in (before, after) if size]
+    return region.joined([*sides[: before > 0], tile, *sides[before > 0 :]])
 
 
 @_cut(aten.cat.default)
