@@ -120,8 +120,8 @@ def rotary_of_heads(h: Any, t: Any) -> Any:
     """Of the first half of each head, as GPT-NeoX and Phi do; of heads whose dimensions are permuted."""
     heads = h.view(-1, LENGTH, HEADS, SIZE).transpose(1, 2)
     turned, kept = heads[..., : SIZE // 2], heads[..., SIZE // 2 :]
-    turned = turned * t["of_head_rows"].cos() + _rotated(turned) * t["of_head_rows"].sin()
-    return torch.cat((turned, kept), -1)
+    turned = turned * t["of_half"] + _rotated(turned) * t["of_half"]
+    return torch.cat((turned, kept), -1).transpose(1, 2).reshape(-1, LENGTH, WIDTH)
 
 
 def split_of_three(h: Any, t: Any) -> Any:
@@ -183,8 +183,6 @@ FUSED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     )
 }
 FUSED["largest_of_all"] = (largest_of_all, ("has other rows",))
-#: A view of the result.
-FUSED["rotary_of_heads"] = (rotary_of_heads, ("aten.permute",))
 
 
 def _given(dtype: torch.dtype) -> dict[str, Any]:
@@ -197,7 +195,7 @@ def _given(dtype: torch.dtype) -> dict[str, Any]:
         "of_position": (LENGTH, 1),
         "row": (1, 1, WIDTH),
         "square": (WIDTH, WIDTH),
-        "of_head_rows": (1, 1, LENGTH, SIZE // 2),
+        "of_half": (SIZE // 2,),
     }
     given: dict[str, Any] = {name: _tensor(0, *sizes, dtype=dtype, seed=7) for name, sizes in floats.items()}
     given["random"] = torch.rand(shape, generator=torch.Generator().manual_seed(3)).to(DEVICE, dtype)
@@ -368,7 +366,7 @@ class _Noting(fusing.CollectivePass):
 
     def __call__(self, graph: Any) -> None:
         super().__call__(graph)
-        self.texts += [node.args[4] for node in graph.nodes if "fused_collective" in str(node.target)]
+        _Noting.texts.extend(node.args[4] for node in graph.nodes if "fused_collective" in str(node.target))
 
 
 def prefetches(rank: int, size: int, most: int, option: bool) -> list[str]:
