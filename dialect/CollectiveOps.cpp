@@ -9,6 +9,7 @@
 #include "dialect/Directives.h"
 #include "dialect/Rows.h"
 #include "dialect/Teams.h"
+#include "dialect/TileCuts.h"
 #include "dialect/Verify.h"
 
 using namespace mlir;
@@ -237,6 +238,8 @@ static bool isTileArithmetic(Operation &op) {
   if (isa<RowReduceOp, SplatOp, BroadcastRowOp, IotaOp, MathOp>(op) ||
       op.hasTrait<OpTrait::ConstantLike>())
     return true;
+  if (isTileCut(&op))
+    return whyNotCut(&op).empty();
   if (auto extract = dyn_cast<tensor::ExtractOp>(op))
     return extract.getTensor().getType().getDimSize(0) == 1;
   StringRef dialect = op.getName().getDialectNamespace();
@@ -256,8 +259,12 @@ static LogicalResult verifyArithmetic(CollectiveOpInterface op, Region &region,
           << "' has an op that is no arithmetic on "
              "tiles; regions hold arith and math on tiles of rank 1 and "
              "scalars, constants, comms.row_reduce, splat, broadcast_row "
-             "and iota, and tensor.extract from a tile of one";
-      error.attachNote(inner.getLoc()) << "the op is " << inner.getName();
+             "and iota, tensor.extract from a tile of one, and "
+             "tensor.extract_slice and concat of constant lengths";
+      Diagnostic &note = error.attachNote(inner.getLoc());
+      note << "the op is " << inner.getName();
+      if (isTileCut(&inner))
+        note << ", which " << whyNotCut(&inner);
       return error;
     }
   for (Operation &inner : region.front())

@@ -14,6 +14,7 @@
 #include "lowering/analysis/UncheckedOps.h"
 
 #include "dialect/Comms.h"
+#include "dialect/TileCuts.h"
 #include "lowering/analysis/NarrowFloats.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -65,7 +66,8 @@ static constexpr StringLiteral kOps[] = {
     "memref.alloca", "memref.cast", "memref.collapse_shape", "memref.copy",
     "memref.dim", "memref.expand_shape", "memref.load", "memref.store",
     "memref.subview", "scf.condition", "scf.execute_region", "scf.for",
-    "scf.if", "scf.index_switch", "scf.while", "scf.yield", "tensor.extract",
+    "scf.if", "scf.index_switch", "scf.while", "scf.yield", "tensor.concat",
+    "tensor.extract", "tensor.extract_slice",
     // Of memory, loads and stores of one row alone.
     "vector.bitcast", "vector.broadcast", "vector.constant_mask",
     "vector.create_mask", "vector.deinterleave", "vector.extract",
@@ -418,6 +420,8 @@ LogicalResult comms::refuseUnchecked(Operation *op) {
     return success();
   if (!isListed(op) || !isChecked(op))
     return refuse(op);
+  if (StringRef why = isTileCut(op) ? whyNotCut(op) : StringRef(); !why.empty())
+    return op->emitOpError() << why;
   if (!isDefined(op))
     return op->emitOpError("takes an element by a position that is not "
                            "constant or names none: what it gives is not "

@@ -7,6 +7,7 @@
 
 #include "lowering/check/Contents.h"
 
+#include "dialect/TileCuts.h"
 #include "lowering/check/ProgramBuilder.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -216,6 +217,32 @@ static Tile reduceRow(Values &values, RowReduceOp op, const Tile &tile) {
   return makeTile(1, made);
 }
 
+/// Elements [begin, begin + length) of a tile.
+static Tile partOf(Values &values, const Tile &tile, int64_t begin,
+                   int64_t length) {
+  Tile made;
+  for (const TilePiece &piece : tile) {
+    if (piece.end > begin)
+      append(made, std::min(piece.end - begin, length),
+             values.moved(piece.ref, begin));
+    if (piece.end >= begin + length)
+      break;
+  }
+  return made;
+}
+
+/// Tiles one behind the other.
+static Tile joinTiles(Values &values, ArrayRef<Tile> tiles) {
+  Tile made;
+  int64_t begin = 0;
+  for (const Tile &tile : tiles) {
+    for (const TilePiece &piece : tile)
+      append(made, begin + piece.end, values.moved(piece.ref, -begin));
+    begin += lengthOf(tile);
+  }
+  return made;
+}
+
 Tile mlir::comms::check::evaluateTile(Values &values, Operation *op,
                                       ArrayRef<Tile> operands) {
   Type type = op->getResult(0).getType();
@@ -237,6 +264,12 @@ Tile mlir::comms::check::evaluateTile(Values &values, Operation *op,
     return reduceRow(values, reduce, operands[0]);
   if (isa<tensor::CastOp>(op))
     return operands[0];
+  if (isTileCut(op) && !whyNotCut(op).empty())
+    return unknown();
+  if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op))
+    return partOf(values, operands[0], slice.getStaticOffsets()[0], length);
+  if (isa<tensor::ConcatOp>(op))
+    return joinTiles(values, operands);
   if (auto select = dyn_cast<arith::SelectOp>(op)) {
     double chosen = 0;
     if (lengthOf(operands[0]) == 1 &&

@@ -257,8 +257,13 @@ Tiles CollectiveBuilder::makeOutputs(ValueRange arrived, Value part,
                                      Value tile) {
   Tiles results(arrived);
   if (theProblem.consume) {
-    for (const TileArray &arg : theProblem.args)
-      results.push_back(load(arg, elementOffset(arg, part, tile), valid(tile)));
+    ArrayRef<BlockArgument> tiles = theProblem.consume->getArguments();
+    for (auto [arg, read] :
+         llvm::zip_equal(theProblem.args, tiles.drop_front(arrived.size())))
+      results.push_back(
+          read.use_empty()
+              ? Value()
+              : load(arg, elementOffset(arg, part, tile), valid(tile)));
     results = inlineRegion(*theProblem.consume, results);
   }
   for (auto [result, output] : llvm::zip_equal(results, theProblem.outputs))

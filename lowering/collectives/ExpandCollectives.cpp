@@ -20,6 +20,7 @@
 
 #include "lowering/Passes.h"
 #include "lowering/analysis/Accesses.h"
+#include "lowering/analysis/Attributes.h"
 #include "lowering/channels/Protocol.h"
 #include "lowering/collectives/Algorithm.h"
 #include "lowering/collectives/CollectiveBuilder.h"
@@ -342,6 +343,23 @@ void ExpandCollectives::record(KernelOp kernel, const CollectiveInfo &problem,
              .str();
 }
 
+/// Marks the arguments of the kernel that `consume` shares among all rows and
+/// does not use.
+static void markPrefetched(KernelOp kernel, const CollectiveInfo &problem) {
+  if (!problem.consume)
+    return;
+  ArrayRef<BlockArgument> tiles = problem.consume->getArguments();
+  for (auto [array, tile] :
+       llvm::zip_equal(problem.args, tiles.take_back(problem.args.size()))) {
+    auto argument = dyn_cast<BlockArgument>(array.memory);
+    auto type = dyn_cast<MemRefType>(array.memory.getType());
+    if (tile.use_empty() && argument && type && type.getRank() == 1 &&
+        argument.getOwner() == &kernel.getBody().front())
+      kernel.setArgAttr(argument.getArgNumber(), target::kPrefetchAttr,
+                        UnitAttr::get(kernel.getContext()));
+  }
+}
+
 /// Vectors of 16 bytes that a thread has on their way to it: of 1024 threads
 /// 128 KiB, which hide a loaded memory's latency where few CTAs are to keep
 /// links busy. They are half of the registers that such threads have.
@@ -373,6 +391,7 @@ ExpandCollectives::expand(KernelOp kernel, Operation *op, int64_t &nextChannel,
            << " ranks: more than a channel can number; use larger rows or "
               "fewer ranks";
   record(kernel, *problem, *choice);
+  markPrefetched(kernel, *problem);
   if (failed(separate(*problem, choice->algorithm->dealsTiles, earlier)))
     return failure();
   // Nothing travels when the arrays are empty.

@@ -17,6 +17,8 @@
 using namespace mlir;
 using namespace mlir::comms;
 using namespace mlir::comms::nvvm;
+using mlir::comms::target::getElementBytes;
+using mlir::comms::target::kPrefetchAttr;
 
 KernelLowering::KernelLowering(KernelOp kernel, const LLVMTypeConverter &types,
                                const Target &target)
@@ -332,6 +334,52 @@ Value KernelLowering::getNextThird(ImplicitLocOpBuilder &b) {
   return arith::SelectOp::create(b, isFirst, constI32(3, b), half);
 }
 
+void KernelLowering::prefetchArguments(ImplicitLocOpBuilder &b) {
+  for (unsigned i = 0, e = kernel.getFunctionType().getNumInputs(); i < e;
+       ++i) {
+    auto type = dyn_cast<MemRefType>(kernel.getFunctionType().getInput(i));
+    if (target.sm >= 90 && type && type.hasStaticShape() &&
+        kernel.getArgAttr(i, kPrefetchAttr))
+      prefetch(
+          i, type.getNumElements() * getElementBytes(type.getElementType()), b);
+  }
+}
+
+/// One instruction of each thread. Nothing is written before it that it had to
+/// see, so that it does not wait for the launch before.
+void KernelLowering::prefetch(unsigned index, int64_t bytes,
+                              ImplicitLocOpBuilder &b) {
+  constexpr int64_t unit = 16;
+  int64_t ctas = target.blocks * target.cluster;
+  int64_t piece =
+      llvm::alignTo(llvm::divideCeil(bytes, ctas * target.threads), unit);
+  Type i64 = b.getI64Type();
+  Value address = parameter(offsets[index], i64, b);
+  auto roundDown = [&](Value number) -> Value {
+    return arith::AndIOp::create(b, number, constI64(-unit, b));
+  };
+  Value end = roundDown(arith::AddIOp::create(b, address, constI64(bytes, b)));
+  Value first =
+      roundDown(arith::AddIOp::create(b, address, constI64(unit - 1, b)));
+  Value thread = arith::ExtUIOp::create(
+      b, i64, NVVM::ThreadIdXOp::create(b, b.getI32Type()));
+  Value cta = arith::ExtUIOp::create(
+      b, i64, NVVM::BlockIdXOp::create(b, b.getI32Type()));
+  Value before = arith::MulIOp::create(b, cta, constI64(target.threads, b));
+  Value number = arith::AddIOp::create(b, before, thread);
+  Value from = arith::AddIOp::create(
+      b, first, arith::MulIOp::create(b, number, constI64(piece, b)));
+  Value rest = arith::SubIOp::create(b, end, from);
+  Value isAny =
+      arith::CmpIOp::create(b, arith::CmpIPredicate::sgt, rest, constI64(0, b));
+  auto branch = scf::IfOp::create(b, isAny, /*withElseRegion=*/false);
+  ImplicitLocOpBuilder in(b.getLoc(), branch.thenYield());
+  Value size = arith::TruncIOp::create(
+      in, in.getI32Type(),
+      arith::MinSIOp::create(in, rest, constI64(piece, in)));
+  emit(in, Ptx::PrefetchL2, {from, size});
+}
+
 LogicalResult KernelLowering::makeFunction() {
   Location loc = kernel.getLoc();
   rewriter.setInsertionPointAfter(kernel);
@@ -346,6 +394,7 @@ LogicalResult KernelLowering::makeFunction() {
   params = entry.insertArgument(0u, generic, loc);
   rewriter.setInsertionPointToStart(&entry);
   ImplicitLocOpBuilder b(loc, rewriter);
+  prefetchArguments(b);
   if (target.sm >= 90) { // The next launch may start; the last has ended.
     emit(b, Ptx::LaunchDependents, {});
     emit(b, Ptx::WaitForPrevious, {});

@@ -116,6 +116,10 @@ private:
   LogicalResult layOutParameters();
   LogicalResult makeFunction();
   void describeFunction();
+  /// Has the threads of all blocks bring the arguments of kPrefetchAttr into
+  /// L2.
+  void prefetchArguments(ImplicitLocOpBuilder &b);
+  void prefetch(unsigned index, int64_t bytes, ImplicitLocOpBuilder &b);
   void readState(ImplicitLocOpBuilder &b);
   Value bindMemory(unsigned index, MemRefType type,
                    ImplicitLocOpBuilder &b) override;

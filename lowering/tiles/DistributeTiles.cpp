@@ -12,8 +12,10 @@
 
 #include "lowering/Passes.h"
 
+#include "dialect/TileCuts.h"
 #include "lowering/tiles/Canonical.h"
 #include "lowering/tiles/Contract.h"
+#include "lowering/tiles/CutTiles.h"
 #include "lowering/tiles/Distributor.h"
 #include "lowering/tiles/FoldLoops.h"
 #include "lowering/tiles/GatherRows.h"
@@ -84,8 +86,11 @@ struct DistributeTilesPass
     IRRewriter rewriter(&getContext());
     (void)eraseUnreachableBlocks(rewriter, kernel->getRegions());
     storeTilesOfOne(kernel);
-    if (failed(walkAll(kernel, checkOp)))
+    if (failed(walkAll(kernel, checkOp)) ||
+        failed(walkAll(kernel,
+                       [&](Operation *op) { return checkForCluster(op); })))
       return signalPassFailure();
+    cutTiles(kernel);
     canonicalizeCarriedNaNs(kernel);
     markMovedTiles(kernel);
     unrollFoldLoops(kernel);
@@ -144,8 +149,12 @@ private:
 
   /// Scratch memory is a CTA's, and a block's threads have to see all of it.
   LogicalResult checkForCluster(Operation *op) {
-    if (cluster == 1 || !isa<ScratchOp, ContractOp>(op))
+    if (cluster == 1 || !(isa<ScratchOp, ContractOp>(op) || isTileCut(op)))
       return success();
+    if (isTileCut(op))
+      return op->emitOpError()
+             << "passes through memory of one CTA, and a block is a cluster of "
+             << cluster.getValue() << ": take cluster = 1";
     if (isa<ContractOp>(op))
       return op->emitOpError()
              << "multiplies on one CTA, and a block is a cluster of "
@@ -158,9 +167,7 @@ private:
 
   /// A block is `threads` threads of each of `cluster` CTAs.
   LogicalResult prepareThreads(KernelOp kernel, std::optional<Threads> &block) {
-    if (failed(walkAll(kernel, checkForThreads)) ||
-        failed(walkAll(kernel,
-                       [&](Operation *op) { return checkForCluster(op); })))
+    if (failed(walkAll(kernel, checkForThreads)))
       return failure();
     gatherRows(kernel);
     block.emplace(kernel, threads, cluster, *findThreadTarget(target));

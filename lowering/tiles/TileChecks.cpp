@@ -7,6 +7,7 @@
 
 #include "lowering/tiles/TileChecks.h"
 
+#include "dialect/TileCuts.h"
 #include "lowering/tiles/Stage.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -94,6 +95,12 @@ static LogicalResult checkFlow(Operation *op) {
   return success();
 }
 
+/// Parts of tiles have constant places.
+static LogicalResult checkCut(Operation *op) {
+  StringRef why = isTileCut(op) ? whyNotCut(op) : StringRef();
+  return why.empty() ? success() : LogicalResult(op->emitOpError() << why);
+}
+
 LogicalResult tiles::checkOp(Operation *op) {
   for (Type type : op->getOperandTypes())
     if (failed(checkTile(op, type)))
@@ -102,7 +109,7 @@ LogicalResult tiles::checkOp(Operation *op) {
     if (failed(checkTile(op, type)))
       return failure();
   return success(succeeded(checkMemory(op)) && succeeded(checkReduction(op)) &&
-                 succeeded(checkFlow(op)));
+                 succeeded(checkFlow(op)) && succeeded(checkCut(op)));
 }
 
 LogicalResult tiles::checkForThreads(Operation *op) {

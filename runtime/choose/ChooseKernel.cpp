@@ -7,6 +7,7 @@
 
 #include "runtime/choose/ChooseKernel.h"
 
+#include "dialect/TileCuts.h"
 #include "lowering/channels/Protocol.h"
 #include "lowering/collectives/Algorithm.h"
 #include "lowering/collectives/CollectiveInfo.h"
@@ -66,6 +67,15 @@ static bool holds(comms::KernelOp kernel) {
       .wasInterrupted();
 }
 
+static bool cutsTiles(comms::KernelOp kernel) {
+  return kernel
+      .walk([](mlir::Operation *op) {
+        return comms::isTileCut(op) ? mlir::WalkResult::interrupt()
+                                    : mlir::WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 KernelConfigs commsir::tune::chooseForKernel(comms::KernelOp kernel,
                                              const ConfigQuery &wish) {
   KernelConfigs result;
@@ -76,8 +86,8 @@ KernelConfigs commsir::tune::chooseForKernel(comms::KernelOp kernel,
   mlir::ScopedDiagnosticHandler quiet(
       kernel.getContext(), [](mlir::Diagnostic &) { return mlir::success(); });
   bool roles = false;
-  // It is memory of one CTA.
-  bool scratch = holds<comms::ScratchOp>(kernel);
+  // It is memory of one CTA, through which parts of tiles pass.
+  bool scratch = holds<comms::ScratchOp>(kernel) || cutsTiles(kernel);
   if (holds<comms::ContractOp>(kernel)) {
     result.threads = wish.threads ? wish.threads : kContractThreads;
     result.cluster = 1;

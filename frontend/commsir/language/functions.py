@@ -184,6 +184,11 @@ def broadcast_row(tile: Tile, length: int) -> Tile:
 
 
 @op
+def concatenate(tiles: Any) -> Tile:
+    """Tiles one behind the other, in one type: `concatenate((a, b))`. A part of a tile is `t[8:16]`."""
+
+
+@op
 def iota(length: int, dtype: Any = None) -> Tile:
     """The tile 0, 1, 2, … of `length` elements, i32 or `dtype`."""
 

@@ -92,6 +92,8 @@ CONSTRUCTS: dict[str, str] = {
     "memref.dim": "x.shape",
     "memref.copy": "y[:] = x[:]",
     "tensor.extract": "tile[0]",
+    "tensor.extract_slice": "a part of a tile such as t[8:16]",
+    "tensor.concat": "concatenate((a, b))",
     "scf.for": "for",
     "scf.while": "while",
     "scf.if": "if",

@@ -39,8 +39,21 @@ from commsir.torch.fusion_timing import Call, measure
 from commsir.torch.joined_collectives import JoinedCollectives
 from commsir.torch.matmul import graph as matmuls
 from commsir.torch.matmul import model
+from commsir.torch.prefetched_weights import emit, weights_behind
 from commsir.torch.produce_regions import Produced, produce
-from commsir.torch.regions import Argument, Region, Unsupported, is_arithmetic, moves_nothing, row_sizes, same_sizes
+from commsir.torch.regions import (
+    Argument,
+    Region,
+    Unsupported,
+    cut_sizes,
+    cuts_last_dim,
+    is_arithmetic,
+    is_part,
+    moves_nothing,
+    parts_alone,
+    row_sizes,
+    same_sizes,
+)
 from commsir.torch.reporting import Fusion, Report, clear_fusions, fusions, report
 
 __all__ = [
@@ -245,6 +258,13 @@ def _split_reductions(graph: Graph, everything: Iterable[Collective]) -> None:
         graph.erase_node(node)
 
 
+def _split_parts(graph: Graph, everything: Iterable[Collective]) -> None:
+    """Parts of rows behind a collective, each by itself: a kernel may hold some of them."""
+    for node in _descendants((one.node for one in everything if one.whole), len(graph.nodes)):
+        if cuts_last_dim(node):
+            parts_alone(graph, node)
+
+
 def _comes_from(node: Any, collectives: set[Node]) -> bool:
     """Whether it is a collective's result, past views, and one that is read once."""
     while isinstance(node, Node) and moves_nothing(node) and len(node.users) == 1:
@@ -329,19 +349,35 @@ def _ends(inside: Iterable[Node]) -> list[Node]:
     return [node for node in list(members)[1:] if not any(user in members for user in node.users)]
 
 
-def _prune(inside: list[Node]) -> list[Node]:
+def _is_view_at_the_end(node: Node, members: dict[Node, None], ends: set[Node], all_parts: bool) -> bool:
+    """Whether an end costs nothing outside. Parts of a tensor do not, if the kernel writes all of that anyway, or
+    nothing but parts of it. `all_parts`: others do not either."""
+    if moves_nothing(node) or not is_part(node):
+        return moves_nothing(node)
+    if not isinstance(node.meta["val"], torch.Tensor):
+        return True
+    if node.target is operator.getitem:  # A kernel writes none of several values, or all.
+        return all(user in ends for user in node.all_input_nodes[0].users)
+    users = node.all_input_nodes[0].users
+    return all_parts or any(user not in members for user in users) or all(user in ends for user in users)
+
+
+def _prune(inside: list[Node], all_parts: bool = False) -> list[Node]:
     """Without views at the end: they cost nothing outside."""
     kept = list(inside)
-    while last := {node for node in _ends(kept) if moves_nothing(node)}:
+    while True:
+        ends, members = set(_ends(kept)), dict.fromkeys(kept)
+        last = {node for node in ends if _is_view_at_the_end(node, members, ends, all_parts)}
+        if not last:
+            return kept
         kept = [node for node in kept if node not in last]
-    return kept
 
 
 def _from_the_end(region: Region, inside: list[Node]) -> list[Node]:
     """The most of it, from the beginning on in the graph's order, that fits."""
     kept = list(inside)
     while len(kept) > 1 and _excess(region, kept):
-        kept.pop()
+        kept = _prune(kept[:-1], all_parts=True)
     return kept
 
 
@@ -350,7 +386,7 @@ def _from_all_ends(region: Region, inside: list[Node]) -> list[Node]:
     kept = list(inside)
     while len(kept) > 1 and _excess(region, kept):
         drop = min(reversed(_ends(kept)), key=lambda node: len(_results(region, [x for x in kept if x is not node])))
-        kept.remove(drop)
+        kept = _prune([node for node in kept if node is not drop], all_parts=True)
     return kept
 
 
@@ -389,10 +425,13 @@ def _replace(
     everything: list[Any],
     stands: JoinedCollectives | None,
     produced: Produced | None,
+    prefetches: bool,
 ) -> Call | None:
     """Returns the kernel's call, to be measured."""
     results = _results(region, inside)
     kinds = [element_type(node.meta["val"].dtype) for node in results]
+    weights = weights_behind(results) if prefetches else []
+    region.prefetched = [(one.dtype, one.count) for one in weights]
     consume = region.text(list(zip(results, kinds, strict=True)))
     widths = [region.tiles[node].width for node in results]
     start, members = collective.node, dict.fromkeys(inside)
@@ -405,6 +444,7 @@ def _replace(
         call = (collective.reduce_op, consume, ",".join(kinds), widths, False, collective.group)
         rows, *sources = _sent(graph, start, region, produced)
         given = [*sources, *(_given(graph, one) for one in region.arguments)]
+        given += [emit(graph, weight) for weight in weights]
         fused = graph.call_function(
             torch.ops.commsir.fused_collective.default,
             (collective.op, rows, given, *call, site, parts, sent, len(sources)),
@@ -536,7 +576,8 @@ def _grown(graph: Graph, collective: Collective, before: _Before, columns: int |
 
 def _other_sizes(collective: Collective, columns: int) -> list[int]:
     """Lengths of rows, other than `columns`, that reductions behind the collective have."""
-    asked = dict.fromkeys(map(row_sizes, _descendants([collective.node], _MOST_LOOKED_AT)))
+    behind = _descendants([collective.node], _MOST_LOOKED_AT)
+    asked = dict.fromkeys(size(node) for node in behind for size in (row_sizes, cut_sizes))
     possible = set(collective.row_sizes()) if len(asked) > 1 else set()
     return [size for size in asked if size in possible and size != columns][:_MOST_SIZES]
 
@@ -572,7 +613,9 @@ class _Fused:
     gain: float = 0.0
 
 
-def _fuse(graph: Graph, collective: Collective, everything: list[Any], stands: JoinedCollectives | None) -> _Fused:
+def _fuse(
+    graph: Graph, collective: Collective, everything: list[Any], stands: JoinedCollectives | None, prefetches: bool
+) -> _Fused:
     """Puts the kernel in its place; `stands`: for what it stands beside itself."""
     collective.begin()
     if stands and stands.others:
@@ -589,7 +632,7 @@ def _fuse(graph: Graph, collective: Collective, everything: list[Any], stands: J
         raise Unsupported("; ".join(dict.fromkeys(because)) or "no arithmetic follows")
     names = tuple(str(one.target).removesuffix(".default") for one in made.inside[1:] if one.target is not _WAIT)
     sent = produced.names if produced else ()
-    call = _replace(graph, collective, made.region, made.inside, before, everything, stands, produced)
+    call = _replace(graph, collective, made.region, made.inside, before, everything, stands, produced, prefetches)
     return _Fused(names, sent, tuple(because), call, (produced.gain or 0.0) if produced else 0.0)
 
 
@@ -610,8 +653,9 @@ def _leave_all(graph: Graph, why: str) -> None:
         _leave(graph, one)
 
 
-def fuse_collectives(graph: Graph, join_sums: bool = True) -> int:
-    """Fuses what it can; returns the number of kernels. `join_sums`: sums of collectives become one collective."""
+def fuse_collectives(graph: Graph, join_sums: bool = True, prefetch_weights: bool = False) -> int:
+    """Fuses what it can; returns the number of kernels. `join_sums`: sums of collectives become one collective.
+    `prefetch_weights`: kernels bring the weights of the matmuls behind them into L2."""
     _sweep(graph)
     name = reporting.graph_name(graph)
     _split_products(graph, collectives_of(graph))
@@ -623,7 +667,11 @@ def fuse_collectives(graph: Graph, join_sums: bool = True) -> int:
     begun = [one.node for one in everything if one.whole]
     gather_layouts.sink_permutations(graph, {*begun, *_descendants(begun, len(graph.nodes))})
     _split_reductions(graph, everything)
-    count = sum(_take(graph, one, everything, joined.get(one.node), why_not.get(one.node), name) for one in everything)
+    _split_parts(graph, everything)
+    count = sum(
+        _take(graph, one, everything, joined.get(one.node), why_not.get(one.node), name, prefetch_weights)
+        for one in everything
+    )
     if count:
         lint: Any = graph.lint
         lint()
@@ -654,6 +702,7 @@ def _take(
     stands: JoinedCollectives | None,
     why_not: str | None,
     name: str,
+    prefetches: bool,
 ) -> bool:
     """Fuses one collective, if it can, and notes what became of it."""
     if collective.node._erased:
@@ -669,7 +718,7 @@ def _take(
         if beside and beside.names:
             fused, gain = _Fused(beside.names), beside.gain
         else:
-            fused = _fuse(graph, collective, everything, stands)
+            fused = _fuse(graph, collective, everything, stands, prefetches)
             because += fused.because if fused.names or not why_not else ()
             gain = None if value is None else model.region_gain(value, entry.joined - 1, bool(fused.names))
             gain = None if gain is None else gain + fused.gain
@@ -705,9 +754,10 @@ def _sources() -> str:
 class CollectivePass(_Pass):
     """The pass, for `torch._inductor.config.post_grad_custom_post_pass`; calls the one that was there first."""
 
-    def __init__(self, before: Any = None, join_sums: bool = True) -> None:
+    def __init__(self, before: Any = None, join_sums: bool = True, prefetch_weights: bool = False) -> None:
         self.before = before
         self.join_sums = join_sums
+        self.prefetch_weights = prefetch_weights
         lowerings.lower()
         gather_layouts.let_trace()
 
@@ -726,7 +776,7 @@ class CollectivePass(_Pass):
     def change(self, graph: Graph) -> None:
         """Fuses what it can in the graph."""
         written = foreign_collectives.write(graph)
-        fuse_collectives(graph, self.join_sums)
+        fuse_collectives(graph, self.join_sums, self.prefetch_weights)
         foreign_collectives.restore(graph, written)
 
     def uuid(self) -> Any:
@@ -739,7 +789,8 @@ class CollectivePass(_Pass):
         registered = foreign_collectives.uuid()
         if registered is None:
             return None
-        return (_sources(), lowerings.groups_with_symmetric_memory(), registered, self.join_sums, inner)
+        settings = (self.join_sums, self.prefetch_weights)
+        return (_sources(), lowerings.groups_with_symmetric_memory(), registered, settings, inner)
 
 
 #: Passes that torch calls with more than the graph; () where it has no such kind, or takes one pass alone.
@@ -748,31 +799,35 @@ if not hasattr(torch._inductor.custom_graph_pass, "get_custom_graph_passes"):
     _AWARE = ()
 
 
-def _behind(before: Any, join_sums: bool) -> Any:
+def _behind(before: Any, **settings: bool) -> Any:
     """The pass, after what is there already: one pass or, for a newer torch, several, which that calls itself."""
     if isinstance(before, (list, tuple)):
-        return [*before, CollectivePass(None, join_sums)]
+        return [*before, CollectivePass(None, **settings)]
     if isinstance(before, _AWARE):
-        return [before, CollectivePass(None, join_sums)]
-    return CollectivePass(before, join_sums)
+        return [before, CollectivePass(None, **settings)]
+    return CollectivePass(before, **settings)
 
 
-def compile_options(*, join_sums: bool = True, **options: Any) -> dict[str, Any]:
+def compile_options(*, join_sums: bool = True, prefetch_weights: bool = False, **options: Any) -> dict[str, Any]:
     """Options for torch.compile with the pass among them; `options` are Inductor's other ones.
 
     `join_sums`: a sum of all_reduces, or of reduce_scatters, becomes one of the sum of their inputs, which rounds in
     another order. All ranks give the same.
+    `prefetch_weights`: on GPUs with bulk copies (sm_90 and newer) a kernel brings the weights of the matmuls that read
+    its results, up to 32 MiB, into the L2 cache while ranks wait for each other. Results are the same.
     """
     before = options.pop("post_grad_custom_post_pass", None)
-    return {**options, "post_grad_custom_post_pass": _behind(before, join_sums)}
+    made = _behind(before, join_sums=join_sums, prefetch_weights=prefetch_weights)
+    return {**options, "post_grad_custom_post_pass": made}
 
 
-def enable(*, join_sums: bool = True) -> None:
-    """Adds the pass to every torch.compile of this process from now on; `join_sums` as in `compile_options`."""
+def enable(*, join_sums: bool = True, prefetch_weights: bool = False) -> None:
+    """Adds the pass to every torch.compile of this process from now on; both settings as in `compile_options`."""
     config: Any = torch._inductor.config
     there = config.post_grad_custom_post_pass
     if not any(isinstance(one, CollectivePass) for one in (there if isinstance(there, (list, tuple)) else [there])):
-        config.post_grad_custom_post_pass = _behind(there, join_sums)
+        made = _behind(there, join_sums=join_sums, prefetch_weights=prefetch_weights)
+        config.post_grad_custom_post_pass = made
 
 
 def disable() -> None:

@@ -21,7 +21,16 @@ import torch.distributed._functional_collectives
 from torch.fx import Graph, Node
 
 from commsir.torch.collectives import set_value
-from commsir.torch.regions import is_elementwise, is_row_statistic, moves_nothing, reduced_dims, same_sizes
+from commsir.torch.regions import (
+    cuts_last_dim,
+    is_elementwise,
+    is_part,
+    is_row_statistic,
+    moves_nothing,
+    parts_alone,
+    reduced_dims,
+    same_sizes,
+)
 
 __all__ = ["let_trace", "sink", "sink_permutations"]
 
@@ -412,13 +421,19 @@ class _Permuted:
             made = self.graph.node_copy(node, given.__getitem__)
         set_value(made)
         self.of[node] = made, order
-        # Copies alone gain nothing where they are.
-        self.has_moved = self.has_moved or node.target is not _ATEN.clone.default
+        # Copies and parts alone gain nothing where they are.
+        self.has_moved = self.has_moved or (node.target is not _ATEN.clone.default and not is_part(node))
+
+    def add_split(self, node: Node) -> None:
+        """Parts of a permuted tensor, each by itself."""
+        if node.all_input_nodes[0] in self.of:
+            for part in parts_alone(self.graph, node):
+                self.add_arithmetic(part)
 
     def _takes(self, node: Node, order: tuple[int, ...]) -> bool:
         if _dims(node) != len(order) or any(self._is_too_long(one, order) for one in node.all_input_nodes):
             return False
-        if is_row_statistic(node):
+        if is_row_statistic(node) or cuts_last_dim(node):
             return order[-1] == len(order) - 1
         if not is_elementwise(node):
             return False
@@ -478,8 +493,12 @@ def sink_permutations(graph: Graph, known: Container[Node]) -> None:
     """Moves arithmetic in front of permutations of the dimensions of `known` nodes, and what follows from them."""
     permuted = _Permuted(graph, known)
     for node in list(graph.nodes):
+        if node._erased:
+            continue
         if node.target is _ATEN.permute.default:
             permuted.add_permutation(node)
+        elif node.target in (_ATEN.split.Tensor, _ATEN.split_with_sizes.default):
+            permuted.add_split(node)
         elif node.op == "call_function":
             permuted.add_arithmetic(node)
     if permuted.has_moved:

@@ -1,6 +1,7 @@
 """Arithmetic of an FX graph as a region of a collective, `consume` or `produce`.
 
-A value of a region is a tile: one row of `columns` elements, or one element a row. What works element by element
+A value of a region is a tile: one row of `columns` elements, or one element a row; of what is cut out of rows, or
+joined of several, another number of elements a row. What works element by element
 takes a tensor of any shape that has the collective's elements, in their order. A statistic of the rows goes with whole
 rows only where the tensors' last dimensions are 1 and `columns`: torch aligns shapes at their ends, so that a mean
 without keepdim goes along the columns.
@@ -20,7 +21,7 @@ from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import unset_fake_temporarily
-from torch.fx import Node
+from torch.fx import Graph, Node
 
 from commsir.torch.capi import element_type
 
@@ -28,10 +29,15 @@ __all__ = [
     "Argument",
     "Region",
     "Unsupported",
+    "cut_dim",
+    "cut_sizes",
+    "cuts_last_dim",
     "is_arithmetic",
     "is_elementwise",
+    "is_part",
     "is_row_statistic",
     "moves_nothing",
+    "parts_alone",
     "reduced_dims",
     "row_sizes",
     "same_sizes",
@@ -46,6 +52,8 @@ _INTEGERS = (torch.int8, torch.int16, torch.int32, torch.int64)
 #: The largest number that rounds to the largest of e4m3fn, 448: half of the way to what would be the next.
 _MOST_E4M3FN = 464.0
 _CONSTANTS = (aten.full.default, aten.scalar_tensor.default)
+#: Memory that parts of rows pass through, in bytes: that of one block on the chips that have the least.
+_MOST_CUT_BYTES = 96 << 10
 #: Up to this whole exponent a power is made by multiplications, as Inductor makes it.
 _MOST_MULTIPLIED = 31
 
@@ -56,7 +64,7 @@ class Unsupported(Exception):
 
 @dataclass(frozen=True)
 class Tile:
-    """An SSA value of `width` elements, the region's columns or 1: f32, i1 for a mask, or an integer."""
+    """An SSA value of `width` elements a row: f32, i1 for a mask, or an integer."""
 
     name: str
     width: int
@@ -100,10 +108,16 @@ class Region:
     arrives: list[str]
     tiles: dict[Node, Any] = field(default_factory=dict)
     arguments: dict[Argument, Tile] = field(default_factory=dict)
+    #: Types and sizes of arrays behind the arguments that the kernel does not read: chips bring them into L2.
+    prefetched: list[tuple[torch.dtype, int]] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     numbers: int = 0
-    #: Of the result of the node that is translated.
+    #: Of the result of the node that is translated, and how many of its elements make a row.
     shape: Sequence[Any] = ()
+    width: int = 1
+    #: Tiles that are cut, and the bytes of memory that they and those that are joined pass through.
+    cut: dict[Tile, None] = field(default_factory=dict)
+    cut_bytes: int = 0
     #: Where its tensors are; None: where what arrives is.
     device: torch.device | None = None
 
@@ -162,6 +176,8 @@ class Region:
         """`tile` in that width: an element goes with the whole row."""
         if tile.width == width:
             return tile
+        if tile.width != 1:
+            raise Unsupported(f"rows of {tile.width} and of {width} elements do not go together")
         wide = self.tensor(width, tile.kind)
         return self.emit(f"comms.broadcast_row {tile.name} : {self.of(tile)} -> {wide}", width, tile.kind)
 
@@ -199,15 +215,52 @@ class Region:
             return a
         return self.emit(f"comms.row_reduce {kind} {a.name} : {self.tensor(a.width)} -> {self.tensor(1)}", 1)
 
+    def _take_memory(self, width: int) -> None:
+        """For a row that others are parts of: in f32."""
+        self.cut_bytes += 4 * width
+        if self.cut_bytes > _MOST_CUT_BYTES and self.device is not None and self.device.type == "cuda":
+            raise Unsupported(
+                f"parts of rows pass through {self.cut_bytes} bytes of shared memory, more than {_MOST_CUT_BYTES}"
+            )
+
+    def part(self, tile: Tile, begin: int, width: int) -> Tile:
+        """Elements [begin, begin + width) of each row."""
+        if (begin, width) == (0, tile.width):
+            return tile
+        if tile.kind == "i1":
+            return self.mask_of(self.part(self.numbers_of(tile), begin, width))
+        if tile not in self.cut:
+            self.cut[tile] = None
+            self._take_memory(tile.width)
+        types = f"{self.of(tile)} to {self.tensor(width, tile.kind)}"
+        return self.emit(f"tensor.extract_slice {tile.name}[{begin}] [{width}] [1] : {types}", width, tile.kind)
+
+    def joined(self, tiles: Sequence[Tile]) -> Tile:
+        """Rows of several tiles, one behind the other."""
+        if len({tile.kind for tile in tiles}) > 1 or tiles[0].kind == "i1":
+            whole = self.joined([self.numbers_of(tile) for tile in tiles])
+            return self.mask_of(whole) if all(tile.kind == "i1" for tile in tiles) else whole
+        width = sum(tile.width for tile in tiles)
+        self._take_memory(width)
+        names, types = ", ".join(tile.name for tile in tiles), ", ".join(map(self.of, tiles))
+        made = self.tensor(width, tiles[0].kind)
+        return self.emit(f"tensor.concat dim(0) {names} : ({types}) -> {made}", width, tiles[0].kind)
+
     # --- nodes ---
 
     def width_of(self, shape: Sequence[Any]) -> int:
-        """How wide a tile of a tensor is: it has all elements, or one a row."""
+        """How many elements a row a tile of a tensor has: all of them, one, or those of its last dimensions."""
         count = prod(shape)
         if _same(count, self.rows * self.columns):
             return self.columns
         if _same(count, self.rows):
             return 1
+        for dims in range(1, len(shape) + 1):
+            width = prod(shape[-dims:])
+            if isinstance(width, int) and width > 1 and _same(prod(shape[:-dims]), self.rows):
+                return width
+        if _same(count, 0):
+            raise Unsupported(f"a tensor of shape {list(shape)} has no elements")
         raise Unsupported(f"a tensor of shape {list(shape)} has other rows than the collective's result")
 
     def begin(self, node: Node, tile: str, kind: str) -> None:
@@ -216,12 +269,22 @@ class Region:
         is_integer = kind.startswith("i")
         self.tiles[node] = Tile(tile, self.columns, kind) if is_integer else self.widen(Tile(tile, self.columns), kind)
 
+    def begin_node(self, shape: Sequence[Any]) -> None:
+        """A result of that shape is translated next."""
+        self.shape, self.width = shape, self.width_of(shape)
+
     def _row_dims(self) -> int:
-        """How many last dimensions of the node that is translated make up a row; 0: it has no rows of `columns`."""
-        if not _same(prod(self.shape), self.rows * self.columns):
+        """How many last dimensions of the node that is translated make up a row; 0: it has one element a row."""
+        if self.width == 1 and self.columns != 1:
             return 0
-        counts = range(1, len(self.shape) + 1)
-        return next((count for count in counts if _same(prod(self.shape[-count:]), self.columns)), 0)
+        return self.row_dims(self.shape, self.width)
+
+    def row_dims(self, shape: Sequence[Any], width: int) -> int:
+        """How many last dimensions of a tensor make up a row of `width` elements; 0: none do."""
+        if not _same(prod(shape), self.rows * width):
+            return 0
+        counts = range(1, len(shape) + 1)
+        return next((count for count in counts if _same(prod(shape[-count:]), width)), 0)
 
     def _is_row(self, shape: Sequence[Any], width: int) -> bool:
         """Whether the last dimensions of a tensor that the node reads are a whole row, or (1) one element for it."""
@@ -241,12 +304,12 @@ class Region:
         if _same(count, 1):
             return Argument(node, 1, True)
         if _same(count, prod(self.shape)):
-            return Argument(node, self.width_of(value.shape), False)
-        if self._is_row(value.shape, self.columns) and _same(count, self.columns):
-            return Argument(node, self.columns, True)
+            return Argument(node, self.width, False)
+        if self._is_row(value.shape, self.width) and _same(count, self.width):
+            return Argument(node, self.width, True)
         if self._is_row(value.shape, 1) and _same(count, self.rows):
             return Argument(node, 1, False)
-        for width in (self.columns, 1):
+        for width in (self.width, 1):
             if self._is_row(value.shape, width):
                 lead = self.shape[: len(self.shape) - self._row_dims()]
                 kept = self.shape[len(lead) :] if width > 1 else [1] * self._row_dims()
@@ -254,7 +317,7 @@ class Region:
                 return Argument(node, width, False, copied, str(copied))
         if self._is_repeated(value.shape):
             copied = tuple(self.shape)
-            return Argument(node, self.width_of(self.shape), False, copied, str(copied))
+            return Argument(node, self.width, False, copied, str(copied))
         raise Unsupported(f"{node} has shape {list(value.shape)}, other rows than the collective's result")
 
     def argument(self, node: Node) -> Tile:
@@ -305,11 +368,13 @@ class Region:
 
     def add(self, node: Node) -> None:
         """Makes the node part of the region; raises Unsupported, and changes nothing, where it cannot be."""
+        cuts = (dict(self.cut), self.cut_bytes)
         state = (len(self.lines), self.numbers, dict(self.arguments), dict(self.tiles))
         try:
             self.tiles[node] = self._translate(node)
         except Unsupported:
             lines, self.numbers, self.arguments, self.tiles = state
+            self.cut, self.cut_bytes = cuts
             del self.lines[lines:]
             raise
 
@@ -328,9 +393,9 @@ class Region:
         for one in results:
             _check_result(node, one)
         widths = [self.width_of(one.shape) for one in results]
-        self.shape = results[0].shape
+        self.begin_node(results[0].shape)
         made = rule(self, node)
-        if node.target not in _REDUCTIONS:
+        if node.target not in _REDUCTIONS and node.target not in _CUTS:
             self._check_elements(node)
         if not isinstance(made, tuple):
             return self._checked(node, made, widths[0], value.dtype)
@@ -369,6 +434,7 @@ class Region:
         heads = [f"%w{i}: {self.tensor(self.columns, kind)}" for i, kind in enumerate(self.arrives)]
         for i, given in sorted(enumerate(self.arguments), key=lambda numbered: numbered[1] is not first):
             heads.append(f"%b{i}: {self.tensor(given.width, element_type(given.dtype))}")
+        heads += [f"%n{i}: {self.tensor(n, element_type(dtype))}" for i, (dtype, n) in enumerate(self.prefetched)]
         names = ", ".join(tile.name for tile, _ in stored)
         types = ", ".join(self.tensor(tile.width, kind) for tile, kind in stored)
         body = "".join(f"    {line}\n" for line in self.lines)
@@ -403,8 +469,11 @@ def _same(a: Any, b: Any) -> bool:
 
 _Rule = Callable[[Region, Node], Any]
 _RULES: dict[Any, _Rule] = {}
-#: The ones that do not work element by element.
+#: The ones that do not work element by element: they reduce rows, or take parts of them and join them.
 _REDUCTIONS: set[Any] = set()
+_CUTS: set[Any] = set()
+#: Of those, the ones that make longer rows.
+_JOINS = (aten.cat.default, aten.constant_pad_nd.default)
 _CASTS = (torch.ops.prims.convert_element_type.default, aten._to_copy.default)
 _WAIT = torch.ops._c10d_functional.wait_tensor.default
 _VIEWS = {
@@ -433,8 +502,52 @@ def moves_nothing(node: Node) -> bool:
 
 def is_elementwise(node: Node) -> bool:
     """Whether it makes each element from the elements at the same place, of tensors that torch has aligned."""
-    known = node.target in _RULES and node.target not in _REDUCTIONS
+    known = node.target in _RULES and node.target not in _REDUCTIONS and node.target not in _CUTS
     return known and not moves_nothing(node) and node.target is not aten.expand.default
+
+
+def is_part(node: Node) -> bool:
+    """Whether it is a part of another tensor, or several: outside of a region a view, which costs nothing."""
+    source = node.args[0] if node.target is operator.getitem else node
+    return isinstance(source, Node) and source.target in _CUTS and source.target not in _JOINS
+
+
+def parts_alone(graph: Graph, node: Node) -> list[Node]:
+    """Has a split made by one slice a part; none where it is no split, or sizes are not known."""
+    if node.target not in (aten.split.Tensor, aten.split_with_sizes.default):
+        return []
+    dim = cut_dim(node)
+    sizes = [one.shape[dim] for one in node.meta["val"]]
+    if not all(isinstance(size, int) for size in sizes):
+        return []
+    slices = []
+    for part in list(node.users):
+        number: Any = part.args[1]
+        begin = sum(sizes[:number])
+        with graph.inserting_before(part):
+            made = graph.call_function(aten.slice.Tensor, (node.args[0], dim, begin, begin + sizes[number]))
+        made.meta = {**part.meta}
+        part.replace_all_uses_with(made)
+        graph.erase_node(part)
+        slices.append(made)
+    graph.erase_node(node)
+    return slices
+
+
+def cuts_last_dim(node: Node) -> bool:
+    """Whether it takes parts of the last dimension, or joins tensors along that."""
+    if node.target not in _CUTS:
+        return False
+    rank = int(node.all_input_nodes[0].meta["val"].dim())
+    return rank > 0 and cut_dim(node) % rank == rank - 1
+
+
+def cut_sizes(node: Node) -> int | None:
+    """The size of the last dimension, where parts of that are taken; None: none are, or the size is not known."""
+    if not cuts_last_dim(node) or node.target in _JOINS:
+        return None
+    size = node.all_input_nodes[0].meta["val"].shape[-1]
+    return size if isinstance(size, int) else None
 
 
 def is_row_statistic(node: Node) -> bool:
@@ -478,6 +591,11 @@ def _rule(*targets: Any) -> Callable[[_Rule], _Rule]:
 
 def _reduction(*targets: Any) -> Callable[[_Rule], _Rule]:
     _REDUCTIONS.update(targets)
+    return _rule(*targets)
+
+
+def _cut(*targets: Any) -> Callable[[_Rule], _Rule]:
+    _CUTS.update(targets)
     return _rule(*targets)
 
 
@@ -706,8 +824,8 @@ def _reduced(region: Region, node: Node) -> Tile:
     size = row_sizes(node)
     if size is None:
         raise Unsupported(f"{node} reduces other dimensions than the last")
-    if size != region.columns:
-        raise Unsupported(f"{node} reduces {size} elements, of rows of {region.columns}")
+    if size != tile.width:
+        raise Unsupported(f"{node} reduces {size} elements, of rows of {tile.width}")
     if node.kwargs.get("dtype") not in (None, torch.float32):
         raise Unsupported(f"{node} reduces in {node.kwargs['dtype']}")
     return tile
@@ -755,3 +873,122 @@ def _var_mean(region: Region, node: Node) -> tuple[Tile, Tile]:
 @_reduction(aten.var.correction)
 def _var(region: Region, node: Node) -> Tile:
     return _variance(region, node)[0]
+
+
+# --- parts of rows, and rows of parts ---
+
+
+def cut_dim(node: Node) -> int:
+    """The dimension that parts are taken along."""
+    if node.target is aten.constant_pad_nd.default:
+        return -1
+    at = 2 if node.target in (aten.split.Tensor, aten.split_with_sizes.default) else 1
+    dim: Any = node.args[at] if len(node.args) > at else node.kwargs.get("dim", 0)
+    return int(dim)
+
+
+def _number(node: Node, value: Any) -> int:
+    if not isinstance(value, int):
+        raise Unsupported(f"{node} takes a part whose place or size is not known when it is compiled")
+    return value
+
+
+def _stride_in_row(region: Region, node: Node, shape: Sequence[Any], width: int, dim: int) -> int:
+    """How many elements of a row one step along the dimension is. Parts along it have to lie in one piece."""
+    dims = region.row_dims(shape, width)
+    inside = dim % max(len(shape), 1) - (len(shape) - dims)
+    if dims == 0 or inside < 0:
+        raise Unsupported(f"{node} takes some rows, or joins rows of several tensors")
+    last = [_number(node, size) for size in shape[len(shape) - dims :]]
+    if prod(last[:inside]) != 1:
+        raise Unsupported(f"{node} takes parts of rows of {width} elements that do not lie in one piece")
+    return prod(last[inside + 1 :])
+
+
+def _parts(region: Region, node: Node, pieces: Sequence[tuple[int, int]]) -> tuple[Tile, ...]:
+    """`pieces` of the operand along the dimension: where each begins, and its size."""
+    source = node.args[0]
+    assert isinstance(source, Node)
+    if source not in region.tiles:
+        raise Unsupported(f"{node} is a view of a tensor from outside")
+    tile, shape = region.operand(source), source.meta["val"].shape
+    step = _stride_in_row(region, node, shape, tile.width, cut_dim(node))
+    return tuple(region.part(tile, begin * step, size * step) for begin, size in pieces)
+
+
+def _size_along(node: Node) -> int:
+    shape = node.all_input_nodes[0].meta["val"].shape
+    return _number(node, shape[cut_dim(node)])
+
+
+@_cut(aten.slice.Tensor)
+def _slice(region: Region, node: Node) -> Tile:
+    size = _size_along(node)
+    given = [*node.args[2:], None, None, None][:3]
+    begin, end, step = (
+        one if one is not None else node.kwargs.get(name)
+        for one, name in zip(given, ("start", "end", "step"), strict=True)
+    )
+    if step not in (None, 1):
+        raise Unsupported(f"{node} takes elements that do not lie side by side")
+    first, last, _ = slice(*(None if one is None else _number(node, one) for one in (begin, end))).indices(size)
+    return _parts(region, node, [(first, max(last - first, 0))])[0]
+
+
+@_cut(aten.select.int)
+def _select(region: Region, node: Node) -> Tile:
+    return _parts(region, node, [(_number(node, node.args[2]) % _size_along(node), 1)])[0]
+
+
+def _pieces(sizes: Sequence[int]) -> list[tuple[int, int]]:
+    return [(sum(sizes[:number]), size) for number, size in enumerate(sizes)]
+
+
+@_cut(aten.split_with_sizes.default)
+def _split_with_sizes(region: Region, node: Node) -> tuple[Tile, ...]:
+    sizes: Any = node.args[1]
+    return _parts(region, node, _pieces([_number(node, size) for size in sizes]))
+
+
+@_cut(aten.split.Tensor)
+def _split(region: Region, node: Node) -> tuple[Tile, ...]:
+    size, each = _size_along(node), _number(node, node.args[1])
+    return _parts(region, node, [(begin, min(each, size - begin)) for begin in range(0, size, max(each, 1))])
+
+
+@_cut(aten.unbind.int)
+def _unbind(region: Region, node: Node) -> tuple[Tile, ...]:
+    return _parts(region, node, [(begin, 1) for begin in range(_size_along(node))])
+
+
+@_cut(aten.constant_pad_nd.default)
+def _pad(region: Region, node: Node) -> Tile:
+    """Constants on both sides of rows."""
+    source, sizes = node.args[0], node.args[1]
+    assert isinstance(source, Node) and isinstance(sizes, (list, tuple))
+    value: Any = node.args[2] if len(node.args) > 2 else node.kwargs.get("value", 0)
+    before, after = (_number(node, size) for size in sizes[:2])
+    if any(sizes[2:]) or min(before, after) < 0:
+        raise Unsupported(f"{node} pads other dimensions than the last, or takes parts away")
+    tile, shape = region.numbers_of(region.operand(source)), source.meta["val"].shape
+    if source not in region.tiles or _stride_in_row(region, node, shape, tile.width, -1) != 1:
+        raise Unsupported(f"{node} is no row of what is computed here")
+    sides = [region.constant(float(value), size) for size in (before, after) if size]
+    return region.joined([*sides[: before > 0], tile, *sides[before > 0 :]])
+
+
+@_cut(aten.cat.default)
+def _cat(region: Region, node: Node) -> Tile:
+    sources: Any = node.args[0]
+    dim = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim", 0)
+    whole, width = region.shape, region.width
+    tiles = []
+    for source in sources:
+        shape = source.meta["val"].shape
+        region.begin_node(shape)  # An argument is read as a tensor of that shape.
+        tile = region.across(region.operand(source), region.width)
+        _stride_in_row(region, node, shape, tile.width, dim)  # type: ignore[arg-type]
+        tiles.append(tile)
+    region.shape, region.width = whole, width
+    _stride_in_row(region, node, whole, width, dim)  # type: ignore[arg-type]
+    return region.joined(tiles)

@@ -176,7 +176,7 @@ comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<8x64xbf16>, %g: memref<8xbf16>
 
 comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<8x64xbf16>) attributes {ranks = 8 : i64} {
   %t = comms.team world
-  // expected-error @+1 {{C12: 'produce' has an op that is no arithmetic on tiles; regions hold arith and math on tiles of rank 1 and scalars, constants, comms.row_reduce, splat, broadcast_row and iota, and tensor.extract from a tile of one}}
+  // expected-error @+1 {{C12: 'produce' has an op that is no arithmetic on tiles; regions hold arith and math on tiles of rank 1 and scalars, constants, comms.row_reduce, splat, broadcast_row and iota, tensor.extract from a tile of one, and tensor.extract_slice and concat of constant lengths}}
   comms.all_reduce sum %t ins(%x : memref<8x64xbf16>) outs(%y : memref<8x64xbf16>)
     produce(%a: tensor<64xbf16>) {
       // expected-note @+1 {{the op is comms.rank}}
@@ -441,6 +441,54 @@ comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<8x64xbf16>, %s: f32) attribute
       %v = arith.mulf %w, %b : tensor<64xf32>
       %r = arith.truncf %v : tensor<64xf32> to tensor<64xbf16>
       comms.yield %r : tensor<64xbf16>
+    }
+  comms.return
+}
+
+// -----
+
+comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<8x64xbf16>) attributes {ranks = 8 : i64} {
+  %t = comms.team world
+  // expected-error @+1 {{C12: 'produce' has an op that is no arithmetic on tiles}}
+  comms.all_reduce sum %t ins(%x : memref<8x64xbf16>) outs(%y : memref<8x64xbf16>)
+    produce(%a: tensor<64xbf16>) {
+      %n = arith.constant 3 : index
+      %m = arith.constant dense<true> : tensor<64xi1>
+      // expected-note @+1 {{, which takes parts of tiles, or joins them, only where they are tensors of rank 1 with constant lengths}}
+      %b = tensor.extract_slice %a[0] [%n] [1] : tensor<64xbf16> to tensor<?xbf16>
+      comms.yield %a : tensor<64xbf16>
+    }
+  comms.return
+}
+
+// -----
+
+comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<8x64xbf16>) attributes {ranks = 8 : i64} {
+  %t = comms.team world
+  // expected-error @+1 {{C12: 'produce' has an op that is no arithmetic on tiles}}
+  comms.all_reduce sum %t ins(%x : memref<8x64xbf16>) outs(%y : memref<8x64xbf16>)
+    produce(%a: tensor<64xbf16>) {
+      %n = arith.constant 3 : index
+      %m = arith.constant dense<true> : tensor<64xi1>
+      // expected-note @+1 {{, which has a stride; a part of a tile is contiguous}}
+      %b = tensor.extract_slice %a[0] [32] [2] : tensor<64xbf16> to tensor<32xbf16>
+      comms.yield %a : tensor<64xbf16>
+    }
+  comms.return
+}
+
+// -----
+
+comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<8x64xbf16>) attributes {ranks = 8 : i64} {
+  %t = comms.team world
+  // expected-error @+1 {{C12: 'produce' has an op that is no arithmetic on tiles}}
+  comms.all_reduce sum %t ins(%x : memref<8x64xbf16>) outs(%y : memref<8x64xbf16>)
+    produce(%a: tensor<64xbf16>) {
+      %n = arith.constant 3 : index
+      %m = arith.constant dense<true> : tensor<64xi1>
+      // expected-note @+1 {{, which takes parts of tiles, or joins them, only where they are tensors of rank 1 with constant lengths}}
+      %b = tensor.concat dim(0) %m, %m : (tensor<64xi1>, tensor<64xi1>) -> tensor<128xi1>
+      comms.yield %a : tensor<64xbf16>
     }
   comms.return
 }

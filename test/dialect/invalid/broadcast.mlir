@@ -172,7 +172,7 @@ comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<8x64xbf16>, %g: memref<8xbf16>
 
 comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<8x64xbf16>) attributes {ranks = 8 : i64} {
   %t = comms.team world
-  // expected-error @+1 {{C12: 'produce' has an op that is no arithmetic on tiles; regions hold arith and math on tiles of rank 1 and scalars, constants, comms.row_reduce, splat, broadcast_row and iota, and tensor.extract from a tile of one}}
+  // expected-error @+1 {{C12: 'produce' has an op that is no arithmetic on tiles; regions hold arith and math on tiles of rank 1 and scalars, constants, comms.row_reduce, splat, broadcast_row and iota, tensor.extract from a tile of one, and tensor.extract_slice and concat of constant lengths}}
   comms.broadcast root 0 %t ins(%x : memref<8x64xbf16>) outs(%y : memref<8x64xbf16>)
     produce(%a: tensor<64xbf16>) {
       // expected-note @+1 {{the op is comms.rank}}

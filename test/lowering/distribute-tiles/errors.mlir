@@ -151,3 +151,13 @@ comms.kernel @resource(%y: memref<8xf32>) {
   comms.tile_store %a, %y[%c0] : tensor<1xf32>, memref<8xf32>
   comms.return
 }
+
+// -----
+
+comms.kernel @leaves(%x: memref<8xf32>, %y: memref<8xf32>, %i: index) {
+  %a = comms.tile_load %x[%i] : memref<8xf32> -> tensor<8xf32>
+  // expected-error @+1 {{takes parts of tiles, or joins them, only where they are tensors of rank 1 with constant lengths}}
+  %b = tensor.extract_slice %a[%i] [4] [1] : tensor<8xf32> to tensor<4xf32>
+  comms.tile_store %b, %y[%i] : tensor<4xf32>, memref<8xf32>
+  comms.return
+}

@@ -71,6 +71,10 @@ CASES = {
     "reduce": ("y[0] = x[0] - x[0].max() / row_reduce('sum', x[1])", ["comms.row_reduce max", "comms.row_reduce sum", "arith.divf", "comms.broadcast_row"]),
     "item": ("y[0, 0] = x[0].mean().item() * v", ["comms.row_reduce avg", "tensor.extract %", "comms.tile_store"]),
     "iota": ("q[:] = iota(64) + np.arange(64)", ["comms.iota : tensor<64xi32>", "arith.addi"]),
+    "parts": (
+        "t = x[0] + 1\n    y[0] = concatenate((t[8:], t[:8]))\n    y[1] = np.concatenate(((t > 0)[-60:-3], t[:7] > 1))",
+        ["tensor.extract_slice %", "[8] [56] [1]", "tensor.concat dim(0) %", "arith.extui", "[4] [57] [1]"],
+    ),
     "bits": ("q[:] = bitcast(x[0], i32) & ~7 ^ (q[:] << 2) | 1", ["arith.bitcast", "dense<-8>", "arith.andi", "arith.shli", "arith.xori", "arith.ori"]),
     "fma": ("y[0] = fma(x[0], x[1], 1.0)", ["math.fma"]),
     "casts": ("q[:] = x[0].astype(i32)\n    h[:] = x[0]", ["arith.fptosi", "arith.truncf"]),

@@ -39,6 +39,29 @@ def _expression(r: random.Random, depth: int, names: list[str], floats: bool) ->
     return f"({x} {kind} {y})"
 
 
+@pytest.mark.parametrize("kind", ["f32", "f64", "f16", "i8", "i64"])
+def test_parts(load: Load, kind: str) -> None:
+    """Parts of tiles, of masks too, and tiles of parts: constants, loops and branches among them."""
+    module = load(
+        "def f(a, b):\n"
+        "    turned = np.concatenate((-a[20:], a[:20]))\n"
+        "    mask = np.concatenate((a[-3:] > b[:3], b[:-3] < 0))\n"
+        "    c = np.where(mask, turned, np.concatenate((a[36:], b[5:9], b[1:2], a[4:35])))\n"
+        "    return c + np.concatenate((c[1:], c[:1]))\n"
+        f"@kernel\ndef k(p: {kind}[Array, 6, 37], out: {kind}[Array, 3, 37]):\n"
+        "    for i in range(3):\n"
+        "        t = f(p[2 * i], p[2 * i + 1])\n"
+        "        if i > 0:\n"
+        "            t = np.concatenate((t[30:], t[:30]))\n"
+        "        out[i] = t\n"
+    )
+    rng = np.random.default_rng(5)
+    p = rng.integers(-9, 9, (6, 37)).astype(module.k.parameters["p"].dtype.numpy)
+    got = module.k.simulate(ranks=1, inputs={"p": p})["out"][0]
+    want = [module.f(p[2 * i], p[2 * i + 1]) for i in range(3)]
+    np.testing.assert_array_equal(got, [want[0], *(np.roll(row, 7) for row in want[1:])])
+
+
 @settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(
     seed=st.integers(0, 10**6),

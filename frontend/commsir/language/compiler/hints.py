@@ -91,7 +91,7 @@ _VALUE = "leave it out: a tile is a value, which no store changes"
 _SUMS = "add up in a loop, storing as you go: for i in range(n): total = total + x[i]; y[i] = total"
 _RANDOM = "kernels draw no random numbers: draw them outside and pass an array"
 _PRODUCT = "write a @ b, of parts of arrays: y[i:i + 64, :] = a[i:i + 64] @ b; of two tiles, (a * b).sum()"
-_JOIN = "store each tile in its part of an array: y[0:64] = a, then y[64:128] = b"
+_JOIN = "write concatenate((a, b)), or store each tile in its part of an array: y[0:64] = a, then y[64:128] = b"
 _ORDER = "kernels do not sort: do it outside, or with loops in functions of your own"
 _NO_THREADS = "leave it out: a block computes with whole tiles and has no threads; block_id() numbers the blocks"
 _VARIANCE = "((t - t.mean()) * (t - t.mean())).mean()"
@@ -189,10 +189,9 @@ INSTEAD = {
     "linear": _PRODUCT,
     "cat": _JOIN,
     "concat": _JOIN,
-    "concatenate": _JOIN,
     "stack": _JOIN,
-    "split": "load each part: x[0:64], x[64:128]",
-    "chunk": "load each part: x[0:64], x[64:128]",
+    "split": "take each part: t[0:64], t[64:128]",
+    "chunk": "take each part: t[0:64], t[64:128]",
     "gather": "load each element: for i in range(n): y[i] = x[index[i]]",
     "take": "load each element: for i in range(n): y[i] = x[index[i]]",
     "index_select": "load each element: for i in range(n): y[i] = x[index[i]]",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..dtypes import BF16, BOOL, F8, F8E5M2, F16, F32, F64, I32, I64, INDEX, DType, promote
@@ -273,6 +273,25 @@ class Numbers(Translation):
             self.fail(f"{what} is {t.describe()}, where {length} elements are needed")
         name = self.result(f"comms.broadcast_row {t.name} : {t.type} -> tensor<{length}x{t.dtype.mlir}>")
         return Tile(name, t.dtype, length)
+
+    def part(self, tile: Tile, begin: int, length: int) -> Tile:
+        """`length` elements of a tile from `begin` on."""
+        if tile.dtype is BOOL:
+            return self.convert(self.part(self.convert(tile, I32), begin, length), BOOL)  # type: ignore[arg-type, return-value]
+        if length == tile.length:
+            return tile
+        made = f"tensor<{length}x{tile.dtype.mlir}>"
+        text = f"tensor.extract_slice {tile.name}[{begin}] [{length}] [1] : {tile.type} to {made}"
+        return Tile(self.result(text), tile.dtype, length)
+
+    def joined(self, tiles: Sequence[Tile]) -> Tile:
+        """Tiles of one type, one behind the other."""
+        dtype, length = tiles[0].dtype, sum(tile.length for tile in tiles)
+        if dtype is BOOL:
+            return self.convert(self.joined([self.convert(tile, I32) for tile in tiles]), BOOL)  # type: ignore[misc, return-value]
+        names, types = ", ".join(tile.name for tile in tiles), ", ".join(tile.type for tile in tiles)
+        text = f"tensor.concat dim(0) {names} : ({types}) -> tensor<{length}x{dtype.mlir}>"
+        return Tile(self.result(text), dtype, length)
 
     # Operands that meet.
 

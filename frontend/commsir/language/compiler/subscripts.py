@@ -35,6 +35,8 @@ class Subscripts(ForLoops):
         if isinstance(base, Memory | Window):
             return self._view(base, key)
         base = self.load_view(base)
+        if isinstance(base, Tile) and isinstance(key, ast.Slice):
+            return self._part_of_tile(base, key)
         if isinstance(base, Seq) or isinstance(base, Const) and hasattr(base.py, "__getitem__"):
             return self._static_item(base, key)
         index = self.expression(key) if not isinstance(key, ast.Slice | ast.Tuple) else None
@@ -47,9 +49,33 @@ class Subscripts(ForLoops):
             if base.length == 1 and index == Const(0):
                 return self.scalar(base)
             self.fail(
-                "a tile has no subscripts", "load a part of the array, or reduce the tile: t.sum(), t.max()", node
+                "a tile has no subscripts but slices",
+                "t[3:4] is a tile of one; t.sum() and t.max() reduce a tile",
+                node,
             )
         self.fail(f"{base.describe()} has no subscripts", node=node)
+
+    def _part_of_tile(self, base: Tile, key: ast.Slice) -> Tile:
+        """`t[8:16]`: places that are known, as the length of a tile is."""
+        parts = [self.expression(part) if part else Const(None) for part in (key.lower, key.upper, key.step)]
+        known = [part.py for part in parts if isinstance(part, Const) and isinstance(part.py, int | None)]
+        if len(known) < len(parts):
+            self.fail(
+                "a part of a tile begins and ends at numbers that are known when the kernel is compiled",
+                "load a part of the array: x[i:i + 64]",
+                key,
+            )
+        begin, end, step = slice(*known).indices(base.length)
+        if step != 1:
+            self.fail("a slice has no step: a tile is contiguous", "", key)
+        bounds = [bound for bound in known[:2] if bound is not None]
+        if end <= begin or any(not -base.length <= bound <= base.length for bound in bounds):
+            self.fail(
+                f"a slice of elements {begin} to {end} of {base.describe()}",
+                "a slice has at least one element, and stays in the tile",
+                key,
+            )
+        return self.part(base, begin, end - begin)
 
     def _known_cell(self, cells: Cells, index: Value) -> None:
         if isinstance(index, Const) and isinstance(index.py, int) and not 0 <= index.py < cells.count:

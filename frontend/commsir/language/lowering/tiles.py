@@ -112,6 +112,18 @@ def _broadcast_row(c: Compiler, tile: Value, length: Value) -> Value:
     return c.tile(t, a_length(c, length))
 
 
+@lowers(f.concatenate, np.concatenate)
+def _concatenate(c: Compiler, tiles: Value, axis: Value = Const(0)) -> Value:  # noqa: B008
+    _know_axis(c, axis, Const(False))
+    parts = [a_tile(c, one) for one in c.items(tiles)]
+    if not parts:
+        c.fail("concatenate of no tiles", "give a tuple of tiles: concatenate((a, b))")
+    dtype = parts[0].dtype
+    for one in parts[1:]:
+        dtype = c.dtype_of_both(Tile("", dtype, 1), one)
+    return c.joined([c.tile(one, one.length, dtype) for one in parts])
+
+
 @lowers(f.iota)
 def _iota(c: Compiler, length: Value, dtype: Value) -> Value:
     d = I32 if dtype == Const(None) else c.element_type(dtype)

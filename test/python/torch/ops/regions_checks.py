@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import commsir.torch.compile as fusing
 import torch
@@ -107,6 +107,51 @@ def many_results(h: Any, t: Any) -> Any:
     return h, h + 1, h * 2, h.relu(), torch.tanh(h), torch.sigmoid(h), h.sum(-1, keepdim=True)
 
 
+def _rotated(x: Any) -> Any:
+    return torch.cat((-x[..., x.shape[-1] // 2 :], x[..., : x.shape[-1] // 2]), -1)
+
+
+def rotary(h: Any, t: Any) -> Any:
+    """Halves of rows that change places."""
+    return h * t["cos"] + _rotated(h) * t["sin"]
+
+
+def rotary_of_heads(h: Any, t: Any) -> Any:
+    """Of the first half of each head, as GPT-NeoX and Phi do; of heads whose dimensions are permuted."""
+    heads = h.view(-1, LENGTH, HEADS, SIZE).transpose(1, 2)
+    turned, kept = heads[..., : SIZE // 2], heads[..., SIZE // 2 :]
+    turned = turned * t["of_half"] + _rotated(turned) * t["of_half"]
+    return torch.cat((turned, kept), -1).transpose(1, 2).reshape(-1, LENGTH, WIDTH)
+
+
+def split_of_three(h: Any, t: Any) -> Any:
+    """Queries, keys and values, of which two are normalized."""
+    q, k, v = h.split([WIDTH // 2, WIDTH // 4, WIDTH // 4], -1)
+    return _f.rms_norm(q, (WIDTH // 2,)), k * t["row"][..., : WIDTH // 4], v
+
+
+def gate_and_up(h: Any, t: Any) -> Any:
+    gate, up = h.chunk(2, -1)
+    return _f.silu(gate) * up
+
+
+def parts_of_masks(h: Any, t: Any) -> Any:
+    positive = h > 0
+    both = torch.cat((positive[..., 5:], positive[..., :5]), -1)
+    return both, both & positive, h[..., 3] * 2
+
+
+def joined_with_another(h: Any, t: Any) -> Any:
+    """A row that is joined of what arrives, another tensor and a constant."""
+    return torch.cat((h.relu(), t["whole"], torch.zeros_like(h[..., :2])), -1) * 2
+
+
+def parts_alone(h: Any, t: Any) -> Any:
+    """Views of the result cost nothing: the kernel writes one."""
+    q, k = (h * 2).split(WIDTH // 2, -1)
+    return q, k
+
+
 #: What is said of operations that stay outside, if any.
 FUSED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     one.__name__: (one, ())
@@ -128,6 +173,13 @@ FUSED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
         of_heads_and_rows,
         added_to_a_matmul,
         many_results,
+        rotary,
+        rotary_of_heads,
+        split_of_three,
+        gate_and_up,
+        parts_of_masks,
+        joined_with_another,
+        parts_alone,
     )
 }
 FUSED["largest_of_all"] = (largest_of_all, ("has other rows",))
@@ -143,6 +195,7 @@ def _given(dtype: torch.dtype) -> dict[str, Any]:
         "of_position": (LENGTH, 1),
         "row": (1, 1, WIDTH),
         "square": (WIDTH, WIDTH),
+        "of_half": (SIZE // 2,),
     }
     given: dict[str, Any] = {name: _tensor(0, *sizes, dtype=dtype, seed=7) for name, sizes in floats.items()}
     given["random"] = torch.rand(shape, generator=torch.Generator().manual_seed(3)).to(DEVICE, dtype)
@@ -299,3 +352,44 @@ def gathers(rank: int, size: int, name: str) -> tuple[tuple[str, ...], tuple[str
         _compare(function(x, w), compiled(x, w), 4e-2)
     (said,) = fusing.fusions()
     return said.fused, said.because
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Weights of the next matmuls
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+class _Noting(fusing.CollectivePass):
+    """The pass, and the regions of the kernels that it makes."""
+
+    texts: ClassVar[list[str]] = []
+
+    def __call__(self, graph: Any) -> None:
+        super().__call__(graph)
+        _Noting.texts.extend(node.args[4] for node in graph.nodes if "fused_collective" in str(node.target))
+
+
+def prefetches(rank: int, size: int, most: int, option: bool) -> list[str]:
+    """The arrays that the kernel of a layer takes and does not read; the results are as without the pass."""
+    import commsir.torch.prefetched_weights as prefetched
+
+    prefetched._MOST_BYTES = most
+    given, dtype = _given(torch.float32), torch.float32
+    weights = [_tensor(0, 3 * WIDTH, WIDTH, dtype=dtype, seed=8), _tensor(0, WIDTH, 2 * WIDTH, dtype=dtype, seed=9)]
+
+    def layer(x: Any, w: Any) -> Any:
+        h = funcol.all_reduce(x, "sum", dist.group.WORLD) + given["whole"]
+        n = _f.rms_norm(h, (WIDTH,), given["row"].view(-1))
+        return h, n.view(-1, WIDTH) @ w[0].t(), n.view(-1, WIDTH) @ w[1], n.view(-1, WIDTH) @ (w[1] * 2)
+
+    _compiled(layer, leaves=True)
+    _Noting.texts = []
+    lite = {"fallback_by_default": True, "reorder_for_peak_memory": False} if DEVICE == "cpu" else {}
+    one = _Noting(None, prefetch_weights=option)
+    compiled: Any = torch.compile(layer, fullgraph=True, options={**lite, "post_grad_custom_post_pass": one})
+    for turn in range(4):
+        x = _tensor(rank, BATCH, LENGTH, WIDTH, dtype=dtype, seed=turn)
+        for a, b in zip(layer(x, weights), compiled(x, weights), strict=True):
+            _compare(a, b, 2e-4)
+    (text,) = _Noting.texts
+    return [part for part in text.partition(")")[0].split(", ") if part.startswith("%n")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import regions_checks
 import torch
+from commsir.torch.regions import Region, Tile, Unsupported
 from harness import World
 
 #: The rest is done in float32.
@@ -38,3 +39,24 @@ def test_gathered_along_another_dimension(pair: World, name: str) -> None:
 def test_says_what_keeps_a_concatenation(pair: World, name: str) -> None:
     for because in pair.run(regions_checks.says_why, "gloo", name=name):
         assert because == (regions_checks.KEPT[name][1],)
+
+
+@pytest.mark.parametrize(
+    ("most", "sizes", "option"),
+    [(1 << 20, [3072, 2048], True), (3000 * 4, [3000], True), (4000 * 4, [3072, 928], True), (1 << 20, [], False)],
+)
+def test_prefetches_weights(pair: World, most: int, sizes: list[int], option: bool) -> None:
+    """Weights that lie in one piece, in the order in which matmuls read them, and a part where not all fits."""
+    for taken in pair.run(regions_checks.prefetches, "gloo", most=most, option=option):
+        assert taken == [f"%n{i}: tensor<{size}xf32>" for i, size in enumerate(sizes)]
+
+
+def test_parts_that_do_not_fit() -> None:
+    """A row of 80,000 bytes, and what is joined of it, are more than a block has on every GPU."""
+    region = Region(20000, 4, ["f32"], device=torch.device("cuda"))
+    row = Tile("%w0", 20000)
+    parts = [region.part(row, 8, 12000), region.part(row, 0, 8)]
+    with pytest.raises(Unsupported, match="pass through 128032 bytes of shared memory, more than 98304"):
+        region.joined(parts)
+    region.device = torch.device("cpu")
+    assert region.joined(parts).width == 12008

@@ -1,0 +1,58 @@
+"""torch.compile: parts of what a collective gives, and rows that are joined of it, on two ranks and on three."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import parts_checks as checks
+import pytest
+from harness import World
+
+#: Where not all is fused: what is said of the first collective.
+_LEFT = {
+    "some_rows": "other rows than the collective's result",
+    "every_other": "takes elements that do not lie side by side",
+    "rows_joined": "other rows than the collective's result",
+    "aligned_otherwise": "along other dimensions than rows",
+    "before_a_matmul": "aten.mm.default is not among",
+    "many_parts": "24 of its values are needed elsewhere, a kernel writes 16: it ends before",
+    "written_later": "aten.copy.default is not among",
+    "of_integers": "it is of torch.int64",
+    "gathered": "needs what all ranks have sent, along dimension 1",
+    "sent_joined": "nothing that cat is made of has its rows",
+    "no_rows": "cuts rows, or joins them",
+    "no_columns": "has no elements",
+    "of_several": "which is there once a later collective has begun",
+    "rolled": "prims.rev.default is not among",
+}
+#: Those of them whose first collective stays as it is.
+_WHOLE = {
+    *(
+        "some_rows",
+        "every_other",
+        "rows_joined",
+        "aligned_otherwise",
+        "of_integers",
+        "gathered",
+        "no_rows",
+        "of_several",
+    ),
+    "rolled",
+}
+
+
+@pytest.fixture(scope="module")
+def trio() -> Iterator[World]:
+    made = World(3, ("torch._dynamo", "torch._inductor.compile_fx"))
+    yield made
+    made.stop()
+
+
+@pytest.mark.parametrize("ranks", ["pair", "trio"])
+@pytest.mark.parametrize("name", list(checks.PARTS))
+def test_gives_the_same(request: Any, name: str, ranks: str) -> None:
+    for said in request.getfixturevalue(ranks).run(checks.gives_the_same, "gloo", names=[name], timeout=60):
+        fused, because = said[name][0]
+        assert (fused == 0) == (name in _WHOLE), said
+        assert _LEFT[name] in because if name in _LEFT else not because, said
