@@ -274,6 +274,7 @@ struct Collectives::Impl {
                         char *scratch, bool in, void *stream);
   bool takesCopies(const Shape &shape, uint64_t capture);
   llvm::Error meet(uint64_t digest, unsigned place, void *stream);
+  llvm::Error runEmpty(const PlainPlan &plan);
   llvm::Error runWhole(PlainPlan &plan, void *stream);
   llvm::Error runPlan(PlainPlan &plan, bool isDirect, void *stream);
   llvm::Error launch(const Shape &shape, int64_t elements, GroupKernel &kernel,
@@ -1021,6 +1022,29 @@ llvm::Error Collectives::Impl::meet(uint64_t digest, unsigned place,
                 stream, extent);
 }
 
+/// CPU: a call of no elements, which ranks compare like others: one with some
+/// would wait for a rank that has none.
+llvm::Error Collectives::Impl::runEmpty(const PlainPlan &plan) {
+  if (group.onGpu() || group.options().ranks < 2 || !plan.shape.members.empty())
+    return llvm::Error::success();
+  uint64_t digest = plan.digest;
+  std::string text = plan.shape.text;
+  int32_t sent[16] = {}, heard[16];
+  CollectiveCall call;
+  call.op = "all_reduce";
+  call.reduction = "max";
+  call.elementType = "i32";
+  call.input = {sent, std::size(sent)};
+  call.output = {heard, std::size(heard)};
+  auto meeting = planOf(call);
+  if (!meeting)
+    return meeting.takeError();
+  group.announce(digest, text);
+  llvm::Error error = runWhole(**meeting, /*stream=*/nullptr);
+  group.announce(0, "");
+  return error;
+}
+
 llvm::Error Collectives::Impl::runWhole(PlainPlan &plan, void *stream) {
   Shape &shape = plan.shape;
   if (isPlain(plan))
@@ -1231,7 +1255,7 @@ llvm::Error Collectives::run(const CollectiveCall &call, void *stream) {
   if (!plan)
     return plan.takeError();
   if ((*plan)->shape.elements == 0)
-    return llvm::Error::success();
+    return impl->note(impl->runEmpty(**plan));
   bool isDirect = false;
   if (impl->mayBeDirect((*plan)->shape)) {
     auto agreed = impl->agreeOnWindow(*this, (*plan)->shape);
