@@ -200,6 +200,7 @@ WorkPtr Self::broadcast(Tensors &tensors, const c10d::BroadcastOptions &opts) {
   checkRoot(call->name, opts.rootRank, size_);
   call->root = opts.rootRank;
   bool isRoot = rank_ == opts.rootRank;
+  call->refusesLate = true;
   at::Tensor tensor =
       call->both(single(call->name, tensors), /*in=*/isRoot, /*out=*/!isRoot);
   call->copyStep("broadcast", tensor, tensor, opts.rootRank);
@@ -285,6 +286,7 @@ WorkPtr Self::reduce(Tensors &tensors, const c10d::ReduceOptions &opts) {
   call->reduces = true;
   bool root = opts.rootRank == rank_;
   const at::Tensor &given = single(call->name, tensors);
+  call->refusesLate = true;
   at::Tensor tensor = root ? call->both(given) : call->input(given);
   call->reduceStep("reduce", opts.reduceOp, tensor,
                    root ? tensor : at::Tensor(), size_, opts.rootRank, root);
