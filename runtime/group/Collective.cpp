@@ -17,6 +17,7 @@
 #include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
@@ -54,6 +55,9 @@ static constexpr int64_t kDirectBytes = int64_t(4) << 20;
 static constexpr unsigned kNever = ~0u;
 /// Sizes whose uses are counted.
 static constexpr size_t kSizes = 4096;
+/// GPU: labels of an operation and type that get kernels of their own, which
+/// ranks compare in a meeting.
+static constexpr size_t kLabels = 16;
 /// Descriptions of calls that are remembered.
 static constexpr size_t kPlans = 1024;
 
@@ -77,6 +81,8 @@ struct KernelCache {
   /// Calls of each size, and sizes of each operation and type that have got
   /// kernels at once.
   llvm::StringMap<unsigned> sizes, owned;
+  /// Labels of each operation and type that have kernels.
+  llvm::StringMap<llvm::StringSet<>> labels;
   uint64_t calls = 0;
 
   void touch(CachedKernel &kept) {
@@ -231,6 +237,7 @@ struct Collectives::Impl {
        bool makesRoom = true);
   llvm::Error discardOldest(KernelCache &cache);
   llvm::Error followTables();
+  void dropPlans();
   llvm::Error note(llvm::Error error);
   llvm::Error recover();
   /// By a call of others on this group, too.
@@ -247,6 +254,7 @@ struct Collectives::Impl {
   llvm::Expected<char *> take(Scratch::Use use, size_t bytes, uint64_t capture);
   bool shouldSpecialize(const Shape &shape, int64_t elements, uint64_t capture);
   unsigned &usesOf(const Shape &shape, const std::string &key);
+  void boundLabels(Shape &shape);
   bool mayBeDirect(const Shape &shape);
   llvm::Expected<bool> agreeOnWindow(Collectives &collectives,
                                      const Shape &shape);
@@ -266,6 +274,7 @@ struct Collectives::Impl {
                         char *scratch, bool in, void *stream);
   bool takesCopies(const Shape &shape, uint64_t capture);
   llvm::Error meet(uint64_t digest, unsigned place, void *stream);
+  llvm::Error runEmpty(const PlainPlan &plan);
   llvm::Error runWhole(PlainPlan &plan, void *stream);
   llvm::Error runPlan(PlainPlan &plan, bool isDirect, void *stream);
   llvm::Error launch(const Shape &shape, int64_t elements, GroupKernel &kernel,
@@ -388,6 +397,12 @@ llvm::Error Collectives::Impl::followTables() {
   return llvm::Error::success();
 }
 
+void Collectives::Impl::dropPlans() {
+  plain.clear();
+  recent.fill({});
+  ++generation;
+}
+
 /// Keeps in mind that a call has failed. In one that differed by rank they have
 /// counted different sizes, and would choose different kernels later.
 llvm::Error Collectives::Impl::note(llvm::Error error) {
@@ -405,6 +420,8 @@ llvm::Error Collectives::Impl::note(llvm::Error error) {
   KernelCache &all = cacheOf({});
   all.sizes.clear();
   all.owned.clear();
+  all.labels.clear();
+  dropPlans();
   return error;
 }
 
@@ -854,6 +871,21 @@ unsigned &Collectives::Impl::usesOf(const Shape &shape,
   return cache.sizes[key];
 }
 
+/// GPU: a program that coalesces tensors of ever new sizes makes a label of
+/// each list. After the first ones, which ranks compare, further ones share a
+/// label: a new list costs no meeting, and drops no kernel of another call.
+void Collectives::Impl::boundLabels(Shape &shape) {
+  std::string family = llvm::formatv("{0} {1} {2}", shape.op, shape.reduction,
+                                     shape.elementType);
+  llvm::StringSet<> &known = cacheOf({}).labels[family];
+  if (known.contains(shape.typeName))
+    return;
+  if (known.size() < kLabels)
+    known.insert(shape.typeName);
+  else
+    shape.typeName = shape.elementType + " in many forms";
+}
+
 static std::string directKey(const Shape &shape) {
   return "direct " + shape.key() + " " + std::to_string(shape.elements);
 }
@@ -990,6 +1022,29 @@ llvm::Error Collectives::Impl::meet(uint64_t digest, unsigned place,
                 stream, extent);
 }
 
+/// CPU: a call of no elements, which ranks compare like others: one with some
+/// would wait for a rank that has none.
+llvm::Error Collectives::Impl::runEmpty(const PlainPlan &plan) {
+  if (group.onGpu() || group.options().ranks < 2 || !plan.shape.members.empty())
+    return llvm::Error::success();
+  uint64_t digest = plan.digest;
+  std::string text = plan.shape.text;
+  int32_t sent[16] = {}, heard[16];
+  CollectiveCall call;
+  call.op = "all_reduce";
+  call.reduction = "max";
+  call.elementType = "i32";
+  call.input = {sent, std::size(sent)};
+  call.output = {heard, std::size(heard)};
+  auto meeting = planOf(call);
+  if (!meeting)
+    return meeting.takeError();
+  group.announce(digest, text);
+  llvm::Error error = runWhole(**meeting, /*stream=*/nullptr);
+  group.announce(0, "");
+  return error;
+}
+
 llvm::Error Collectives::Impl::runWhole(PlainPlan &plan, void *stream) {
   Shape &shape = plan.shape;
   if (isPlain(plan))
@@ -1060,11 +1115,10 @@ Collectives::Impl::planOf(const CollectiveCall &call) {
   auto shape = resolveShape(call, group);
   if (!shape)
     return shape.takeError();
-  if (plain.size() >= kPlans) {
-    plain.clear();
-    recent.fill({});
-    ++generation;
-  }
+  if (group.onGpu())
+    boundLabels(*shape);
+  if (plain.size() >= kPlans)
+    dropPlans();
   PlainPlan &plan = plain[key.str()];
   plan.digest = llvm::xxh3_64bits(shape->text);
   plan.shape = std::move(*shape);
@@ -1201,7 +1255,7 @@ llvm::Error Collectives::run(const CollectiveCall &call, void *stream) {
   if (!plan)
     return plan.takeError();
   if ((*plan)->shape.elements == 0)
-    return llvm::Error::success();
+    return impl->note(impl->runEmpty(**plan));
   bool isDirect = false;
   if (impl->mayBeDirect((*plan)->shape)) {
     auto agreed = impl->agreeOnWindow(*this, (*plan)->shape);

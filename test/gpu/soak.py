@@ -25,6 +25,7 @@ import argparse
 import collections
 import contextlib
 import faulthandler
+import itertools
 import json
 import math
 import os
@@ -232,9 +233,11 @@ class Soak:
                  for root in range(self.size)]  # fmt: skip
         for kind in self.kinds or [kind for kind in every if counts_for(kind)]:
             largest = largest_of(kind, self.size, self.options.most)
-            for power in range(largest.bit_length()):
-                # An odd number: kernels for it take every other.
-                one = make(kind, min(largest, (1 << power) | 1), self.numbers, self.rank, self.size, self.device)
+            # Copies move words of one, two or four bytes. An odd number of them: kernels for it take every other.
+            width = 4 if kind.op in REDUCES else kind.dtype.itemsize
+            words = [low for low in (1, 2, 4) if low == 1 or low * width <= 4]
+            for power, low in itertools.product(range(largest.bit_length()), words):
+                one = make(kind, min(largest, (1 << power) | low), self.numbers, self.rank, self.size, self.device)
                 run(one, one.source.clone(), self.groups["commsir"], self.rank, self.size)
         self.wait()
         return time.perf_counter() - start

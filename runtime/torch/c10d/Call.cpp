@@ -50,7 +50,7 @@ at::Tensor Call::dense(const at::Tensor &tensor, bool in, bool out) {
   bool isTruth = in && reduces && tensor.scalar_type() == at::kBool;
   if (isPlainView(tensor) && !isTruth)
     return tensor;
-  if (out)
+  if (out && !refusesLate)
     checkApart(name, {tensor});
   at::Tensor stand = makePlaceholder(tensor);
   if (isTruth)
@@ -58,7 +58,10 @@ at::Tensor Call::dense(const at::Tensor &tensor, bool in, bool out) {
   else if (in)
     before.push_back([=]() mutable { stand.copy_(tensor); });
   if (out)
-    after.push_back([=] { tensor.copy_(stand); });
+    after.push_back([=, name = name] {
+      checkApart(name, {tensor});
+      tensor.copy_(stand);
+    });
   kept.push_back(tensor);
   return stand;
 }

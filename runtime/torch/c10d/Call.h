@@ -173,7 +173,11 @@ struct Call {
   /// `hostWaits`: waiting for the Work also waits for the GPU on the host.
   /// `reduces`: elements are used in arithmetic, so that booleans must be 0 or
   /// 1.
-  bool pointToPoint = false, async = true, hostWaits = false, reduces = false;
+  /// `refusesLate`: an output whose elements share memory is refused after the
+  /// exchange, in which other ranks may only read such a tensor, and would
+  /// wait for the rank that refuses it.
+  bool pointToPoint = false, async = true, hostWaits = false, reduces = false,
+       refusesLate = false;
   uint64_t sequence = 0;
   /// Ticket of the group's recorder.
   size_t ticket = 0;

@@ -58,27 +58,64 @@ static int64_t mostElements(const Tensors &tensors) {
   return most;
 }
 
+/// A contiguous tensor as a row of integers, which every torch copies; complex
+/// numbers of 16 bytes as they are.
+static at::Tensor bitsOf(const at::Tensor &tensor) {
+  at::Tensor row = tensor.as_strided({tensor.numel()}, {1});
+  switch (tensor.element_size()) {
+  case 1:
+    return row.view(at::kChar);
+  case 2:
+    return row.view(at::kShort);
+  case 4:
+    return row.view(at::kInt);
+  case 8:
+    return row.view(at::kLong);
+  default:
+    return row;
+  }
+}
+
+/// Copies each of `from` to that of `to`, which has its type and as many
+/// elements. GPUs do with one launch for many. All are contiguous.
+static void copyEach(const Tensors &to, const Tensors &from) {
+  Tensors targets, sources;
+  for (size_t i = 0; i < to.size(); ++i)
+    if (to[i].numel()) {
+      targets.push_back(bitsOf(to[i]));
+      sources.push_back(bitsOf(from[i]));
+    }
+  if (!targets.empty())
+    at::_foreach_copy_(targets, sources);
+}
+
+/// The parts of a flat array that the tensors of a list have in it, each
+/// `stride` elements behind the last, or where that ends.
+static Tensors partsLike(const Tensors &list, const at::Tensor &flat,
+                         std::optional<int64_t> stride = std::nullopt) {
+  Tensors parts;
+  int64_t at = 0;
+  for (const at::Tensor &tensor : list) {
+    parts.push_back(flat.narrow(0, at, tensor.numel()));
+    at += stride.value_or(tensor.numel());
+  }
+  return parts;
+}
+
 /// A list as one flat array, `each` elements a tensor.
 static at::Tensor packed(Call &call, const Tensors &tensors, int64_t each) {
   int64_t count = static_cast<int64_t>(tensors.size());
   at::Tensor flat = call.scratch(count * each, tensors.front().options());
-  call.pack.push_back([=] {
-    for (int64_t i = 0; i < count; ++i)
-      flat.narrow(0, i * each, tensors[i].numel())
-          .view(tensors[i].sizes())
-          .copy_(tensors[i]);
-  });
+  call.pack.push_back(
+      [=] { copyEach(partsLike(tensors, flat, each), tensors); });
   return flat;
 }
 
 static at::Tensor unpacked(Call &call, const Tensors &tensors, int64_t each) {
   int64_t count = static_cast<int64_t>(tensors.size());
   at::Tensor flat = call.scratch(count * each, tensors.front().options());
-  call.unpack.push_back([=] {
-    for (int64_t i = 0; i < count; ++i)
-      tensors[i].copy_(flat.narrow(0, i * each, tensors[i].numel())
-                           .view(tensors[i].sizes()));
-  });
+  call.unpack.push_back(
+      [=] { copyEach(tensors, partsLike(tensors, flat, each)); });
   return flat;
 }
 
@@ -163,6 +200,7 @@ WorkPtr Self::broadcast(Tensors &tensors, const c10d::BroadcastOptions &opts) {
   checkRoot(call->name, opts.rootRank, size_);
   call->root = opts.rootRank;
   bool isRoot = rank_ == opts.rootRank;
+  call->refusesLate = true;
   at::Tensor tensor =
       call->both(single(call->name, tensors), /*in=*/isRoot, /*out=*/!isRoot);
   call->copyStep("broadcast", tensor, tensor, opts.rootRank);
@@ -229,18 +267,8 @@ WorkPtr Self::allreduce_coalesced(Tensors &tensors,
   }
   Tensors list = call->outputs;
   at::Tensor flat = call->scratch(elements, list.front().options());
-  call->pack.push_back([=] {
-    int64_t at = 0;
-    for (const at::Tensor &t : list)
-      flat.narrow(0, std::exchange(at, at + t.numel()), t.numel())
-          .copy_(t.view({-1}));
-  });
-  call->unpack.push_back([=] {
-    int64_t at = 0;
-    for (const at::Tensor &t : list)
-      t.view({-1}).copy_(
-          flat.narrow(0, std::exchange(at, at + t.numel()), t.numel()));
-  });
+  call->pack.push_back([=] { copyEach(partsLike(list, flat), list); });
+  call->unpack.push_back([=] { copyEach(list, partsLike(list, flat)); });
   call->reduceStep("all_reduce", opts.reduceOp, flat, flat, size_);
   call->recordSizes(list);
   call->delegated =
@@ -258,6 +286,7 @@ WorkPtr Self::reduce(Tensors &tensors, const c10d::ReduceOptions &opts) {
   call->reduces = true;
   bool root = opts.rootRank == rank_;
   const at::Tensor &given = single(call->name, tensors);
+  call->refusesLate = true;
   at::Tensor tensor = root ? call->both(given) : call->input(given);
   call->reduceStep("reduce", opts.reduceOp, tensor,
                    root ? tensor : at::Tensor(), size_, opts.rootRank, root);
@@ -358,27 +387,32 @@ static void gatherWords(Call &call, const Tensors &inputs,
   auto options = inputs.front().options().dtype(at::kLong);
   at::Tensor in = call.scratch(words, options);
   at::Tensor out = call.scratch(words * ranks, options);
+  auto bytes = [](const at::Tensor &flat, int64_t word,
+                  const at::Tensor &like) {
+    return flat.view(at::kByte).narrow(0, 8 * word,
+                                       static_cast<int64_t>(like.nbytes()));
+  };
   call.pack.push_back([=] {
+    Tensors to, from;
     int64_t at = 0;
     for (const at::Tensor &input : inputs) {
-      in.view(at::kByte)
-          .narrow(0, at, static_cast<int64_t>(input.nbytes()))
-          .copy_(bytesOf(input));
-      at += 8 * wordsOf(input);
+      to.push_back(bytes(in, std::exchange(at, at + wordsOf(input)), input));
+      from.push_back(bytesOf(input));
     }
+    copyEach(to, from);
   });
   call.unpack.push_back([=] {
-    for (int rank = 0; rank < ranks; ++rank) {
-      int64_t at = 8 * words * rank;
+    Tensors to, from;
+    int64_t at = 0;
+    for (int rank = 0; rank < ranks; ++rank)
       for (size_t i = 0; i < inputs.size(); ++i) {
         const at::Tensor &output = outputs[i][rank];
-        output.copy_(out.view(at::kByte)
-                         .narrow(0, at, static_cast<int64_t>(output.nbytes()))
-                         .view(output.scalar_type())
-                         .view(output.sizes()));
-        at += 8 * wordsOf(inputs[i]);
+        from.push_back(
+            bytes(out, std::exchange(at, at + wordsOf(inputs[i])), output)
+                .view(output.scalar_type()));
+        to.push_back(output);
       }
-    }
+    copyEach(to, from);
   });
   call.copyStep("all_gather", in, out);
   call.recordSizes(inputs);
@@ -657,12 +691,7 @@ Self::reduce_scatter_tensor_coalesced(Tensors &outputs, Tensors &inputs,
       at += part;
     }
   });
-  call->unpack.push_back([=] {
-    int64_t at = 0;
-    for (const at::Tensor &output : outs)
-      output.view({-1}).copy_(out.narrow(
-          0, std::exchange(at, at + output.numel()), output.numel()));
-  });
+  call->unpack.push_back([=] { copyEach(outs, partsLike(outs, out)); });
   call->reduceStep("reduce_scatter", opts.reduceOp, in, out, size_);
   call->recordSizes(outs);
   call->delegated =

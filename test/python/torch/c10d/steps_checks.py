@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -69,4 +71,25 @@ def tensors_in_one_array(rank: int, size: int) -> list[str]:
     alike = [torch.ones(2), torch.ones(3)]
     dist.all_reduce_coalesced(alike)
     assert all(bool((tensor == size).all()) for tensor in alike)
+    return told
+
+
+def nothing_on_one_rank(rank: int, size: int) -> list[str]:
+    """The last rank has tensors of no elements: what all are told of each operation. Then none has elements."""
+    calls: list[Callable[[int], Any]] = [
+        lambda n: dist.all_reduce(torch.ones(n)),
+        lambda n: dist.broadcast(torch.ones(n), 0),
+        lambda n: dist.reduce(torch.ones(n), 0),
+        lambda n: dist.all_gather_into_tensor(torch.ones(n * size), torch.ones(n)),
+        lambda n: dist.reduce_scatter_tensor(torch.ones(n), torch.ones(n * size)),
+        lambda n: dist.all_to_all_single(torch.ones(n * size), torch.ones(n * size)),
+        lambda n: dist.scatter(torch.ones(n), [torch.ones(n)] * size if rank == 0 else None, 0),
+        lambda n: dist.gather(torch.ones(n), [torch.ones(n) for _ in range(size)] if rank == 0 else None, 0),
+    ]
+    told = [error_of(partial(call, 0 if rank == size - 1 else 4)) for call in calls]
+    for call in calls:
+        call(0)
+    total = torch.ones(1)
+    dist.all_reduce(total)
+    assert total.item() == size
     return told

@@ -29,3 +29,9 @@ def test_tensors_in_one_array_have_the_same_sizes_on_all_ranks(world: World) -> 
         for said in (scatter, reduce):
             assert "in tensors of [2, 3] elements" in said and "in tensors of [3, 2] elements" in said, said
             assert "can still be used" in said, said
+
+
+def test_a_rank_without_elements_is_told_to_all(world: World) -> None:
+    """Nobody waits for it until the time is up."""
+    for told in world.run(steps_checks.nothing_on_one_rank):
+        assert told and all("ranks disagree" in said and "of 0 f32" in said for said in told), told
