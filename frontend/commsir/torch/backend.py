@@ -98,7 +98,7 @@ def library() -> str:
 
 
 @functools.cache
-def _tell_nccl_the_rank(rank: int) -> None:
+def _record_nccl_rank(rank: int) -> None:
     """torch's NCCL takes the first rank that a process has in a group of it for its rank in the world, guesses GPUs by
     that, and names files; but this may be its rank in a pair. (It also takes the first group for the one whose flight
     recorder hears of other ranks' dumps: in such a process there is none that does.)"""
@@ -125,7 +125,7 @@ def delegate(timeout: timedelta) -> Callable[[Any, str, int, int, Sequence[int],
         if not dist.is_nccl_available():
             raise RuntimeError("commsir: this call is delegated to NCCL, which this torch was built without")
         if global_ranks and global_ranks[rank] != rank:
-            _tell_nccl_the_rank(global_ranks[rank])
+            _record_nccl_rank(global_ranks[rank])
         options = dist.ProcessGroupNCCL.Options()
         options._timeout = timeout
         options.global_ranks_in_group = list(global_ranks)
@@ -148,7 +148,7 @@ def prebuilt() -> dict[str, list[str]]:
     }
 
 
-def _prebuilt() -> Any:
+def _load_prebuilt() -> Any:
     """The backend that was built for this torch and Python; None: there is none, or it does not fit after all."""
     for path in paths_of(torch.__version__, _folders()):
         try:
@@ -159,7 +159,7 @@ def _prebuilt() -> Any:
     return None
 
 
-def _nothing_fits() -> str:
+def _describe_mismatch() -> str:
     """Lists the available backends if none fits this torch and Python."""
     have = ", ".join(f"{minor} (Python {', '.join(pythons)})" for minor, pythons in prebuilt().items())
     return (
@@ -169,7 +169,7 @@ def _nothing_fits() -> str:
     )
 
 
-def _built() -> Any:
+def _build_module() -> Any:
     """The backend, compiled for this torch and Python; raises what kept it from being compiled."""
     return _EXTENSION.build()
 
@@ -183,7 +183,7 @@ def module_at_hand() -> Any:
     """The extension, where it does not have to be built first; else None."""
     global _loaded, _searched
     if not _searched and os.environ.get("COMMSIR_TORCH_BACKEND", "") in ("", "cpp"):
-        _loaded = _prebuilt()
+        _loaded = _load_prebuilt()
         _searched = _loaded is not None
     return _loaded
 
@@ -199,12 +199,12 @@ def load_module() -> Any:
     if wanted not in ("", "cpp", "build"):
         raise ValueError(f'COMMSIR_TORCH_BACKEND is "{wanted}"; say cpp or build, or unset it')
     if not _searched:
-        _loaded = _prebuilt() if wanted != "build" else None
+        _loaded = _load_prebuilt() if wanted != "build" else None
         if _loaded is None:
             try:
-                _loaded = _built()
+                _loaded = _build_module()
             except (RuntimeError, ImportError, OSError) as error:
-                _missing = f"{_nothing_fits()}; it could not be built: {error}"
+                _missing = f"{_describe_mismatch()}; it could not be built: {error}"
         _searched = True
         if _missing and not wanted:
             warnings.warn(f"{_missing}. All calls go to Gloo or NCCL", stacklevel=2)
@@ -220,7 +220,7 @@ def create(options: Any, backend_options: Any) -> Any:
 
 def make(made: Settings) -> Any:
     """A process group's backend; where there is none for this torch, a process group of Gloo and NCCL."""
-    return make_in_cpp(made) if load_module() else _made_of_others(made)
+    return make_in_cpp(made) if load_module() else _make_from_delegates(made)
 
 
 def make_in_cpp(made: Settings) -> Any:
@@ -233,7 +233,7 @@ def make_in_cpp(made: Settings) -> Any:
     )
 
 
-def _made_of_others(made: Settings) -> Any:
+def _make_from_delegates(made: Settings) -> Any:
     group, make = dist.ProcessGroup(made.store, made.rank, made.size), delegate(made.timeout)
     # Ranks that have one wait for this one in vain, and tell why.
     made.store.set("commsir/others", f"rank {made.rank} takes Gloo and NCCL for all calls: {_missing}")
@@ -325,7 +325,7 @@ def timeout_of(group: Any, device: str) -> timedelta | None:
     return getattr(getattr(used, "options", None), "_timeout", None)
 
 
-def patience_of(group: Any, device: str) -> float:
+def default_timeout_of(group: Any, device: str) -> float:
     """Default timeout in seconds for objects made for a process group: at most the timeout of its calls."""
     limit = timeout_of(group, device)
     return _PATIENCE if limit is None else min(_PATIENCE, limit.total_seconds())

@@ -150,7 +150,7 @@ def _ours() -> Any:
     return _made["ours"]
 
 
-def _wanted(op: str, ins: int, device: str) -> torch.Tensor:
+def _expected_result(op: str, ins: int, device: str) -> torch.Tensor:
     """The expected result of an op of OPS on this rank, if each rank passes its pattern of `ins` elements."""
     rank, ranks = dist.get_rank(), dist.get_world_size()
     inputs = [pattern(r, ins, device) for r in range(ranks)]
@@ -165,10 +165,10 @@ def _wanted(op: str, ins: int, device: str) -> torch.Tensor:
 
 
 def _contender(name: str, op: str, call: Callable[[], Any], x: torch.Tensor, y: torch.Tensor) -> Contender:
-    return Contender(name, tensors(call, [x], [y], lambda: _wanted(op, x.numel(), x.device.type)))
+    return Contender(name, tensors(call, [x], [y], lambda: _expected_result(op, x.numel(), x.device.type)))
 
 
-def _lacking(name: str, why: object) -> Contender:
+def _missing(name: str, why: object) -> Contender:
     return Contender(name, CheckedCall(lambda: None, lambda: ""), missing=str(why))
 
 
@@ -208,7 +208,7 @@ def _symmetric(elements: int, dtype: torch.dtype, group: str) -> list[Contender]
     return made
 
 
-def _of_op(op: str, most: int, dtype: torch.dtype) -> Contender:
+def _op_contender(op: str, most: int, dtype: torch.dtype) -> Contender:
     """torch.ops.commsir."""
     import commsir.torch.ops  # noqa: F401  (registers torch.ops.commsir)
 
@@ -226,7 +226,7 @@ def contenders(op: str, size: int, dtype: torch.dtype) -> list[Contender]:
     """All that can run `op` where the larger array has `size` bytes. All ranks call this."""
     device, ranks = _device(), dist.get_world_size()
     most = max(size // _BYTES[dtype] // ranks, 1) * ranks
-    made = [_of_op(op, most, dtype)] if op in OPS else []
+    made = [_op_contender(op, most, dtype)] if op in OPS else []
     for name, used in (("commsir backend", _ours()), ("nccl" if device == "cuda" else "gloo", None)):
         made.append(Contender(name, make(op, used, most, dtype, device)))
     if device == "cuda" and op in OPS:
@@ -234,12 +234,12 @@ def contenders(op: str, size: int, dtype: torch.dtype) -> list[Contender]:
             ins, outs = (most // ranks if op == cut else most for cut in ("all_gather", "reduce_scatter"))
             made.append(_registered(op, ins, outs, dtype))
         except Exception as error:
-            made.append(_lacking("nccl, registered windows", error))
+            made.append(_missing("nccl, registered windows", error))
         if op == "all_reduce":
             try:
                 made += _symmetric(most, dtype, dist.group.WORLD.group_name)
             except Exception as error:
-                made.append(_lacking("symm_mem one-shot", error))
+                made.append(_missing("symm_mem one-shot", error))
     return made
 
 
@@ -471,7 +471,7 @@ def _ops(named: list[str], cuda: bool) -> list[str]:
     return [op for op in CALLS if not cuda or op not in OBJECTS]
 
 
-def _lacking_gpu(local: int, count: int) -> str:
+def _missing_gpu_reason(local: int, count: int) -> str:
     """Why this rank of the host cannot run on a GPU; empty: it can."""
     if local < count:
         return ""
@@ -486,7 +486,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     cuda = options.device == "cuda" or (options.device is None and torch.cuda.is_available())
     if cuda:
         local = int(os.environ["LOCAL_RANK"])
-        if lack := _lacking_gpu(local, torch.cuda.device_count()):
+        if lack := _missing_gpu_reason(local, torch.cuda.device_count()):
             sys.exit(f"commsir.bench: error: {lack}")
         torch.cuda.set_device(local)
         dist.init_process_group("nccl", device_id=torch.device("cuda", local))

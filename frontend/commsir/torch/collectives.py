@@ -73,7 +73,7 @@ class Collective:
     def begin(self, columns: int | None = None) -> Region:
         """The region that holds what arrives and nothing else; `columns`: of its rows, if not the last dimension's."""
         if not self.whole:
-            raise Unsupported(self._why_not_whole())
+            raise Unsupported(self._partial_reason())
         if _has_cpp_wrapper():
             raise Unsupported("cpp_wrapper is on, whose code cannot call the fused operation")
         if not isinstance(self.group, str):
@@ -115,7 +115,7 @@ class Collective:
             last *= size
             yield last
 
-    def _why_not_whole(self) -> str:
+    def _partial_reason(self) -> str:
         if self.op == "all_to_all":
             return "its parts are not of one size that is known when it is compiled"
         namespace = _target(self.node).namespace

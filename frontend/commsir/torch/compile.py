@@ -79,7 +79,7 @@ def _is_random(node: Node) -> bool:
     return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()) and not is_mutable
 
 
-def _keeps_its_place(node: Node) -> bool:
+def _is_pinned(node: Node) -> bool:
     """Whether it begins what other ranks wait for, or does more than give a value."""
     if node.op != "call_function":
         return False
@@ -88,7 +88,7 @@ def _keeps_its_place(node: Node) -> bool:
     return effect or is_communication(node) or _is_random(node) or node.is_impure()
 
 
-class _Before:
+class _Hoister:
     """The nodes that are there before a collective begins, or can be moved there. The kernel has to be where that is:
     all ranks begin collectives in one order, but may wait for them, and use their results, in different ones."""
 
@@ -99,7 +99,7 @@ class _Before:
         self._drawn_before: dict[Node, Node] = {}
         drawn: Node | None = None
         for node in self._places:
-            if _is_random(node) or (_keeps_its_place(node) and not is_communication(node)):
+            if _is_random(node) or (_is_pinned(node) and not is_communication(node)):
                 if drawn is not None:
                     self._drawn_before[node] = drawn
                 drawn = node
@@ -110,11 +110,11 @@ class _Before:
         return self._places[node] >= self._places[self._start]
 
     def __contains__(self, node: Node) -> bool:
-        return self._behind(node) is None
+        return self._appended(node) is None
 
     def why_not(self, node: Node) -> str:
         """Why it cannot be moved there."""
-        last = self._behind(node)
+        last = self._appended(node)
         assert last is not None
         if last is self._start:
             return f"which needs {last} itself"
@@ -128,7 +128,7 @@ class _Before:
         earlier = self._drawn_before.get(node) if _is_random(node) else None
         return [*node.all_input_nodes, *([] if earlier is None else [earlier])]
 
-    def _behind(self, node: Node) -> Node | None:
+    def _appended(self, node: Node) -> Node | None:
         waiting = [node]
         while waiting:
             last = waiting[-1]
@@ -140,7 +140,7 @@ class _Before:
             waiting.pop()
             if last not in self._known:
                 # To wait earlier than it is written changes nothing.
-                stays = last.target is not _WAIT and _keeps_its_place(last) and not _is_random(last)
+                stays = last.target is not _WAIT and _is_pinned(last) and not _is_random(last)
                 blocks = [self._known[one] for one in sources if self._known[one] is not None]
                 self._known[last] = (
                     None if not self._is_later(last) else last if stays else blocks[0] if blocks else None
@@ -185,7 +185,7 @@ def _free_sizes(graph: Graph, collective: Collective) -> None:
         graph.erase_node(node)
 
 
-def _grow(graph: Graph, start: Node, region: Region, before: _Before) -> tuple[list[Node], list[str]]:
+def _grow(graph: Graph, start: Node, region: Region, before: _Hoister) -> tuple[list[Node], list[str]]:
     """Adds nodes to the region for as long as it can hold them. Also why it could not hold others."""
     inside: dict[Node, None] = {start: None}
     # Nodes that stay outside but need something from inside: what they make cannot be an argument.
@@ -315,7 +315,7 @@ def _stored(region: Region, node: Node) -> Any:
     return (tile, value.dtype) if isinstance(value, torch.Tensor) else node
 
 
-def _excess(region: Region, inside: Iterable[Node]) -> int:
+def _excess_results(region: Region, inside: Iterable[Node]) -> int:
     """How many results there are too many; more where some cannot be stored at all."""
     results = _results(region, inside)
     values = [node.meta["val"] for node in results]
@@ -323,16 +323,16 @@ def _excess(region: Region, inside: Iterable[Node]) -> int:
     return max(len(results) - _MOST_OUTPUTS, 0) + lost * (len(results) + 1)
 
 
-def _ends(inside: Iterable[Node]) -> list[Node]:
+def _final_nodes(inside: Iterable[Node]) -> list[Node]:
     """What nothing inside needs, but for the collective."""
     members = dict.fromkeys(inside)
     return [node for node in list(members)[1:] if not any(user in members for user in node.users)]
 
 
-def _prune(inside: list[Node]) -> list[Node]:
+def _trim_views(inside: list[Node]) -> list[Node]:
     """Without views at the end: they cost nothing outside."""
     kept = list(inside)
-    while last := {node for node in _ends(kept) if moves_nothing(node)}:
+    while last := {node for node in _final_nodes(kept) if moves_nothing(node)}:
         kept = [node for node in kept if node not in last]
     return kept
 
@@ -340,7 +340,7 @@ def _prune(inside: list[Node]) -> list[Node]:
 def _from_the_end(region: Region, inside: list[Node]) -> list[Node]:
     """The most of it, from the beginning on in the graph's order, that fits."""
     kept = list(inside)
-    while len(kept) > 1 and _excess(region, kept):
+    while len(kept) > 1 and _excess_results(region, kept):
         kept.pop()
     return kept
 
@@ -348,26 +348,28 @@ def _from_the_end(region: Region, inside: list[Node]) -> list[Node]:
 def _from_all_ends(region: Region, inside: list[Node]) -> list[Node]:
     """What is left when it loses one end after the other, first those that leave the fewest results."""
     kept = list(inside)
-    while len(kept) > 1 and _excess(region, kept):
-        drop = min(reversed(_ends(kept)), key=lambda node: len(_results(region, [x for x in kept if x is not node])))
+    while len(kept) > 1 and _excess_results(region, kept):
+        drop = min(
+            reversed(_final_nodes(kept)), key=lambda node: len(_results(region, [x for x in kept if x is not node]))
+        )
         kept.remove(drop)
     return kept
 
 
-def _work(inside: list[Node]) -> int:
+def _count_arithmetic(inside: list[Node]) -> int:
     """How many of them are arithmetic."""
     return sum(not moves_nothing(node) and node.target is not torch.ops.aten.clone.default for node in inside[1:])
 
 
-def _shorten(region: Region, inside: list[Node]) -> tuple[list[Node], list[str]]:
+def _limit_results(region: Region, inside: list[Node]) -> tuple[list[Node], list[str]]:
     """As much of a region as a kernel can write the results of, and why not all."""
-    kept = _prune(inside)
-    if not _excess(region, kept):
+    kept = _trim_views(inside)
+    if not _excess_results(region, kept):
         return kept, []
     count = len(_results(region, kept))
-    ways = [_prune(way(region, kept)) for way in (_from_the_end, _from_all_ends)]
-    best = max(ways, key=_work)
-    if _excess(region, best):  # Views that were taken out can be results of several types.
+    ways = [_trim_views(way(region, kept)) for way in (_from_the_end, _from_all_ends)]
+    best = max(ways, key=_count_arithmetic)
+    if _excess_results(region, best):  # Views that were taken out can be results of several types.
         best = best[:1]
     first = next(node for node in kept if node not in best)
     return best, [
@@ -385,7 +387,7 @@ def _replace(
     collective: Collective,
     region: Region,
     inside: list[Node],
-    before: _Before,
+    before: _Hoister,
     everything: list[Any],
     stands: JoinedCollectives | None,
     produced: Produced | None,
@@ -403,8 +405,8 @@ def _replace(
     before.move([given.node for given in region.arguments])
     with graph.inserting_before(start):
         call = (collective.reduce_op, consume, ",".join(kinds), widths, False, collective.group)
-        rows, *sources = _sent(graph, start, region, produced)
-        given = [*sources, *(_given(graph, one) for one in region.arguments)]
+        rows, *sources = _kernel_input(graph, start, region, produced)
+        given = [*sources, *(_kernel_argument(graph, one) for one in region.arguments)]
         fused = graph.call_function(
             torch.ops.commsir.fused_collective.default,
             (collective.op, rows, given, *call, site, parts, sent, len(sources)),
@@ -414,7 +416,7 @@ def _replace(
         made: dict[Node, Node] = {}
         for node in members:
             if any(user not in members for user in node.users):
-                made[node] = _part(graph, fused, written[_stored(region, node)], node)
+                made[node] = _result_in_shape(graph, fused, written[_stored(region, node)], node)
     for node, part in made.items():
         node.replace_all_uses_with(part, delete_user_cb=lambda user: user not in members)
     for node in [*reversed(inside), *reversed(produced.inside if produced else ())]:
@@ -422,7 +424,7 @@ def _replace(
     return Call.of(fused.args)
 
 
-def _replace_alike(graph: Graph, collective: Collective, everything: list[Any], others: tuple[Node, ...]) -> None:
+def _replace_duplicates(graph: Graph, collective: Collective, everything: list[Any], others: tuple[Node, ...]) -> None:
     """One kernel gives the results of several collectives that are the same. It writes each of them: on other ranks
     they may not be the same."""
     nodes = (collective.node, *others)
@@ -439,7 +441,7 @@ def _replace_alike(graph: Graph, collective: Collective, everything: list[Any], 
             (collective.op, source, [], *call, widths, False, *place, None, "", 0),
         )
         set_value(fused)
-        results = [_part(graph, fused, number, node) for number, node in enumerate(nodes)]
+        results = [_result_in_shape(graph, fused, number, node) for number, node in enumerate(nodes)]
     for node, result in zip(nodes, results, strict=True):
         for wait in [user for user in node.users if user.target is _WAIT]:
             wait.replace_all_uses_with(result)
@@ -463,18 +465,18 @@ def _rows_of(graph: Graph, start: Node, region: Region) -> Node:
     return _reshaped(graph, source, [-1, region.columns])
 
 
-def _sent(graph: Graph, start: Node, region: Region, produced: Produced | None) -> list[Node]:
+def _kernel_input(graph: Graph, start: Node, region: Region, produced: Produced | None) -> list[Node]:
     """The kernel's input, and what is read beside it to make what is sent."""
     if produced is None:
         return [_rows_of(graph, start, region)]
-    first, *rest = (_given(graph, one) for one in produced.arguments)
+    first, *rest = (_kernel_argument(graph, one) for one in produced.arguments)
     source = produced.inside[-1]
     if not same_sizes(first.meta["val"].shape, source.meta["val"].shape) or first.meta["val"].dim() < 2:
         first = _reshaped(graph, first, [-1, region.columns])
     return [first, *rest]
 
 
-def _given(graph: Graph, argument: Argument) -> Node:
+def _kernel_argument(graph: Graph, argument: Argument) -> Node:
     """An argument as the kernel takes it."""
     node = argument.node
     if node.meta["val"].dtype != argument.dtype:
@@ -489,7 +491,7 @@ def _given(graph: Graph, argument: Argument) -> Node:
     return node if shape is None else _reshaped(graph, node, shape)
 
 
-def _part(graph: Graph, fused: Node, number: int, node: Node) -> Node:
+def _result_in_shape(graph: Graph, fused: Node, number: int, node: Node) -> Node:
     """A result of the kernel in the shape of `node`."""
     part = graph.call_function(operator.getitem, (fused, number))
     part.meta["val"] = fused.meta["val"][number]
@@ -504,7 +506,7 @@ def _part(graph: Graph, fused: Node, number: int, node: Node) -> Node:
     return part
 
 
-def _sweep(graph: Graph) -> None:
+def _remove_dead_arithmetic(graph: Graph) -> None:
     """Takes out arithmetic without users, which Inductor leaves where it folds: a region of it has no results."""
     for node in reversed(graph.nodes):
         if not node.users and is_arithmetic(node):
@@ -512,7 +514,7 @@ def _sweep(graph: Graph) -> None:
 
 
 @dataclass(frozen=True)
-class _Grown:
+class _FusedRegion:
     """A region as far as a kernel can hold it."""
 
     region: Region
@@ -520,48 +522,48 @@ class _Grown:
     because: list[str]
 
     def weight(self) -> int:
-        return _work(self.inside)
+        return _count_arithmetic(self.inside)
 
 
-def _grown(graph: Graph, collective: Collective, before: _Before, columns: int | None) -> _Grown:
+def _grow_region(graph: Graph, collective: Collective, before: _Hoister, columns: int | None) -> _FusedRegion:
     region = collective.begin(columns)
     grown, because = _grow(graph, collective.node, region, before)
-    inside, cut = _shorten(region, grown)
+    inside, cut = _limit_results(region, grown)
     if len(inside) < len(grown):
         region = collective.begin(columns)
         for node in inside[1:]:
             region.add(node)
-    return _Grown(region, inside, because + cut)
+    return _FusedRegion(region, inside, because + cut)
 
 
-def _other_sizes(collective: Collective, columns: int) -> list[int]:
+def _other_row_lengths(collective: Collective, columns: int) -> list[int]:
     """Lengths of rows, other than `columns`, that reductions behind the collective have."""
     asked = dict.fromkeys(map(row_sizes, _descendants([collective.node], _MOST_LOOKED_AT)))
     possible = set(collective.row_sizes()) if len(asked) > 1 else set()
     return [size for size in asked if size in possible and size != columns][:_MOST_SIZES]
 
 
-def _largest(graph: Graph, collective: Collective, before: _Before) -> _Grown:
+def _largest_region(graph: Graph, collective: Collective, before: _Hoister) -> _FusedRegion:
     """Of the regions with rows of one length or another the one that holds the most."""
-    best = _grown(graph, collective, before, None)
-    for size in _other_sizes(collective, best.region.columns):
-        other = _grown(graph, collective, before, size)
+    best = _grow_region(graph, collective, before, None)
+    for size in _other_row_lengths(collective, best.region.columns):
+        other = _grow_region(graph, collective, before, size)
         best = other if other.weight() > best.weight() else best
     return best
 
 
-def _alone(collective: Collective, grown: _Grown) -> _Grown:
+def _identity_region(collective: Collective, grown: _FusedRegion) -> _FusedRegion:
     """The region that gives what arrives and nothing else."""
     region, node = collective.begin(), collective.node
     inside = [node]
     for user in [user for user in node.users if user.target is _WAIT]:
         region.add(user)
         inside.append(user)
-    return _Grown(region, inside, grown.because)
+    return _FusedRegion(region, inside, grown.because)
 
 
 @dataclass(frozen=True)
-class _Fused:
+class _FusionResult:
     """What a collective is fused with, why not with more, and the kernel's call."""
 
     names: tuple[str, ...] = ()
@@ -572,17 +574,19 @@ class _Fused:
     gain: float = 0.0
 
 
-def _fuse(graph: Graph, collective: Collective, everything: list[Any], stands: JoinedCollectives | None) -> _Fused:
+def _fuse(
+    graph: Graph, collective: Collective, everything: list[Any], stands: JoinedCollectives | None
+) -> _FusionResult:
     """Puts the kernel in its place; `stands`: for what it stands beside itself."""
     collective.begin()
     if stands and stands.others:
-        _replace_alike(graph, collective, everything, stands.others)
-        return _Fused(because=("it gives the results of several: what follows each of them stays",))
+        _replace_duplicates(graph, collective, everything, stands.others)
+        return _FusionResult(because=("it gives the results of several: what follows each of them stays",))
     _free_sizes(graph, collective)
-    before = _Before(graph, collective.node)
-    made = _largest(graph, collective, before)
+    before = _Hoister(graph, collective.node)
+    made = _largest_region(graph, collective, before)
     if not made.weight():
-        made = _alone(collective, made)
+        made = _identity_region(collective, made)
     produced, why = (None, "") if stands else produce(graph, collective, made.region.columns)
     because = [*made.because, *([why] if why else [])]
     if not made.weight() and not stands and produced is None:
@@ -590,10 +594,10 @@ def _fuse(graph: Graph, collective: Collective, everything: list[Any], stands: J
     names = tuple(str(one.target).removesuffix(".default") for one in made.inside[1:] if one.target is not _WAIT)
     sent = produced.names if produced else ()
     call = _replace(graph, collective, made.region, made.inside, before, everything, stands, produced)
-    return _Fused(names, sent, tuple(because), call, (produced.gain or 0.0) if produced else 0.0)
+    return _FusionResult(names, sent, tuple(because), call, (produced.gain or 0.0) if produced else 0.0)
 
 
-def _leave(graph: Graph, collective: Collective) -> None:
+def _skip(graph: Graph, collective: Collective) -> None:
     """Other ranks may want a kernel there. On the CPU they hear at every call that this one does not."""
     source = collective.node.args[0]
     if not collective.may_be_fused() or not isinstance(source, Node) or source.meta["val"].device.type != "cpu":
@@ -602,17 +606,17 @@ def _leave(graph: Graph, collective: Collective) -> None:
         graph.call_function(torch.ops.commsir._unfused.default, (source, collective.group)).meta["val"] = None
 
 
-def _leave_all(graph: Graph, why: str) -> None:
+def _skip_all(graph: Graph, why: str) -> None:
     """Leaves all collectives of a graph as they are, behind a defect of the pass."""
     name = reporting.graph_name(graph)
     for one in list(collectives_of(graph)):
         reporting.note(replace(_entry(one, name), because=(f"the pass has a defect: {why}",)))
-        _leave(graph, one)
+        _skip(graph, one)
 
 
 def fuse_collectives(graph: Graph, join_sums: bool = True) -> int:
     """Fuses what it can; returns the number of kernels. `join_sums`: sums of collectives become one collective."""
-    _sweep(graph)
+    _remove_dead_arithmetic(graph)
     name = reporting.graph_name(graph)
     _split_products(graph, collectives_of(graph))
     whole = gather_layouts.sink(graph)
@@ -623,7 +627,9 @@ def fuse_collectives(graph: Graph, join_sums: bool = True) -> int:
     begun = [one.node for one in everything if one.whole]
     gather_layouts.sink_permutations(graph, {*begun, *_descendants(begun, len(graph.nodes))})
     _split_reductions(graph, everything)
-    count = sum(_take(graph, one, everything, joined.get(one.node), why_not.get(one.node), name) for one in everything)
+    count = sum(
+        _fuse_one(graph, one, everything, joined.get(one.node), why_not.get(one.node), name) for one in everything
+    )
     if count:
         lint: Any = graph.lint
         lint()
@@ -647,7 +653,7 @@ def _entry(collective: Collective, name: str) -> Fusion:
     )
 
 
-def _take(
+def _fuse_one(
     graph: Graph,
     collective: Collective,
     everything: list[Any],
@@ -660,14 +666,14 @@ def _take(
         return False
     entry = replace(_entry(collective, name), joined=stands.count if stands else 1)
     value = collective.value
-    fused, because = _Fused(), [why_not] if why_not else []
+    fused, because = _FusionResult(), [why_not] if why_not else []
     gain = None
-    beside = matmuls.fuse(graph, collective, everything, _Before(graph, collective.node), stands)
+    beside = matmuls.fuse(graph, collective, everything, _Hoister(graph, collective.node), stands)
     if beside:
         because.append(beside.because)
     try:
         if beside and beside.names:
-            fused, gain = _Fused(beside.names), beside.gain
+            fused, gain = _FusionResult(beside.names), beside.gain
         else:
             fused = _fuse(graph, collective, everything, stands)
             because += fused.because if fused.names or not why_not else ()
@@ -676,7 +682,7 @@ def _take(
         done = True
     except Unsupported as why:
         because += [] if why_not else [str(why)]
-        _leave(graph, collective)
+        _skip(graph, collective)
         done = False
     reasons = tuple(dict.fromkeys(because))
     entry = replace(entry, fused=fused.names, produced=fused.produced, because=reasons, predicted=gain, call=fused.call)
@@ -719,9 +725,9 @@ class CollectivePass(_Pass):
             return
         noted = len(reporting.fusions())
         groups = [one.group for one in everything if isinstance(one.group, str)]
-        if said := defects.contained(graph, lambda: self.change(graph), groups):
+        if said := defects.run_contained(graph, lambda: self.change(graph), groups):
             reporting.drop(noted)
-            _leave_all(graph, said)
+            _skip_all(graph, said)
 
     def change(self, graph: Graph) -> None:
         """Fuses what it can in the graph."""
@@ -748,7 +754,7 @@ if not hasattr(torch._inductor.custom_graph_pass, "get_custom_graph_passes"):
     _AWARE = ()
 
 
-def _behind(before: Any, join_sums: bool) -> Any:
+def _appended(before: Any, join_sums: bool) -> Any:
     """The pass, after what is there already: one pass or, for a newer torch, several, which that calls itself."""
     if isinstance(before, (list, tuple)):
         return [*before, CollectivePass(None, join_sums)]
@@ -764,7 +770,7 @@ def compile_options(*, join_sums: bool = True, **options: Any) -> dict[str, Any]
     another order. All ranks give the same.
     """
     before = options.pop("post_grad_custom_post_pass", None)
-    return {**options, "post_grad_custom_post_pass": _behind(before, join_sums)}
+    return {**options, "post_grad_custom_post_pass": _appended(before, join_sums)}
 
 
 def enable(*, join_sums: bool = True) -> None:
@@ -772,7 +778,7 @@ def enable(*, join_sums: bool = True) -> None:
     config: Any = torch._inductor.config
     there = config.post_grad_custom_post_pass
     if not any(isinstance(one, CollectivePass) for one in (there if isinstance(there, (list, tuple)) else [there])):
-        config.post_grad_custom_post_pass = _behind(there, join_sums)
+        config.post_grad_custom_post_pass = _appended(there, join_sums)
 
 
 def disable() -> None:

@@ -16,7 +16,7 @@ import torch.distributed
 
 dist: Any = torch.distributed
 
-__all__ = ["take_all"]
+__all__ = ["accept_all_forms"]
 
 _LISTS, _SPLITS = "output_tensors input_tensors opts", "output input output_split_sizes input_split_sizes"
 _UNEVEN = (dist.AllToAllOptions, f"{_SPLITS} opts", f"{_SPLITS} timeout")
@@ -54,13 +54,13 @@ _KINDS: dict[str, Any] = {
 _HELD = {"op": "reduceOp", "root": "rootRank", "timeout": "timeout"}
 
 
-def take_all(cls: type[Any]) -> None:
+def accept_all_forms(cls: type[Any]) -> None:
     """Has the methods that a class defines take every form."""
     for name in _FORMS.keys() & vars(cls).keys():
-        setattr(cls, name, _taking_all(vars(cls)[name], *_FORMS[name]))
+        setattr(cls, name, _accepting_all_forms(vars(cls)[name], *_FORMS[name]))
 
 
-def _taking_all(method: Callable[..., Any], options: Any, first: str, *others: str) -> Callable[..., Any]:
+def _accepting_all_forms(method: Callable[..., Any], options: Any, first: str, *others: str) -> Callable[..., Any]:
     count = len(first.split())
 
     @functools.wraps(method)

@@ -70,12 +70,12 @@ def _made(like: Like) -> torch.Tensor:
     return torch.ones(shape, device=device).to(dtype)
 
 
-def _ways(call: Call) -> tuple[Callable[[], Any], Callable[[], Any]]:
+def _variants(call: Call) -> tuple[Callable[[], Any], Callable[[], Any]]:
     """The kernel, and the process group's collectives with the arithmetic around them in kernels of this rank."""
     x, args = _made(call.input), [_made(one) for one in call.args]
     parts = [_made(one) for one in call.parts] or [x]
     given = (call.reduce_op, call.consume, call.types, list(call.columns), False)
-    alone = ops._on_one_rank(call.reduce_op)
+    alone = ops._single_rank_result(call.reduce_op)
 
     def apart() -> Any:
         sent = ops._produced(x, args[: call.sources], call.produce) if call.produce else parts
@@ -117,7 +117,7 @@ def _measure_group(name: str, calls: int) -> None:
     for digest in _shared(list(numbers), group):
         call = reporting.fusions()[numbers[digest][0]].call
         with torch.no_grad():
-            fused, apart = (_seconds(way, call.input[2] != "cpu", calls) for way in _ways(call))
+            fused, apart = (_seconds(way, call.input[2] != "cpu", calls) for way in _variants(call))
         gain = statistics.fmean(_from_all(1e6 * (apart - fused), group))
         for number in numbers[digest]:
             reporting.set_measured(number, gain)

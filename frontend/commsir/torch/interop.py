@@ -50,7 +50,7 @@ def wrap_process_group(group: Any = None, *, name: str = "wrapped", timeout: flo
     used = dist.distributed_c10d._get_default_group() if group is None else group
     store = dist.PrefixStore(f"commsir/{name}/{used.group_name}", store_of(used))
     on_gpu = torch.cuda.is_available() and "nccl" in str(dist.get_backend_config(used))
-    limit = backend.patience_of(used, "cuda" if on_gpu else "cpu") if timeout is None else timeout
+    limit = backend.default_timeout_of(used, "cuda" if on_gpu else "cpu") if timeout is None else timeout
     return capi.Group(
         store,
         used.rank(),
@@ -107,7 +107,7 @@ def _sharing(group: Any) -> tuple[list[Any], dict[int, int]]:
     return [one for one in groups if one is not None], _shared.setdefault(used, {}).setdefault(device, {})
 
 
-def _agreed(used: Any, memory: Any, known: dict[int, int]) -> list[tuple[int, int]]:
+def _agreed_extents(used: Any, memory: Any, known: dict[int, int]) -> list[tuple[int, int]]:
     """The part of `memory` to share, equal on all ranks of a process group, or an error on all of them."""
     mine: list[tuple[int, int]] = []
     wrong: Exception | None = None
@@ -121,11 +121,11 @@ def _agreed(used: Any, memory: Any, known: dict[int, int]) -> list[tuple[int, in
     if wrong:
         raise wrong
     if any(other != told for other in heard):
-        raise RuntimeError(_differing(heard))
+        raise RuntimeError(_describe_differences(heard))
     return [one for one in mine if known.get(one[0]) != one[1]]
 
 
-def _differing(heard: list[Any]) -> str:
+def _describe_differences(heard: list[Any]) -> str:
     """Describes each rank's value if they differ."""
     ranks: dict[str, list[str]] = {}
     for rank, told in enumerate(heard):
@@ -156,7 +156,7 @@ def share(memory: torch.Tensor | torch.cuda.MemPool, group: Any = None) -> None:
     """
     used = dist.distributed_c10d._get_default_group() if group is None else group
     groups, known = _sharing(used)
-    for address, size in _agreed(used, memory, known):
+    for address, size in _agreed_extents(used, memory, known):
         if address in known:  # It has grown in its place.
             del known[address]
             for one in groups:

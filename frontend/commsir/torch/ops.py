@@ -154,7 +154,7 @@ def _symmetric(name: str, device: int, data: int, size: int) -> list[int]:
 
 
 @contextlib.contextmanager
-def _limited(process_group: Any, limit: timedelta) -> Iterator[None]:
+def _bounded_store_timeout(process_group: Any, limit: timedelta) -> Iterator[None]:
     """Within it, waits in the process group's store last no longer."""
     store = _C10D._get_process_group_store(process_group)
     before = store.timeout
@@ -184,7 +184,7 @@ def _extents(process_group: Any, limit: timedelta, reached: Any) -> tuple[list[i
     meet("")
     parts, why = list[int](), ""
     try:
-        with _limited(process_group, limit):
+        with _bounded_store_timeout(process_group, limit):
             parts = reached()
         why = "" if all(parts) else "it does not reach all ranks"
     except Exception as error:
@@ -617,7 +617,7 @@ def _sum_of(op: str, arrived: list[torch.Tensor], input: torch.Tensor, group_nam
     return total
 
 
-def _on_one_rank(reduce_op: str) -> str:
+def _single_rank_result(reduce_op: str) -> str:
     """The collective that on one rank gives what arrives."""
     return "all_reduce" if reduce_op else "all_gather"
 
@@ -681,7 +681,7 @@ def _apart(
     if _times(site) > 1:
         # Results of collectives that are the same here, and need not be the same elsewhere.
         return [one.reshape([-1, *input.shape[1:]] if input.dim() > 1 else [1, -1]) for one in arrived]
-    alone = _on_one_rank(reduce_op)
+    alone = _single_rank_result(reduce_op)
     if produce:
         total, args = arrived[0], [*arrived[1:], *args[sources:]]
     else:
@@ -690,7 +690,7 @@ def _apart(
     return cast("list[torch.Tensor]", made)
 
 
-def _saying(call: Any) -> Any:
+def _capturing_error(call: Any) -> Any:
     """Keeps the exception for `error`: the C++ code between here and the caller can only return a status."""
 
     def said(*arguments: Any) -> Any:
@@ -707,7 +707,7 @@ def _saying(call: Any) -> Any:
 
 
 for _key in ("CPU", "CUDA"):
-    _implementations.impl("_apart", _saying(_apart), _key)
+    _implementations.impl("_apart", _capturing_error(_apart), _key)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

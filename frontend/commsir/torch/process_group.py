@@ -63,7 +63,7 @@ _METHODS = (
 
 
 @dynamo.opaque
-class _Joined(dist.Work):  # type: ignore[misc]
+class _JointWork(dist.Work):  # type: ignore[misc]
     """Several Works as one, whose future has `tensors`. Without Works it is complete."""
 
     def __init__(self, tensors: Sequence[torch.Tensor], works: Sequence[Any]) -> None:
@@ -120,7 +120,7 @@ def _forwarding(name: str) -> Callable[..., Any]:
         # torch takes no options where there are none.
         given = tuple(one for one in given if one is not None)
         work = getattr(self._plain, known)(*given, **{key: one for key, one in named.items() if one is not None})
-        return _Joined(given[0] if given and isinstance(given[0], list) else [], ()) if work is None else work
+        return _JointWork(given[0] if given and isinstance(given[0], list) else [], ()) if work is None else work
 
     call.__name__ = call.__qualname__ = name
     return call
@@ -138,7 +138,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         for one, other in _BOTH_NAMES.items():
             if one in vars(cls) and other not in vars(cls):
                 setattr(cls, other, vars(cls)[one])
-        forms.take_all(cls)
+        forms.accept_all_forms(cls)
         dynamo.opaque(cls)
 
     def __init__(self, settings: backend.Settings) -> None:
@@ -192,7 +192,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         """
         tensors = [*inputs, *outputs]
         if not all(map(_has_memory, tensors)):
-            return _Joined(outputs or inputs, ())
+            return _JointWork(outputs or inputs, ())
         device = tensors[0].device.type if tensors else "cpu"
 
         def on_device() -> None:
@@ -208,7 +208,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         work: torch.distributed.Work | None = module.run_in_turn(
             self._backend, name, list(inputs), list(outputs), on_device, limit, asynchronous
         )
-        return _Joined(outputs or inputs, ()) if work is None else work
+        return _JointWork(outputs or inputs, ()) if work is None else work
 
     def _overrides(self, method: str) -> bool:
         return getattr(type(self), method) is not getattr(ProcessGroup, method)
@@ -222,7 +222,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         for name in ("reduceOp", "timeout", "asyncOp"):
             if hasattr(used, name) and hasattr(asked, name):
                 setattr(used, name, getattr(asked, name))
-        return _Joined(tensors, [method(*each, used) for each in zip(*given, strict=True)])
+        return _JointWork(tensors, [method(*each, used) for each in zip(*given, strict=True)])
 
     def shrink(self, ranks_to_exclude: Sequence[int], shrink_flags: int = 0, options: Any = None) -> ProcessGroup:
         """A group of the ranks that are left, also where this one has failed; they meet in the store again."""

@@ -114,7 +114,7 @@ def _first(region: Region) -> Argument | None:
     return next(rows, None)
 
 
-def _why_not(source: Node, end: Node, movable: dict[Node, None], refused: dict[Node, str]) -> str:
+def _unsupported_reason(source: Node, end: Node, movable: dict[Node, None], refused: dict[Node, str]) -> str:
     """Why what makes the collective's input stays outside; empty: it is no arithmetic."""
     if source in refused:
         return f"produce: {refused[source]}"
@@ -149,7 +149,7 @@ def produce(graph: Graph, collective: Collective, columns: int) -> tuple[Produce
     while region is None:
         chain = _chain(source, end, movable, refused)
         if not any(map(_is_work, chain)):
-            return None, _why_not(source, end, movable, refused)
+            return None, _unsupported_reason(source, end, movable, refused)
         region = _translated(chain, collective, columns, refused)
     first = _first(region)
     if first is None:

@@ -78,7 +78,7 @@ def _group(used: Any, device: Any, timeout: float | None) -> commsir.Group:
     if found is None:
         store = dist.PrefixStore(f"commsir/windows/{used.group_name}", store_of(used))
         name, where = f"windows.{used.group_name}", _device(used, device)
-        limit = backend.patience_of(used, "cpu" if where == "cpu" else "cuda") if timeout is None else timeout
+        limit = backend.default_timeout_of(used, "cpu" if where == "cpu" else "cuda") if timeout is None else timeout
         found = commsir.Group(used.rank(), used.size(), store=store, name=name, device=where, timeout=limit)
         _groups[used] = used.group_name, found
     elif device is not None and torch.device(device).type != torch.device(found.device).type:
@@ -97,7 +97,7 @@ def _forget(name: str | None) -> None:
     for group, (known, made) in list(_groups.items()):
         if name in (None, known):
             _groups.pop(group, None)
-            made._let_go(waits=False)
+            made._destroy_handle(waits=False)
 
 
 when_gone(_forget)

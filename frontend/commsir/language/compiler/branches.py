@@ -46,7 +46,7 @@ _EVERY_NAME = _EveryName()
 
 
 @dataclass
-class Side:
+class BranchResult:
     """A branch that has been translated: its lines, and the variables at its end."""
 
     lines: list[Line]
@@ -120,11 +120,11 @@ class Branches(CompileTimeValues):
             self.frame.variables = dict(before)
             with self.emitter.into(lines, 1):
                 thunk()
-            sides.append(Side(lines, self.frame.variables))
+            sides.append(BranchResult(lines, self.frame.variables))
         self.frame.variables, self.place = before, place
         return self._merge(c, sides[0], sides[1], live)
 
-    def _merge(self, c: Scalar, then: Side, other: Side, live: Container[str]) -> None:
+    def _merge(self, c: Scalar, then: BranchResult, other: BranchResult, live: Container[str]) -> None:
         forget_returned(then.variables, other.variables, dict(self.frame.variables))
         results: list[Result] = []
         for name in sorted(then.variables.keys() | other.variables.keys()):
@@ -319,7 +319,7 @@ class Branches(CompileTimeValues):
         if not isinstance(value, Tile):
             self.number(value, f"an operand of '{'and' if conjunction else 'or'}'")
         is_test = left.dtype is BOOL and (self._is_bool(value) or isinstance(value, Tile))
-        harmless = all(_is_harmless(line.text) for line in lines)
+        harmless = all(_is_speculatable(line.text) for line in lines)
         # A function may have had effects before it returned a constant or a tile; in a region nothing has.
         harmless |= self.in_region and isinstance(value, Const | Tile)
         if is_test and isinstance(value, Const) and harmless:
@@ -359,7 +359,7 @@ class Branches(CompileTimeValues):
         return value_of(leaf, name)
 
 
-def _is_harmless(line: str) -> bool:
+def _is_speculatable(line: str) -> bool:
     """An op without effects that cannot fail."""
     op = line.split(" = ", 1)[-1].split(" ", 1)[0]
     return op.startswith(("arith.", "math.")) and "div" not in op and "rem" not in op

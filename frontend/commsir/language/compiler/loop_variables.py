@@ -63,7 +63,7 @@ class LoopVariables(Branches):
 
     # Types.
 
-    def settle(
+    def infer_carried_types(
         self, node: ast.stmt, carried: list[LoopVariable], attempt: Callable[[list[LoopVariable]], object]
     ) -> list[LoopVariable]:
         """Translates the body until the types of what it changes agree with what it was given.
@@ -80,17 +80,17 @@ class LoopVariables(Branches):
             self.channels = channels
             after, self.frame.variables = self.frame.variables, saved
             self.place = self.at(node)
-            found = [self._settle_one(c, after.get(c.name), node) for c in carried]
+            found = [self._infer_variable(c, after.get(c.name), node) for c in carried]
             self.place = place
             if all(new is old for new, old in zip(found, carried, strict=True)):
                 return carried
             carried = [c for c in found if c is not None]
         self.fail("the types of what the loop changes do not settle", "give the variables their types before the loop")
 
-    def _settle_one(self, c: LoopVariable, after: Value | None, node: ast.stmt) -> LoopVariable | None:
+    def _infer_variable(self, c: LoopVariable, after: Value | None, node: ast.stmt) -> LoopVariable | None:
         """The variable as the body leaves it: unchanged `c`, of another type, or None when it need not be carried."""
         if c.name == RESULT and not is_defined(c.before):
-            return self._settle_result(c, after)
+            return self._infer_result(c, after)
         if after is NEVER_READ:
             return c
         if after is None or not is_defined(after):
@@ -99,12 +99,12 @@ class LoopVariables(Branches):
         if not is_carried(after) or not same_structure(c.before, after):
             self.fail(f"'{c.name}' is {c.before.describe()} before the loop and {after.describe()} after it", node=node)
         leaves = [
-            self._settle_leaf(c.name, leaf, weak, v)
+            self._infer_leaf(c.name, leaf, weak, v)
             for leaf, weak, v in zip(c.leaves, c.weak, flatten(after), strict=True)
         ]
         return c if leaves == c.leaves else LoopVariable(c.name, c.before, leaves, c.weak)
 
-    def _settle_result(self, c: LoopVariable, after: Value | None) -> LoopVariable | None:
+    def _infer_result(self, c: LoopVariable, after: Value | None) -> LoopVariable | None:
         """Gives a value returned inside a loop a placeholder, once the body has shown its type."""
         if after is None or not is_defined(after) or after == Const(None):
             return c if c.leaves else None
@@ -114,7 +114,7 @@ class LoopVariables(Branches):
         shape = rebuild(after, [Undefined("") for _ in leaves])
         return c if leaves == c.leaves else LoopVariable(RESULT, shape, leaves, [False] * len(leaves))
 
-    def _settle_leaf(self, name: str, leaf: Leaf, weak: bool, after: Value) -> Leaf:
+    def _infer_leaf(self, name: str, leaf: Leaf, weak: bool, after: Value) -> Leaf:
         found = self.leaf_of(after)
         if found == leaf:
             return leaf

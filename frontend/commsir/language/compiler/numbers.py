@@ -10,7 +10,7 @@ from typing import Any
 
 from ..dtypes import BF16, BOOL, F8, F8E5M2, F16, F32, F64, I32, I64, INDEX, DType, promote
 from .base import Translation
-from .values import Cell, Cells, Const, Image, Memory, Method, Number, Product, Scalar, Seq, Tile, Value, Window
+from .values import Cell, Cells, Const, FoldedMath, Memory, Method, Number, Product, Scalar, Seq, Tile, Value, Window
 
 SYMBOLS: dict[type[ast.AST], str] = {
     ast.Add: "+",
@@ -150,12 +150,12 @@ class Numbers(Translation):
             n = Scalar(self.result(f"tensor.extract {n.name}[{zero}] : {n.type}"), n.dtype)
         if isinstance(n, Const):
             dtype = dtype or self.default_dtype(n)
-            if isinstance(n, Image) and dtype.is_float and dtype is not F64:
+            if isinstance(n, FoldedMath) and dtype.is_float and dtype is not F64:
                 return self._image(n, dtype)
             return self.constant(n.py, dtype)
         return self.convert(n, dtype) if dtype else n  # type: ignore[return-value]
 
-    def _image(self, value: Image, dtype: DType) -> Scalar:
+    def _image(self, value: FoldedMath, dtype: DType) -> Scalar:
         argument = self.scalar(value.argument, F32)
         name = self.result(f"math.{value.function} {argument.name} : f32")
         return self.convert(Scalar(name, F32), dtype)  # type: ignore[return-value]
@@ -254,7 +254,7 @@ class Numbers(Translation):
         n = self.number(value, what)
         if isinstance(n, Const):
             dtype = dtype or self.default_dtype(n)
-            if isinstance(n, Image) and dtype.is_float and dtype is not F64:
+            if isinstance(n, FoldedMath) and dtype.is_float and dtype is not F64:
                 return self.tile(self._image(n, dtype), length)
             self.constant(n.py, dtype) if dtype.is_integer else None  # refuses what does not fit
             text = self.literal(n.py, dtype)

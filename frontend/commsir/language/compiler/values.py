@@ -56,7 +56,7 @@ class Const(Value):
 
 
 @dataclass(frozen=True, eq=False)
-class Image(Const):
+class FoldedMath(Const):
     """A function of `math` of a constant. Python computes with the value `py`; where the constant meets f32 or
     a narrower float, it has the bits of the function of data."""
 

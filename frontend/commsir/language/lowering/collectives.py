@@ -201,13 +201,13 @@ def _emit(
             _last(c, next(a for a in e.inputs if None in a.shape))
         lines, stored = _consumed(c, e, consume, wire)
         regions.append(lines)
-        e.args.extend(_kept(c, value, tile) for value, tile in c.captures.values())
+        e.args.extend(_stored_number(c, value, tile) for value, tile in c.captures.values())
     elif e.args:
         c.fail(f"{e.name} has args but no function that reads them", "pass consume=lambda tile, …: …")
     if group.size == c.ranks:
         for array, tile in zip(e.outs, stored, strict=False):
             _infer(c, e, array, tile.length)
-            _know_size(c, e, array, tile.length)
+            _check_size(c, e, array, tile.length)
     text = f"comms.{e.name} {lead}{group.name} ins({_list(e.inputs)}) outs({_list(e.outs)})"
     if e.args:
         text += f" args({_list(e.args)})"
@@ -242,7 +242,7 @@ def _infer(c: Compiler, e: Exchange, out: Array, length: int) -> None:
             c.infer(dim, size)
 
 
-def _know_size(c: Compiler, e: Exchange, out: Array, length: int) -> None:
+def _check_size(c: Compiler, e: Exchange, out: Array, length: int) -> None:
     """Refuses an output of another size than the result, of rows of so many elements, where both are known."""
     rows = _result_rows(c, e)
     if rows is None or _cuts_row(e) or None in out.shape:
@@ -259,7 +259,7 @@ def _know_size(c: Compiler, e: Exchange, out: Array, length: int) -> None:
         )
 
 
-def _kept(c: Compiler, value: Scalar | Tile, tile: Tile) -> Memory:
+def _stored_number(c: Compiler, value: Scalar | Tile, tile: Tile) -> Memory:
     """Stores a number of the kernel as a row shared by all rows, because regions can only read memory."""
     memory = Memory("", (1, tile.length), tile.dtype, "kept")
     memory = replace(memory, name=c.result(f"comms.scratch : {memory.type}"))

@@ -56,11 +56,11 @@ def gin_clause(c: Compiler, gin: Value) -> str:
         return ""
     text = c.known(gin, "gin", str, _GIN_TAKES).strip()
     for setting in filter(None, text.split(",")) if text else ():
-        _know_gin(c, setting)
+        _check_gin(c, setting)
     return f" gin <{text}>" if text else " gin <>"
 
 
-def _know_gin(c: Compiler, setting: str) -> None:
+def _check_gin(c: Compiler, setting: str) -> None:
     """One setting of GIN, as in `backend = proxy`."""
     name, equals, value = (part.strip() for part in setting.partition("="))
     if not equals:
@@ -169,7 +169,7 @@ def a_part(c: Compiler, value: Value, what: str) -> tuple[Memory | Window, Scala
     )
 
 
-def _room(part: Value) -> int | None:
+def _available_elements(part: Value) -> int | None:
     """The elements of a part that subscripts name; an element's begin one, and whole memory has a check of its own."""
     if isinstance(part, View) and not part.indices and isinstance(part.count, Const):
         return int(part.count.py)
@@ -179,7 +179,7 @@ def _room(part: Value) -> int | None:
 def given_count(c: Compiler, count: Value, *parts: Value) -> Scalar:
     """An explicit count, which must not exceed the size of the parts."""
     n = c.index(count, "the count")
-    rooms = [room for part in parts if (room := _room(part)) is not None]
+    rooms = [room for part in parts if (room := _available_elements(part)) is not None]
     if not rooms or (isinstance(count, Const) and count.py <= min(rooms)):
         return n
     if isinstance(count, Const):

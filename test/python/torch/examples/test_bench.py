@@ -95,9 +95,11 @@ def test_files_are_rank_zeros(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_rank_without_a_gpu_is_told_how_many_there_are() -> None:
-    assert bench._lacking_gpu(1, 2) == ""
-    assert "start 1 rank, or" in bench._lacking_gpu(1, 1) and "start 2 ranks, or" in bench._lacking_gpu(2, 2)
-    assert bench._lacking_gpu(0, 0) == "torch finds no GPU on this host: say --device cpu"
+    assert bench._missing_gpu_reason(1, 2) == ""
+    assert "start 1 rank, or" in bench._missing_gpu_reason(1, 1) and "start 2 ranks, or" in bench._missing_gpu_reason(
+        2, 2
+    )
+    assert bench._missing_gpu_reason(0, 0) == "torch finds no GPU on this host: say --device cpu"
 
 
 def test_the_table_leaves_out_what_failed() -> None:
