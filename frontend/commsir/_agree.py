@@ -126,7 +126,7 @@ class _Results(pickle.Unpickler):
             found = getattr(known, name, None)
             if isinstance(found, type) and found.__module__ == module == known.__name__ and _is_result(found):
                 return found
-        raise pickle.UnpicklingError(f"{module}.{name} is none of them")
+        raise pickle.UnpicklingError(f"{module}.{name} is not allowed")
 
 
 def _is_result(kind: type) -> bool:

@@ -28,7 +28,7 @@ def int64(value: Any, what: str) -> int:
     """Converts a whole number to the library's 64-bit integer."""
     number = whole(value, what)
     if not -(2**63) <= number < 2**63:
-        raise errors.UsageError(f"{what} is {number}, but has to be a number of 64 bits")
+        raise errors.UsageError(f"{what} is {number}, but must be a number of 64 bits")
     return number
 
 

@@ -273,7 +273,7 @@ def view(array: Array, what: str = "the array", device: str = "cpu:0", *, writte
     tensor = _to_dlpack(array, name, what)
     place = str(tensor.device)
     if place != device and not (device == "cpu:0" and place.startswith("cpu:")):  # JAX may count parts of the host.
-        raise UsageError(f"{what} is on {place}, but has to be on {device}: move it there first")
+        raise UsageError(f"{what} is on {place}; it must be on {device}: move it there first")
     if not tensor.is_contiguous():
         raise UsageError(f"{what} is not contiguous: pass a contiguous copy of it")
     if immutable and written:

@@ -140,7 +140,7 @@ class OwnFolder:
         opened = os.open(name, used, 0o600, dir_fd=self._descriptor)
         if not stat.S_ISREG(os.fstat(opened).st_mode):
             os.close(opened)
-            raise PermissionError(f"'{self.path / name}' is no plain file")
+            raise PermissionError(f"'{self.path / name}' is not a plain file")
         return self._checked(opened, f"'{self.path / name}'")
 
     def read(self, name: str) -> str | None:

@@ -288,7 +288,7 @@ class Kernel:
 
 def _check_count(name: str, value: Any, least: int) -> None:
     if not hasattr(value, "__index__") or isinstance(value, bool) or value < least:
-        raise errors.UsageError(f"{name} is {value!r}, where a whole number of at least {least} is wanted")
+        raise errors.UsageError(f"{name} is {value!r}, but must be a whole number of at least {least}")
 
 
 def _parameters(function: FunctionType) -> dict[str, Parameter]:
@@ -360,7 +360,7 @@ def _restore(module: str, name: str, attributes: dict[str, int], dims: dict[str,
     """Rebuilds a pickled kernel in this process."""
     found = _find(module, name)
     if found is None:
-        raise pickle.UnpicklingError(f"{module}.{name} is no kernel here, as it was where it was pickled")
+        raise pickle.UnpicklingError(f"{module}.{name} is not a kernel here, as it was where it was pickled")
     if (found.attributes, found.dims) == (attributes, dims):
         return found
     made = copy.copy(found)

@@ -231,7 +231,7 @@ def _views(arrays: Mapping[str, Sequence[Array]], ranks: int) -> dict[str, list[
             raise errors.UsageError(f"argument '{name}' is a {type(parts).__name__}, not a list of one array a rank")
         if ranks and len(parts) != ranks:
             raise errors.UsageError(
-                f"argument '{name}' has {len(parts)} arrays for {ranks} ranks: one a rank is wanted"
+                f"argument '{name}' has {len(parts)} arrays for {ranks} ranks; pass one array per rank"
             )
         views = [view(part, f"argument '{name}' of rank {rank}") for rank, part in enumerate(parts)]
         for rank, one in enumerate(views):

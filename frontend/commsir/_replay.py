@@ -24,7 +24,7 @@ def _limited(request: dict[str, Any], limits: Mapping[str, float]) -> dict[str, 
     for name, limit in limits.items():
         asked = 0 if request.get(name) is None else request[name]
         if isinstance(asked, bool) or not isinstance(asked, int | float):
-            raise errors.UsageError(f"option '{name}': a number is wanted, not {asked!r}")
+            raise errors.UsageError(f"option '{name}': expected a number, not {asked!r}")
         if limit and not 0 < asked <= limit:
             made[name] = limit
     return made

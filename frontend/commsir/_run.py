@@ -67,7 +67,7 @@ class Run:
         UsageError.
         """
         if os.path.exists(path) and not os.path.isfile(path):
-            raise errors.UsageError(f"'{path}' is no regular file: name one that CommsError.save has written")
+            raise errors.UsageError(f"'{path}' is not a regular file: name one that CommsError.save has written")
         try:
             with zipfile.ZipFile(path) as file:
                 _check_files(file, os.path.getsize(path))
@@ -87,7 +87,7 @@ class Run:
         except errors.CommsError:
             raise
         except Exception as error:  # A damaged ZIP file makes zipfile raise almost anything.
-            raise errors.UsageError(f"'{path}' is no saved run: {error}") from error
+            raise errors.UsageError(f"'{path}' is not a saved run: {error}") from error
 
 
 #: What `save` writes, and nothing else: names of arguments have no slashes.
@@ -103,7 +103,7 @@ def _check_files(file: zipfile.ZipFile, size: int) -> None:
     total = packed = 0
     for part in file.infolist():
         if not _FILES.fullmatch(part.filename) or part.external_attr >> 28 not in (0, 8):
-            raise ValueError(f"it holds {part.filename!r}, which is no part of a run")
+            raise ValueError(f"it holds {part.filename!r}, which is not a part of a run")
         if part.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or part.flag_bits & 1:
             raise ValueError(f"{part.filename!r} is packed in a way that is not that of runs")
         total, packed = total + part.file_size, packed + part.compress_size
@@ -126,10 +126,10 @@ def whole(value: Any, what: str, most: int = 1 << 48) -> int:
 def _checked_request(request: Any) -> dict[str, Any]:
     """Returns the options of a run without those that name other files, with limits that this machine allows."""
     if not isinstance(request, dict):
-        raise ValueError("request is no object")
+        raise ValueError("request is not an object")
     for name in ("types", "shapes", "inputs"):
         if not isinstance(request.get(name) or {}, dict):
-            raise ValueError(f"{name} is no object")
+            raise ValueError(f"{name} is not an object")
     for name, value in (request.get("inputs") or {}).items():
         if not isinstance(value, str) or _is_file(value):
             raise ValueError(f"its input '{name}' is {value!r}: only arrays that it holds, and what is drawn, are read")

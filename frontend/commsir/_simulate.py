@@ -150,7 +150,7 @@ def _count_ranks(kernel: Kernel, ranks: int | None, inputs: Mapping[str, Any]) -
     if ranks is not None and (isinstance(ranks, bool) or not hasattr(ranks, "__index__")):
         raise errors.UsageError(f"ranks is {ranks!r}, not a number of ranks")
     if ranks is not None and ranks < 1:
-        raise errors.UsageError(f"ranks is {ranks}, where a number of at least 1 is wanted")
+        raise errors.UsageError(f"ranks is {ranks}, but must be at least 1")
     given = 0 if ranks is None else operator.index(ranks)  # NumPy's numbers are no JSON.
     fixed = kernel.attributes.get("ranks")
     if given and fixed and given != fixed:
@@ -212,11 +212,11 @@ def _kernel_bits(what: str, dtype: DType, value: Any) -> Bits:
     values = raw if source is None else widen(raw, source)
     if dtype.is_float:
         if values.dtype.kind not in "fiub":
-            raise errors.UsageError(f"{what} has elements of type {values.dtype}, where {dtype.name} is wanted")
+            raise errors.UsageError(f"{what} has elements of type {values.dtype}, but must have {dtype.name}")
         return np.array(narrow(values, dtype), order="C")
     if values.dtype.kind not in "iub":
         raise errors.UsageError(
-            f"{what} has elements of type {values.dtype}, where {dtype.name} is wanted; round it first"
+            f"{what} has elements of type {values.dtype}, but must have {dtype.name}; round it first"
         )
     converted = values.astype(dtype.numpy)
     if not np.array_equal(converted, values):

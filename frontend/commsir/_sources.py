@@ -18,7 +18,7 @@ def kernel_text(source: str | os.PathLike[str] | Kernel, ranks: int, options: di
 
     if isinstance(source, str):
         if source.endswith(".mlir") and "\n" not in source:
-            raise errors.UsageError(f"'{source}' is no MLIR text: for a file pass pathlib.Path('{source}')")
+            raise errors.UsageError(f"'{source}' is not MLIR text: for a file pass pathlib.Path('{source}')")
         return source
     if isinstance(source, os.PathLike):
         with open(source, encoding="utf-8") as file:

@@ -81,9 +81,9 @@ class Table:
             entries = [Entry(**{k: _read(k, v) for k, v in e.items()}) for e in fields["entries"]]
             return Table(kernel, ranks, target, entries, fields.get("digest", ""))
         except KeyError as error:
-            raise errors.UsageError(f"'{path}' is no table of commsir.tune: it has no {error}") from error
+            raise errors.UsageError(f"'{path}' is not a table of commsir.tune: it has no {error}") from error
         except (OSError, ValueError, TypeError, AttributeError) as error:
-            raise errors.UsageError(f"'{path}' is no table of commsir.tune: {error}") from error
+            raise errors.UsageError(f"'{path}' is not a table of commsir.tune: {error}") from error
 
     def __repr__(self) -> str:
         lines = [f"{self.kernel}, {self.ranks} ranks on {self.target}"]

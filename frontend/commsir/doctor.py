@@ -96,14 +96,14 @@ def _torch_name() -> Finding:
     """Checks that torch finds the backend by name, through an entry point of the installed package."""
     what = "torch, name"
     if os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD", "1") == "0":
-        return Finding(what, "", "TORCH_DEVICE_BACKEND_AUTOLOAD=0: programs have to call commsir.torch.register()")
+        return Finding(what, "", "TORCH_DEVICE_BACKEND_AUTOLOAD=0: programs must call commsir.torch.register()")
     if importlib.metadata.entry_points(group="torch.backends", name="commsir"):
         return Finding(what, 'torch finds the backend by its name: init_process_group("commsir")')
     return Finding(
         what,
         "",
         'torch does not know the backend "commsir": the package is on the path of Python, but not installed.\n'
-        "Install the wheel or, in a checkout, run `make setup`; else programs have to call commsir.torch.register()",
+        "Install the wheel or, in a checkout, run `make setup`; else programs must call commsir.torch.register()",
     )
 
 

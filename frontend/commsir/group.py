@@ -133,7 +133,7 @@ def _number(value: Any, kind: str, what: str) -> np.ndarray[Any, Any]:
             exact = int(near) if near.is_integer() and not hasattr(value, "__index__") else operator.index(value)
     except (TypeError, ValueError, OverflowError):
         wanted = "whole number" if whole else "number"
-        raise errors.UsageError(f"{what} is {value!r}, where a {wanted} ({kind}) is wanted") from None
+        raise errors.UsageError(f"{what} is {value!r}, but must be a {wanted} ({kind})") from None
     try:
         with np.errstate(over="ignore"):
             made = np.array(exact, numpy_type(kind))
@@ -191,7 +191,7 @@ def _address(communicator: Any, ordinal: int) -> int:
     # The first pages of memory are nobody's: NCCL would end the process.
     if not isinstance(address, int) or not 65536 <= address < 2**63 or address % 8:
         raise errors.UsageError(
-            f"{communicator!r} is no NCCL communicator that can be used: give nccl4py's, initialized, the address of "
+            f"{communicator!r} is not a usable NCCL communicator: give nccl4py's, initialized, the address of "
             "an ncclComm_t (commsir.torch.nccl_communicator() has torch's), or None for one of the group's own"
         )
     if ordinal < 0:
@@ -223,7 +223,7 @@ def _check_options(rank: Any, ranks: Any, folder: Any, store: Any, timeout: Any)
         if not hasattr(number, "__index__"):
             raise errors.UsageError(f"the {what} is {number!r}, which is not an integer: write int(…)")
     if not hasattr(timeout, "__float__") or not timeout > 0:
-        raise errors.UsageError(f"the timeout is {timeout!r}, but has to be more than 0 seconds, as a number")
+        raise errors.UsageError(f"the timeout is {timeout!r}, but must be more than 0 seconds, as a number")
     if store is not None and not (hasattr(store, "set") and hasattr(store, "get")):
         raise errors.UsageError(f"a store has set(key, value) and get(key), which a {type(store).__name__} has not")
 
@@ -471,7 +471,7 @@ class Group:
         if one is None:
             raise errors.UsageError(f"{op} needs an array")
         if not isinstance(reduction, str):
-            raise errors.UsageError(f'{op}: the reduction is {reduction!r}, but has to be a text: "sum", "max", …')
+            raise errors.UsageError(f'{op}: the reduction is {reduction!r}, but must be a text: "sum", "max", …')
         used = self._stream(stream)
         answer = self._collective(
             self._handle,
@@ -534,7 +534,9 @@ class Group:
         if output is None:
             rows, *rest = _shape(input) or (1,)
             if rows % self.ranks:
-                raise errors.UsageError(f"reduce_scatter: {rows} rows are no equal parts for {self.ranks} ranks")
+                raise errors.UsageError(
+                    f"reduce_scatter: {rows} rows cannot be divided equally among {self.ranks} ranks"
+                )
             return self._new("reduce_scatter", input, (rows // self.ranks, *rest), reduction=op, **options)
         self.collective("reduce_scatter", input, output, reduction=op, **options)
         return output
@@ -633,7 +635,7 @@ def _sizes(shape: SupportsIndex | Sequence[SupportsIndex]) -> tuple[int, ...]:
     try:
         sizes = tuple(operator.index(size) for size in ((shape,) if hasattr(shape, "__index__") else shape))
     except TypeError:
-        raise errors.UsageError(f"the shape is {shape!r}, but has to be a whole number or several") from None
+        raise errors.UsageError(f"the shape is {shape!r}, but must be a whole number or several") from None
     return tuple(_int64(size, f"a size of the shape {sizes}") for size in sizes)
 
 

@@ -228,7 +228,7 @@ class GroupWindow:
         """Returns the number of elements before index `at`."""
         index = _index(at)
         if len(index) > len(self.shape) or not all(0 <= i < n for i, n in zip(index, self.shape, strict=False)):
-            raise errors.BoundsError(f"index {at} is none of a window of shape {self.shape}")
+            raise errors.BoundsError(f"index {at} is out of bounds for a window of shape {self.shape}")
         return sum(i * math.prod(self.shape[axis + 1 :]) for axis, i in enumerate(index))
 
     def _extent_at(self, at: Place) -> tuple[int, int]:
@@ -246,7 +246,7 @@ class GroupWindow:
         kept = self._memory
         seen = self.group._view(array, f"the array of {what}")
         if seen.type != self.type:
-            raise errors.UsageError(f"{what}: the array is {seen.type}, but the window {self.type}")
+            raise errors.UsageError(f"{what}: the array is {seen.type}, but the window has {self.type}")
         if written and not seen.is_writable():
             raise errors.UsageError(f"{what}: the array is read-only: pass one that can be written")
         offset, count = self._offset(at), math.prod(seen.shape)
@@ -273,7 +273,7 @@ def _index(at: Place) -> tuple[int, ...]:
     try:
         return tuple(operator.index(i) for i in ((at,) if hasattr(at, "__index__") else at))
     except TypeError:
-        raise errors.UsageError(f"the place is {at!r}, but has to be an index or a tuple of indices") from None
+        raise errors.UsageError(f"the place is {at!r}, but must be an index or a tuple of indices") from None
 
 
 def _check(answer: Any) -> Any:

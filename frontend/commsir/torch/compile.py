@@ -73,14 +73,14 @@ _MOST_LOOKED_AT = 256
 
 
 def _is_random(node: Node) -> bool:
-    """Whether all it does is to draw random numbers."""
+    """Whether the node only draws random numbers."""
     schema = getattr(node.target, "_schema", None)
     is_mutable = schema is not None and schema.is_mutable
     return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()) and not is_mutable
 
 
 def _is_pinned(node: Node) -> bool:
-    """Whether it begins what other ranks wait for, or does more than give a value."""
+    """Whether the node begins an operation that other ranks wait for, or has effects."""
     if node.op != "call_function":
         return False
     # Calls of ours in the program are effects.
@@ -89,8 +89,11 @@ def _is_pinned(node: Node) -> bool:
 
 
 class _Hoister:
-    """The nodes that are there before a collective begins, or can be moved there. The kernel has to be where that is:
-    all ranks begin collectives in one order, but may wait for them, and use their results, in different ones."""
+    """The nodes that come before a collective begins, or can be moved there.
+
+    The kernel must be at that place: all ranks begin collectives in one order, but may wait for them, and use their
+    results, in different orders.
+    """
 
     def __init__(self, graph: Graph, start: Node) -> None:
         self._start = start
@@ -113,7 +116,7 @@ class _Hoister:
         return self._appended(node) is None
 
     def why_not(self, node: Node) -> str:
-        """Why it cannot be moved there."""
+        """Returns why a node cannot be moved before the collective."""
         last = self._appended(node)
         assert last is not None
         if last is self._start:
@@ -161,7 +164,7 @@ class _Hoister:
 
 
 def _free_sizes(graph: Graph, collective: Collective) -> None:
-    """Takes sizes that are those of the result from the input instead, so that they need no result."""
+    """Takes sizes from the collective's input instead of its result, so that they do not depend on the result."""
     source, value = collective.node.args[0], collective.node.meta["val"]
     assert isinstance(source, Node)
     size_of = torch.ops.aten.sym_size.int
@@ -186,7 +189,7 @@ def _free_sizes(graph: Graph, collective: Collective) -> None:
 
 
 def _grow(graph: Graph, start: Node, region: Region, before: _Hoister) -> tuple[list[Node], list[str]]:
-    """Adds nodes to the region for as long as it can hold them. Also why it could not hold others."""
+    """Adds nodes to the region as long as it can hold them. Also returns why it could not hold others."""
     inside: dict[Node, None] = {start: None}
     # Nodes that stay outside but need something from inside: what they make cannot be an argument.
     after: set[Node] = set()
@@ -213,7 +216,7 @@ def _grow(graph: Graph, start: Node, region: Region, before: _Hoister) -> tuple[
 
 
 def _descendants(starts: Iterable[Node], most: int) -> list[Node]:
-    """What follows by arithmetic alone, the first nodes that are no arithmetic among it; `most`: not many more."""
+    """Returns the arithmetic that follows, with the first nodes that are not arithmetic; not many more than `most`."""
     begun = list(starts)
     found = dict.fromkeys(begun)
     for node in begun:
@@ -228,8 +231,9 @@ def _descendants(starts: Iterable[Node], most: int) -> list[Node]:
 
 
 def _split_reductions(graph: Graph, everything: Iterable[Collective]) -> None:
-    """Reductions of a whole tensor behind a collective become one of each row, which a region holds, and one of
-    those."""
+    """Splits reductions of a whole tensor after a collective into one per row, which a region can hold, and one of
+    those.
+    """
     for node in _descendants((one.node for one in everything if one.whole), len(graph.nodes)):
         to: Any = _WHOLE_REDUCTIONS.get(node.target)
         if to is None or not _is_whole_reduction(node, node.all_input_nodes[0]):
@@ -302,7 +306,7 @@ def _is_whole_reduction(node: Node, source: Node) -> bool:
 
 
 def _results(region: Region, inside: Iterable[Node]) -> list[Node]:
-    """What others need of it; not twice what is the same in another shape."""
+    """Returns the region's nodes that others use, without duplicates that differ only in shape."""
     members = dict.fromkeys(inside)
     needed = [node for node in members if any(user not in members for user in node.users)]
     return list({_stored(region, node): node for node in reversed(needed)}.values())[::-1]
@@ -316,7 +320,7 @@ def _stored(region: Region, node: Node) -> Any:
 
 
 def _excess_results(region: Region, inside: Iterable[Node]) -> int:
-    """How many results there are too many; more where some cannot be stored at all."""
+    """Returns how many results are too many; more if some cannot be stored at all."""
     results = _results(region, inside)
     values = [node.meta["val"] for node in results]
     lost = sum(not isinstance(value, torch.Tensor) or not element_type(value.dtype) for value in values)
@@ -324,13 +328,13 @@ def _excess_results(region: Region, inside: Iterable[Node]) -> int:
 
 
 def _final_nodes(inside: Iterable[Node]) -> list[Node]:
-    """What nothing inside needs, but for the collective."""
+    """Returns the nodes that no other node of the region uses, apart from the collective."""
     members = dict.fromkeys(inside)
     return [node for node in list(members)[1:] if not any(user in members for user in node.users)]
 
 
 def _trim_views(inside: list[Node]) -> list[Node]:
-    """Without views at the end: they cost nothing outside."""
+    """Drops views at the end of the region, which cost nothing outside."""
     kept = list(inside)
     while last := {node for node in _final_nodes(kept) if moves_nothing(node)}:
         kept = [node for node in kept if node not in last]
@@ -338,7 +342,7 @@ def _trim_views(inside: list[Node]) -> list[Node]:
 
 
 def _from_the_end(region: Region, inside: list[Node]) -> list[Node]:
-    """The most of it, from the beginning on in the graph's order, that fits."""
+    """Returns the longest prefix of the region, in graph order, whose results fit."""
     kept = list(inside)
     while len(kept) > 1 and _excess_results(region, kept):
         kept.pop()
@@ -346,7 +350,7 @@ def _from_the_end(region: Region, inside: list[Node]) -> list[Node]:
 
 
 def _from_all_ends(region: Region, inside: list[Node]) -> list[Node]:
-    """What is left when it loses one end after the other, first those that leave the fewest results."""
+    """Drops one final node after the other, those that leave the fewest results first, until the results fit."""
     kept = list(inside)
     while len(kept) > 1 and _excess_results(region, kept):
         drop = min(
@@ -357,12 +361,12 @@ def _from_all_ends(region: Region, inside: list[Node]) -> list[Node]:
 
 
 def _count_arithmetic(inside: list[Node]) -> int:
-    """How many of them are arithmetic."""
+    """Counts the arithmetic nodes."""
     return sum(not moves_nothing(node) and node.target is not torch.ops.aten.clone.default for node in inside[1:])
 
 
 def _limit_results(region: Region, inside: list[Node]) -> tuple[list[Node], list[str]]:
-    """As much of a region as a kernel can write the results of, and why not all."""
+    """Returns the part of a region whose results a kernel can write, and why not all of it."""
     kept = _trim_views(inside)
     if not _excess_results(region, kept):
         return kept, []
@@ -392,7 +396,7 @@ def _replace(
     stands: JoinedCollectives | None,
     produced: Produced | None,
 ) -> Call | None:
-    """Returns the kernel's call, to be measured."""
+    """Replaces the nodes by the kernel's call, which is returned for measurement."""
     results = _results(region, inside)
     kinds = [element_type(node.meta["val"].dtype) for node in results]
     consume = region.text(list(zip(results, kinds, strict=True)))
@@ -466,7 +470,7 @@ def _rows_of(graph: Graph, start: Node, region: Region) -> Node:
 
 
 def _kernel_input(graph: Graph, start: Node, region: Region, produced: Produced | None) -> list[Node]:
-    """The kernel's input, and what is read beside it to make what is sent."""
+    """Returns the kernel's input, and the other tensors that `produce` reads."""
     if produced is None:
         return [_rows_of(graph, start, region)]
     first, *rest = (_kernel_argument(graph, one) for one in produced.arguments)
@@ -477,7 +481,7 @@ def _kernel_input(graph: Graph, start: Node, region: Region, produced: Produced 
 
 
 def _kernel_argument(graph: Graph, argument: Argument) -> Node:
-    """An argument as the kernel takes it."""
+    """Returns an argument in the shape that the kernel expects."""
     node = argument.node
     if node.meta["val"].dtype != argument.dtype:
         node = graph.call_function(torch.ops.prims.convert_element_type.default, (node, argument.dtype))
@@ -492,7 +496,7 @@ def _kernel_argument(graph: Graph, argument: Argument) -> Node:
 
 
 def _result_in_shape(graph: Graph, fused: Node, number: int, node: Node) -> Node:
-    """A result of the kernel in the shape of `node`."""
+    """Returns a result of the kernel in the shape of `node`."""
     part = graph.call_function(operator.getitem, (fused, number))
     part.meta["val"] = fused.meta["val"][number]
     dtype = node.meta["val"].dtype
@@ -507,7 +511,7 @@ def _result_in_shape(graph: Graph, fused: Node, number: int, node: Node) -> Node
 
 
 def _remove_dead_arithmetic(graph: Graph) -> None:
-    """Takes out arithmetic without users, which Inductor leaves where it folds: a region of it has no results."""
+    """Removes arithmetic without users, which Inductor leaves when it folds; a region of it would have no results."""
     for node in reversed(graph.nodes):
         if not node.users and is_arithmetic(node):
             graph.erase_node(node)
@@ -515,7 +519,7 @@ def _remove_dead_arithmetic(graph: Graph) -> None:
 
 @dataclass(frozen=True)
 class _FusedRegion:
-    """A region as far as a kernel can hold it."""
+    """The largest region that a kernel can hold."""
 
     region: Region
     inside: list[Node]
@@ -537,14 +541,14 @@ def _grow_region(graph: Graph, collective: Collective, before: _Hoister, columns
 
 
 def _other_row_lengths(collective: Collective, columns: int) -> list[int]:
-    """Lengths of rows, other than `columns`, that reductions behind the collective have."""
+    """Returns the row lengths, other than `columns`, of reductions after the collective."""
     asked = dict.fromkeys(map(row_sizes, _descendants([collective.node], _MOST_LOOKED_AT)))
     possible = set(collective.row_sizes()) if len(asked) > 1 else set()
     return [size for size in asked if size in possible and size != columns][:_MOST_SIZES]
 
 
 def _largest_region(graph: Graph, collective: Collective, before: _Hoister) -> _FusedRegion:
-    """Of the regions with rows of one length or another the one that holds the most."""
+    """Returns the region that holds the most arithmetic, over the possible row lengths."""
     best = _grow_region(graph, collective, before, None)
     for size in _other_row_lengths(collective, best.region.columns):
         other = _grow_region(graph, collective, before, size)
@@ -553,7 +557,7 @@ def _largest_region(graph: Graph, collective: Collective, before: _Hoister) -> _
 
 
 def _identity_region(collective: Collective, grown: _FusedRegion) -> _FusedRegion:
-    """The region that gives what arrives and nothing else."""
+    """Returns the region that only returns the received data."""
     region, node = collective.begin(), collective.node
     inside = [node]
     for user in [user for user in node.users if user.target is _WAIT]:
@@ -577,7 +581,7 @@ class _FusionResult:
 def _fuse(
     graph: Graph, collective: Collective, everything: list[Any], stands: JoinedCollectives | None
 ) -> _FusionResult:
-    """Puts the kernel in its place; `stands`: for what it stands beside itself."""
+    """Replaces the collective and its region by a kernel. `stands` lists other collectives that the kernel replaces."""
     collective.begin()
     if stands and stands.others:
         _replace_duplicates(graph, collective, everything, stands.others)
@@ -598,7 +602,7 @@ def _fuse(
 
 
 def _skip(graph: Graph, collective: Collective) -> None:
-    """Other ranks may want a kernel there. On the CPU they hear at every call that this one does not."""
+    """Leaves a collective as it is. Other ranks may want a kernel there; on the CPU, each call tells them."""
     source = collective.node.args[0]
     if not collective.may_be_fused() or not isinstance(source, Node) or source.meta["val"].device.type != "cpu":
         return
@@ -607,7 +611,7 @@ def _skip(graph: Graph, collective: Collective) -> None:
 
 
 def _skip_all(graph: Graph, why: str) -> None:
-    """Leaves all collectives of a graph as they are, behind a defect of the pass."""
+    """Leaves all collectives of a graph as they are, after a defect of the pass."""
     name = reporting.graph_name(graph)
     for one in list(collectives_of(graph)):
         reporting.note(replace(_entry(one, name), because=(f"the pass has a defect: {why}",)))
@@ -637,7 +641,7 @@ def fuse_collectives(graph: Graph, join_sums: bool = True) -> int:
 
 
 def _entry(collective: Collective, name: str) -> Fusion:
-    """What is known of a collective before anything is done with it; `name`: of the graph."""
+    """Returns the report entry of a collective before fusion; `name` is the graph's."""
     value = collective.value
     source, module = reporting.source_of(collective.node)
     return Fusion(
@@ -661,7 +665,7 @@ def _fuse_one(
     why_not: str | None,
     name: str,
 ) -> bool:
-    """Fuses one collective, if it can, and notes what became of it."""
+    """Fuses one collective if possible, and records the result."""
     if collective.node._erased:
         return False
     entry = replace(_entry(collective, name), joined=stands.count if stands else 1)
@@ -703,7 +707,7 @@ _Pass = torch._inductor.custom_graph_pass.CustomGraphPass
 
 @functools.cache
 def _sources() -> str:
-    """All that may decide what the pass makes of a graph, but for torch: this package, and the library."""
+    """Digests everything that determines the pass's results, apart from torch: this package and the library."""
     texts = "".join(path.read_text() for path in sorted(Path(__file__).parent.rglob("*.py")))
     return hashlib.sha256(f"{texts}{_native.version()}".encode()).hexdigest()
 
@@ -755,7 +759,7 @@ if not hasattr(torch._inductor.custom_graph_pass, "get_custom_graph_passes"):
 
 
 def _appended(before: Any, join_sums: bool) -> Any:
-    """The pass, after what is there already: one pass or, for a newer torch, several, which that calls itself."""
+    """Returns the existing pass, or passes in a newer torch, followed by this one."""
     if isinstance(before, (list, tuple)):
         return [*before, CollectivePass(None, join_sums)]
     if isinstance(before, _AWARE):

@@ -115,7 +115,7 @@ def _report(said: str, graph: Graph, groups: Iterable[str]) -> None:
 
 
 def _as_source(value: Any) -> str:
-    """Python that makes a node's value, or an argument."""
+    """Returns Python source that creates a node's value or an argument."""
     if isinstance(value, torch.Tensor):
         sizes = [[int(size) for size in sizes] for sizes in (value.shape, value.stride())]
         return f'tensor({sizes[0]}, {sizes[1]}, {value.dtype}, "{value.device}")'

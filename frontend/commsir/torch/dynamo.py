@@ -47,7 +47,7 @@ def _disable_tracing(function: Any) -> None:
 
 
 def _accept_subclasses(module: Any) -> None:
-    """torch 2.11 tests for the exact types of its own groups; newer releases accept subclasses of ProcessGroup."""
+    """Makes torch 2.11 accept subclasses of ProcessGroup, as newer releases do; it tests for exact types."""
     if variable := getattr(module, "ProcessGroupVariable", None):
         known = variable.is_process_group
         variable.is_process_group = staticmethod(lambda value: isinstance(value, dist.ProcessGroup) or known(value))

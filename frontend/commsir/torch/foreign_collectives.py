@@ -1,4 +1,4 @@
-"""Operations of other libraries that are collectives: the pass takes them for torch's own."""
+"""Operations of other libraries that the pass treats as torch's collectives."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class _Registration:
 
 @dataclass(frozen=True)
 class Replacement:
-    """A collective that stands for an operation of another library."""
+    """A collective that replaces an operation of another library."""
 
     wait: Node
     begun: Node
@@ -57,7 +57,7 @@ _meanings: dict[Any, _Registration] = {}
 
 
 def group_of(group: Any) -> str:
-    """The name of a process group that is given as one, or by its name."""
+    """Returns the name of a process group that is given as an object or by name."""
     return group if isinstance(group, str) else str(group.group_name)
 
 
@@ -91,8 +91,8 @@ def _overload(operation: Any) -> Any:
         found = found.default
     if not isinstance(found, torch._ops.OpOverload):
         raise UsageError(
-            f"register_collective: {operation!r} is no operation: give one of torch.ops, a torch.library.custom_op, or "
-            "its name"
+            f"register_collective: {operation!r} is not an operation: give one of torch.ops, "
+            "a torch.library.custom_op, or its name"
         )
     if found._schema.is_mutable:
         raise UsageError(f"register_collective: {found} writes into its arguments; only what makes its result is taken")
@@ -123,7 +123,7 @@ def _is_result(op: str, given: torch.Tensor, made: torch.Tensor, ranks: int) -> 
 
 
 def is_any_in(graph: Graph) -> bool:
-    """Whether the graph has an operation that is registered."""
+    """Whether the graph has a registered operation."""
     return bool(_meanings) and any(node.target in _meanings for node in graph.nodes if node.op == "call_function")
 
 
@@ -156,7 +156,7 @@ def write(graph: Graph) -> list[Replacement]:
 
 
 def restore(graph: Graph, written: list[Replacement]) -> None:
-    """Puts back the operations whose collectives nothing was fused with."""
+    """Restores the operations whose collectives were not fused."""
     for one in written:
         if one.begun._erased or one.wait._erased or one.wait.args != (one.begun,):
             continue

@@ -50,7 +50,7 @@ def let_trace() -> None:
 
 @dataclass(frozen=True)
 class _GatherConcat:
-    """A concatenation of what the ranks have sent, or of what was made of that."""
+    """A concatenation of the gathered pieces, or of values computed from them."""
 
     node: Node
     wait: Node
@@ -111,7 +111,7 @@ def _takes(node: Node, gathered: _GatherConcat, mapped: dict[Node, Node]) -> boo
 
 
 def _movable_nodes(graph: Graph, gathered: _GatherConcat) -> list[Node]:
-    """What can be done with the pieces: as much as leaves one tensor to concatenate."""
+    """Returns the operations that can be applied to the pieces, as long as one tensor remains to concatenate."""
     found: dict[Node, Node] = {gathered.node: gathered.node}
     best = 0
     for node in graph.nodes:
@@ -127,7 +127,7 @@ def _movable_nodes(graph: Graph, gathered: _GatherConcat) -> list[Node]:
 
 
 def _concatenated(graph: Graph, pieces: Node, like: _GatherConcat) -> Node:
-    """The pieces in the layout of `like`."""
+    """Returns the pieces in the layout of `like`."""
     split = graph.call_function(_ATEN.split.Tensor, (pieces, like.size))
     set_value(split)
     parts = []
@@ -221,7 +221,7 @@ def _joined_unaries(graph: Graph, node: Node) -> Node:
 
 
 def _first_reader(node: Node) -> Node | None:
-    """What reads it first, past views; None: the program returns it."""
+    """Returns the first reader, past views, or None if the program returns the value."""
     for user in node.users:
         found = _first_reader(user) if moves_nothing(user) else user
         if found is not None and found.op != "output":
@@ -230,7 +230,7 @@ def _first_reader(node: Node) -> Node | None:
 
 
 def _unsupported_reason(gathered: _GatherConcat) -> str:
-    """What is said where nothing is the same before the concatenation."""
+    """Returns why nothing can be moved before the concatenation."""
     reader = _first_reader(gathered.node)
     if reader is None:
         return "nothing follows: the program returns what is gathered"

@@ -1,4 +1,4 @@
-"""Memory and communicators that others made, as CommsIR's, and CommsIR's as theirs."""
+"""Shares memory and communicators with other libraries."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _shared: weakref.WeakKeyDictionary[Any, dict[int, dict[int, int]]] = weakref.Wea
 
 
 def nccl_communicator(group: Any = None) -> int:
-    """The ncclComm_t of an existing process group, which stays its own."""
+    """Returns the ncclComm_t of an existing process group, which still owns it."""
     used = dist.distributed_c10d._get_default_group() if group is None else group
     device = torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else None
     if device is None or not hasattr(found := used._get_backend(device), "_comm_ptr"):
@@ -139,7 +139,7 @@ def _describe_differences(heard: list[Any]) -> str:
         [
             "commsir: ranks share memory that is not alike",
             *(f"  rank{'s' * (len(of) != 1)} {', '.join(of)}: {said}" for said, of in ranks.items()),
-            "  all ranks have to make the same allocations in the pool, in the same order, and then share it",
+            "  all ranks must make the same allocations in the pool, in the same order, and then share it",
         ]
     )
 

@@ -62,7 +62,7 @@ def _wrap_c10d(op: Any, after: Any, ours: Callable[[Any], list[Any]]) -> _Kernel
 
 
 def _wrap_functional(op: Any, after: Any) -> _Kernel:
-    """A functional collective that writes to an argument: it is over before it is copied back."""
+    """Wraps a functional collective that writes to an argument: it must end before the result is copied back."""
     written = [argument.name for argument in op._schema.arguments if argument.is_write]
 
     def call(keys: Any, *given: Any, **named: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Functions of torch that refuse all backends but Gloo and NCCL by name, or groups in Python, let through to ours."""
+"""Patches functions of torch that reject backends other than Gloo and NCCL by name, or process groups in Python."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Backend: Any = _native.Backend
 
 
 def _is_own_class(group: Any) -> bool:
-    """Whether it is of a subclass of commsir.torch.ProcessGroup, whatever its name."""
+    """Whether the backend belongs to a subclass of commsir.torch.ProcessGroup, whatever its name."""
     return hasattr(group, "submit")
 
 
@@ -94,7 +94,7 @@ def _shrinkable(original: Any) -> Any:
 
 
 def _restore_devices(group: Any, made: Any, config: str) -> None:
-    """Has the backend serve the devices that it served before; torch gives it one, the CPU where no GPU is bound."""
+    """Registers the backend for its former devices; torch registers it for one, the CPU if no GPU is bound."""
     types = dist.ProcessGroup.BackendType
     known = {device.type for device in group._device_types}
     for device, name in (part.split(":") for part in config.split(",")):
@@ -161,7 +161,7 @@ def _give_options() -> None:
 
 
 def install() -> None:
-    """Replaces them; others are as they were."""
+    """Installs the patches. Other backends behave as before."""
     _give_options()
     if hasattr(c10d, "_get_split_source"):
         _replace("_get_split_source", _split_source)

@@ -18,7 +18,7 @@ from .while_loops import LoopFlow, WhileLoops
 
 @dataclass
 class Count:
-    """Numbers to count through, upwards, and the value of the loop's variable at each."""
+    """The numbers that a loop counts through, ascending, and the loop variable's value at each."""
 
     lower: Scalar
     upper: Scalar
@@ -135,7 +135,7 @@ class ForLoops(WhileLoops):
         return self.otherwise(node, "")
 
     def _for_count_or_less(self, node: ast.For, count: Count) -> None:
-        """A count that can be left early."""
+        """Translates a counted loop that can be left early."""
         counter = f"$i{len(self.frame.loops)}"
 
         def current() -> Scalar:

@@ -88,7 +88,7 @@ class LoopVariables(Branches):
         self.fail("the types of what the loop changes do not settle", "give the variables their types before the loop")
 
     def _infer_variable(self, c: LoopVariable, after: Value | None, node: ast.stmt) -> LoopVariable | None:
-        """The variable as the body leaves it: unchanged `c`, of another type, or None when it need not be carried."""
+        """Returns the variable after the body: unchanged, of another type, or None if it need not be carried."""
         if c.name == RESULT and not is_defined(c.before):
             return self._infer_result(c, after)
         if after is NEVER_READ:
@@ -140,7 +140,7 @@ class LoopVariables(Branches):
     # Values.
 
     def bind(self, carried: list[LoopVariable], name: Callable[[], str]) -> list[str]:
-        """Gives each carried variable new names of the IR, which are returned in order."""
+        """Gives each carried variable new IR names, and returns these in order."""
         made: list[str] = []
         for c in carried:
             values: list[Value] = []
@@ -154,7 +154,7 @@ class LoopVariables(Branches):
         return made
 
     def initial(self, carried: list[LoopVariable]) -> list[str]:
-        """The values before the loop, each in the type that it has in it."""
+        """Returns the values before the loop, converted to the types that they have in the loop."""
         return [
             self.as_leaf(value, leaf).name
             for c in carried
@@ -162,14 +162,14 @@ class LoopVariables(Branches):
         ]
 
     def at_end(self, carried: list[LoopVariable]) -> list[tuple[Value | None, list[Leaf]]]:
-        """The values at the end of a round, with their types."""
+        """Returns the values at the end of an iteration, with their types."""
         return [(self.frame.variables.get(c.name), c.leaves) for c in carried]
 
     def bind_after(self, carried: list[LoopVariable], name: str) -> None:
         self.bind_results(name, [Result(c.name, c.leaves, c.before) for c in carried if c.leaves])
 
     def loop_body(self, node: Loop, flag: str, start: Thunk) -> None:
-        """One round: `continue` and `break` set their flags for what follows them."""
+        """Translates one iteration. `continue` and `break` set their flags for the statements that follow."""
         frame = self.frame
         saved = frame.variables.get(CONTINUE)
         frame.variables[CONTINUE] = Const(False)
@@ -194,7 +194,7 @@ class LoopVariables(Branches):
                 )
 
     def otherwise(self, node: Loop, flag: str) -> None:
-        """The `else` of a loop, which runs unless it was left by `break`."""
+        """Translates the `else` of a loop, which runs unless `break` has ended the loop."""
         broken = self.frame.variables.pop(flag, Const(False))
         if node.orelse:
             live = self.frame.live.after[id(node)]

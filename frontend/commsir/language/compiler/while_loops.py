@@ -56,7 +56,7 @@ class WhileLoops(LoopVariables):
         return None
 
     def _only_waits(self, node: ast.While) -> bool:
-        """Whether the loop does nothing but test memory that others may change."""
+        """Whether the loop only tests memory that other blocks may change."""
         tests = _exit_conditions(node)
         calls = [n for t in tests for n in ast.walk(t) if isinstance(n, ast.Call)]
         if not tests or not all(self._only_calculates(call) for call in calls):
@@ -68,7 +68,7 @@ class WhileLoops(LoopVariables):
         return any(isinstance(self.frame.find(name), Memory | Window) for name in bases)
 
     def _only_calculates(self, call: ast.Call) -> bool:
-        """Whether the call is known not to wait, as functions of the language that synchronize and helpers may."""
+        """Whether a call is known not to wait. Helpers, and functions that synchronize, may wait."""
         if not isinstance(call.func, ast.Name):
             return True
         called = self.frame.find(call.func.id)
@@ -198,7 +198,7 @@ class WhileLoops(LoopVariables):
 
 
 def _exit_conditions(node: ast.While) -> list[ast.expr]:
-    """The conditions of a loop whose body has nothing but conditions to leave it; else none."""
+    """Returns the exit conditions of a loop whose body does nothing but test them; otherwise an empty list."""
 
     def is_idle(statement: ast.stmt) -> bool:
         if isinstance(statement, ast.Expr):

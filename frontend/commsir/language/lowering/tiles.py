@@ -20,7 +20,7 @@ def _row_reduce(c: Compiler, op: Value, tile: Value) -> Value:
 
 
 def _check_axis(c: Compiler, axis: Value, keepdims: Value) -> None:
-    """What NumPy's reductions take: of a tile, which has one dimension, it says nothing new."""
+    """Checks NumPy's `axis` and `keepdims`, which change nothing for a tile, because it has one dimension."""
     if axis not in (Const(None), Const(0), Const(-1)):
         c.fail(f"the axis is {axis.describe()}", "a tile has one dimension, which is reduced: leave the axis out")
     c.known(keepdims, "keepdims", bool)
@@ -47,7 +47,7 @@ def _mean(c: Compiler, tile: Value, axis: Value = Const(None), keepdims: Value =
 
 
 def _quantifier(which: str) -> Handler:
-    """`any` or `all` of the elements of a tile, or of several conditions."""
+    """Evaluates `any` or `all` of the elements of a tile, or of several conditions."""
     kind = "max" if which == "any" else "min"
 
     def handler(c: Compiler, values: Value) -> Value:
