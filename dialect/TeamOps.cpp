@@ -108,7 +108,7 @@ LogicalResult TeamSplitOp::verify() {
   int64_t factor = getFactorAttr().getInt();
   if (factor < 1)
     return emitOpError() << "C1: factor is " << factor
-                         << "; it has to be at least 1";
+                         << "; it must be at least 1";
   std::optional<int64_t> size = getStaticTeamSize(getTeam());
   if (size && *size % factor != 0)
     return emitOpError() << "C2: factor " << factor

@@ -59,14 +59,14 @@ LogicalResult RowReduceOp::verify() {
   if (!hasOneElement(result) || !areSameKind(tile, result) ||
       getElementTypeOrSelf(tile) != getElementTypeOrSelf(result))
     return emitOpError() << "C1: the result is " << result
-                         << "; it has to be a tile of one "
+                         << "; it must be a tile of one "
                          << getElementTypeOrSelf(tile);
   if (!canCombine(getKind(), getElementTypeOrSelf(tile)))
     return emitOpError() << "C2: " << stringifyReductionKind(getKind())
                          << " of elements of " << getElementTypeOrSelf(tile)
                          << "; bitwise reductions need integers";
   if (cast<ShapedType>(tile).getDimSize(0) == 0)
-    return emitOpError("C3: the tile has no elements");
+    return emitOpError("C3: the tile must have at least one element");
   return success();
 }
 
@@ -98,7 +98,7 @@ LogicalResult BroadcastRowOp::verify() {
   Type tile = getTile().getType(), result = getResult().getType();
   if (!hasOneElement(tile))
     return emitOpError() << "C1: the operand is " << tile
-                         << "; it has to be a tile of one element";
+                         << "; it must be a tile of one element";
   if (!areSameKind(tile, result) ||
       getElementTypeOrSelf(tile) != getElementTypeOrSelf(result))
     return emitOpError() << "C2: a tile of " << getElementTypeOrSelf(result)

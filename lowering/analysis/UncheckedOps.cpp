@@ -394,7 +394,7 @@ static LogicalResult refuse(Operation *op) {
                            "use comms.tile_load, comms.tile_store, "
                            "memref.load or memref.store");
   if (isa<cf::AssertOp>(op))
-    return op->emitOpError("would end the process; a kernel ends with "
+    return op->emitOpError("would terminate the process; a kernel ends with "
                            "comms.return, and a run that has left bounds with "
                            "comms.check_bounds");
   bool isOfMemory = llvm::is_contained(
@@ -409,7 +409,7 @@ static LogicalResult refuse(Operation *op) {
               "and math, and accesses of memref and vector";
   return op->emitOpError() << (isOfMemory
                                    ? "accesses through it cannot be checked; "
-                                   : "has no place in a kernel; ")
+                                   : "is not allowed in a kernel; ")
                            << instead;
 }
 
@@ -424,10 +424,10 @@ LogicalResult comms::refuseUnchecked(Operation *op) {
                            "defined; write constant positions");
   if (auto constant = dyn_cast<arith::ConstantOp>(op);
       constant && !isPlainConstant(constant))
-    return op->emitOpError("is no constant that is written down: write a "
+    return op->emitOpError("is not an inline constant: write a "
                            "number or dense<…>");
   if (isIndexPair(op))
-    return op->emitOpError("has no form for index: write arith.index_cast to "
+    return op->emitOpError("does not support index: write arith.index_cast to "
                            "i64 before it");
   if (!isPlain(op->getLoc()))
     return op->emitOpError("has debug information in its location: write "

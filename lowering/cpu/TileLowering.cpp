@@ -420,7 +420,8 @@ Value KernelLowering::combine(ReductionKind kind, Value x, Value y,
   case ReductionKind::Avg:
     break;
   }
-  llvm_unreachable("the verifier refuses what a switch does not reduce");
+  llvm_unreachable(
+      "the verifier rejects reductions that a switch does not support");
 }
 
 /// A switch is not there: each part is read or written in turn, in rank order.

@@ -103,8 +103,8 @@ static LogicalResult checkTypes(Operation *op) {
 static LogicalResult checkTruncation(arith::TruncFOp op) {
   auto mode = op.getRoundingmode();
   if (mode && *mode != arith::RoundingMode::to_nearest_even)
-    return op.emitOpError(
-        "rounds otherwise than to nearest even, the only mode of kernels");
+    return op.emitOpError("uses a rounding mode other than to nearest even, "
+                          "which kernels do not support");
   if (getElementTypeOrSelf(op.getIn().getType()).isF64() &&
       !getElementTypeOrSelf(op.getType()).isF32())
     return op.emitOpError()

@@ -211,7 +211,7 @@ LogicalResult KernelBase::lowerCheckOp(Operation *op, ImplicitLocOpBuilder &b) {
 //===----------------------------------------------------------------------===//
 
 LogicalResult KernelBase::refuseOp(Operation *op) {
-  return op->emitOpError("has no form on the ")
+  return op->emitOpError("cannot be lowered for the ")
          << names.target << ": lower it first, the pipeline " << names.pipeline
          << " has the passes in order";
 }

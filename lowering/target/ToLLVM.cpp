@@ -92,7 +92,7 @@ static LogicalResult removeCasts(ModuleOp module, StringRef target) {
   for (UnrealizedConversionCastOp cast : left)
     return cast.emitError("a value of type ")
            << cast.getResult(0).getType()
-           << " is used in a way that has no form on the " << target;
+           << " is used in a way that cannot be lowered for the " << target;
   return success();
 }
 

@@ -543,7 +543,7 @@ static llvm::Error checkReplaced(const Plan &plan, const BenchTarget &target) {
   llvm::Expected<Table> table = parseTable((*buffer)->getBuffer(), plan.tune);
   if (!table) {
     llvm::consumeError(table.takeError());
-    return refuse("which is no table of its own");
+    return refuse("which is not a table of its own");
   }
   ConfigQuery machine;
   target.describeMachine(machine);

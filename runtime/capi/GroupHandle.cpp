@@ -739,7 +739,7 @@ static bool readOptions(llvm::StringRef text, group::KernelRequest &request,
   }
   const llvm::json::Object *object = value->getAsObject();
   if (!object) {
-    bad = "they are no object";
+    bad = "they are not an object";
     return false;
   }
   for (const auto &[name, entry] : *object) {

@@ -194,7 +194,7 @@ static llvm::Expected<std::string> printPtx(ModuleCompiler &workshop,
   target.chip = request.chip;
   mlir::FailureOr<std::string> ptx = comms::emitPTX(*workshop.module, target);
   if (mlir::failed(ptx))
-    return badSource("no PTX could be made of the kernel");
+    return badSource("cannot generate PTX for the kernel");
   return std::move(*ptx);
 }
 

@@ -58,7 +58,7 @@ public:
     const json::Object *object = root->getAsObject();
     if (!object || object->getString("format") != kFormat)
       return bad("'" + name +
-                 "' is no table of comms-bench --tune: its "
+                 "' is not a table of comms-bench --tune: its "
                  "\"format\" is not \"" +
                  kFormat + "\"");
     readHead(*object);
@@ -67,7 +67,7 @@ public:
     for (const json::Value &one : readArray(*object, "sections"))
       readSection(one);
     if (!fault.empty())
-      return bad("'" + name + "' is no right table: " + fault);
+      return bad("'" + name + "' is not a valid table: " + fault);
     return std::move(table);
   }
 
@@ -147,7 +147,7 @@ private:
   void readSection(const json::Value &value) {
     const json::Object *object = value.getAsObject();
     if (!object)
-      return fail("a section is no object");
+      return fail("a section is not an object");
     Section section;
     section.op = readText(*object, "op");
     section.type = readText(*object, "type");
@@ -169,7 +169,7 @@ private:
       return 0;
     std::optional<int64_t> columns = value->getAsInteger();
     if (!columns || *columns < 0)
-      fail("\"columns\" is no number from 0");
+      fail("\"columns\" is not a number from 0");
     return columns.value_or(0);
   }
 
@@ -465,7 +465,8 @@ namespace commsir::embedded {
 static llvm::Error readFile(llvm::StringRef path, std::vector<Table> &all) {
   // A FIFO would wait for whoever writes to it.
   if (llvm::sys::fs::exists(path) && !llvm::sys::fs::is_regular_file(path))
-    return bad("cannot read the table '" + path + "': it is no regular file");
+    return bad("cannot read the table '" + path +
+               "': it is not a regular file");
   auto buffer = llvm::MemoryBuffer::getFile(path);
   if (!buffer)
     return bad("cannot read the table '" + path +

@@ -170,7 +170,7 @@ static llvm::Error compareBuilds(llvm::StringRef name,
                    "group '" + name + "': rank 0 runs " +
                        describe(said.front()) + ", but rank " +
                        number(other - said.begin()) + " " + describe(*other) +
-                       ": all ranks have to run the same (was it built or "
+                       ": all ranks must run the same (was it built or "
                        "installed anew while they started?)");
 }
 
@@ -520,7 +520,7 @@ bool CpuGroup::hasDisagreement(const Subgroup &subgroup) {
                number(static_cast<int64_t>(subgroup.step)) + " of group '" +
                settings.name + "'\n  rank " + number(settings.rank) + ": " +
                subgroup.text + text +
-               "\n  all ranks have to make the same calls in the same order");
+               "\n  all ranks must make the same calls in the same order");
   return true;
 }
 
@@ -902,7 +902,7 @@ llvm::Error CpuGroup::release(void *base) {
     return error;
   auto window = windows.at(base);
   if (!window || window->isAdopted())
-    return makeError(Kind::Usage, "release of memory that is no window of "
+    return makeError(Kind::Usage, "release of memory that is not a window of "
                                   "this group, or was released before");
   std::string text = "release window " + std::to_string(window->number) +
                      " of " + std::to_string(window->bytes) + " bytes";
@@ -1126,8 +1126,7 @@ CpuGroup::shrink(llvm::ArrayRef<int64_t> survivors, Store &store) {
     return check();
   auto own = llvm::find(survivors, settings.rank);
   if (own == survivors.end() || !llvm::is_sorted(survivors) ||
-      std::adjacent_find(survivors.begin(), survivors.end()) !=
-          survivors.end() ||
+      llvm::adjacent_find(survivors) != survivors.end() ||
       survivors.front() < 0 || survivors.back() >= settings.ranks)
     return makeError(Kind::Usage,
                      "survivors are ranks of the group, ascending, this rank "

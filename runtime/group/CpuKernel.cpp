@@ -143,7 +143,8 @@ llvm::Error CpuKernel::reserve() {
         "kernel @" + name() + " needs " + llvm::Twine(bytes) +
             " bytes of channel memory, and so much is not free of the " +
             llvm::Twine(subgroup.arenaBytes) +
-            " of the group: make it with more (channelBytes), or use fewer or "
+            " of the group: make the group with more (channelBytes), or use "
+            "fewer or "
             "smaller kernels");
   bool used = static_cast<uint64_t>(offset) < subgroup.touched;
   char *at = subgroup.arena + offset;

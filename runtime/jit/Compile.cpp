@@ -267,7 +267,7 @@ static Error chooseProcessor(orc::JITTargetMachineBuilder &builder,
                              StringRef name) {
   if (!isProcessor(builder.getTargetTriple(), name))
     return createStringError("COMMSIR_PROCESSOR='" + name +
-                             "' is no processor of 64 bits that LLVM knows: "
+                             "' is not a processor of 64 bits that LLVM knows: "
                              "give a name like x86-64 or x86-64-v3, or unset "
                              "it");
   builder.setCPU(name.str());

@@ -286,7 +286,7 @@ llvm::Error commsir::driver::refuseSource(llvm::StringRef text,
   // It ends a lexer early: the rest would be dropped silently.
   if (text.contains('\0'))
     return llvm::createStringError("'" + name +
-                                   "' is no MLIR text: it holds a zero byte");
+                                   "' is not MLIR text: it holds a zero byte");
   return refuseDeepNesting(text, name, "");
 }
 

@@ -288,7 +288,7 @@ private:
                   " is one of " + textOf(ranks) + ", and rank 0 is not");
     if (rankEntries[rank].number != number)
       return fail("another process has come as rank " + textOf(rank) +
-                  "; give each process a rank of its own");
+                  "; give each process its own rank");
     number = leader;
     return finish(rankEntries);
   }

@@ -1,4 +1,4 @@
-"""Feeds the tools damaged kernels and passes in orders that nobody meant; whatever is no plain error is a finding.
+"""Feeds the tools damaged kernels and passes in orders that nobody meant; whatever is not a plain error is a finding.
 
 Usage: crash.py --runs N [--seed S] [--bin FOLDER] [--keep FOLDER] [--jobs J] [--only TOOL] [FILE…]
 

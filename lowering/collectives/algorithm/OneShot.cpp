@@ -175,7 +175,7 @@ static LogicalResult expand(CollectiveBuilder &b) {
 static bool supports(const CollectiveInfo &problem, std::string &why) {
   if (!problem.isSized() || !problem.kind->rowsVary)
     return true;
-  why = "its numbers of rows are arrays, and no extent of the launch";
+  why = "its row counts are arrays, which are not launch parameters";
   return false;
 }
 

@@ -219,8 +219,7 @@ llvm::Error CudaGroup::agreeOnLimits() {
         multiprocessorsText.getAsInteger(10, multiprocessors) ||
         multiprocessors < 1)
       return usage("rank " + std::to_string(rank) +
-                   " has sent what are no limits: '" + text.substr(0, 100) +
-                   "'");
+                   " has sent invalid limits: '" + text.substr(0, 100) + "'");
     limits.memory = std::min(limits.memory, memory);
     if (most)
       limits.ctas = limits.ctas ? std::min(limits.ctas, most) : most;
@@ -409,9 +408,8 @@ CudaGroup::~CudaGroup() {
 llvm::Expected<std::unique_ptr<group::Group>>
 CudaGroup::shrink(llvm::ArrayRef<int64_t> survivors, group::Store &store) {
   const auto *place = llvm::find(survivors, settings.rank);
-  bool ascends =
-      llvm::is_sorted(survivors) &&
-      std::adjacent_find(survivors.begin(), survivors.end()) == survivors.end();
+  bool ascends = llvm::is_sorted(survivors) &&
+                 llvm::adjacent_find(survivors) == survivors.end();
   if (place == survivors.end() || !ascends || survivors.front() < 0 ||
       survivors.back() >= settings.ranks)
     return usage("survivors must be ranks of the group, ascending, this one "

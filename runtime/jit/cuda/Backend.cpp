@@ -187,7 +187,7 @@ static Expected<PtxKernel> emitPtx(mlir::ModuleOp module, StringRef name,
   mlir::FailureOr<std::string> ptx = comms::emitPTX(module, emission);
   if (mlir::failed(ptx))
     return failCompilation(CompileError::Stage::CodeGeneration,
-                           "no PTX could be made of kernel @" + name + " for " +
+                           "cannot generate PTX for kernel @" + name + " for " +
                                options.chip);
   kernel.ptx = std::move(*ptx);
   return kernel;

@@ -213,7 +213,7 @@ static Expected<std::string> buildKernel(mlir::ModuleOp module, StringRef name,
     }
   if (!linked)
     return failCompilation(CompileError::Stage::CodeGeneration,
-                           "no machine code could be made of kernel @" + name +
+                           "cannot generate machine code for kernel @" + name +
                                ": " + toString(linked.takeError()));
   KernelContents contents;
   contents.name = name.str();

@@ -374,7 +374,7 @@ static Outcome linkByPtxas(const Request &request, std::string &why) {
   }
   std::string program = findPtxas();
   if (program.empty()) {
-    why = "ptxas: there is none in PATH, CUDA_HOME or /usr/local/cuda";
+    why = "ptxas was not found in PATH, CUDA_HOME or /usr/local/cuda";
     return std::nullopt;
   }
   TemporaryFiles files;

@@ -161,6 +161,6 @@ void commsir::torch_c10d::checkApart(const char *call,
       TORCH_CHECK(!doOverlap(outputs[a], outputs[b]), "commsir: ", call,
                   ": outputs ", a, " and ", b,
                   " share memory, and only one of them could be kept; give "
-                  "each output memory of its own");
+                  "each output its own memory");
     }
 }

@@ -203,7 +203,7 @@ static Device deviceOf(const Tensor &tensor) {
       aoti_torch_get_device_type(tensor.get(), &device.type) == 0 &&
           (device.type == aoti_torch_device_type_cpu() ||
            aoti_torch_get_device_index(tensor.get(), &device.index) == 0),
-      "commsir: torch does not tell where a tensor lies");
+      "commsir: torch does not report the device of a tensor");
   return device;
 }
 
@@ -235,7 +235,7 @@ static void requireDevice(const char *what, const Tensor &tensor,
 
 static void requireContiguous(const Tensor &out) {
   if (!out.is_contiguous())
-    throw std::runtime_error("commsir: an output has to be contiguous");
+    throw std::runtime_error("commsir: an output must be contiguous");
 }
 
 static void requireShares(int64_t rows, int64_t ranks) {
@@ -396,7 +396,7 @@ static Tensor emptyOf(const Tensor &like, const std::vector<int64_t> &shape,
   int32_t device = 0, dtype = 0;
   STD_TORCH_CHECK(aoti_torch_get_device_type(like.get(), &device) == 0 &&
                       aoti_torch_get_dtype(like.get(), &dtype) == 0,
-                  "commsir: torch does not tell where a tensor lies");
+                  "commsir: torch does not report the device of a tensor");
   if (type)
     dtype =
         torch::stable::detail::to<int32_t>(torch::stable::detail::from(*type));
@@ -526,7 +526,7 @@ static void requireApart(const Tensor &out, const Tensor &arg) {
               arg.dim() > 1;
   if (written.meets(read) && !same)
     throw std::runtime_error("commsir: an output overlaps an argument whose "
-                             "rows are not its own; give it memory of its own");
+                             "rows are not its own; give it its own memory");
 }
 
 static bool reduces(const std::string &collective) {

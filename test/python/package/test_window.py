@@ -157,7 +157,7 @@ def _numbers(rank: int, folder: str) -> None:
             ("the rank", lambda: commsir.Group(2**64, 2, folder=folder)),
         ]
         for what, far_call in far:
-            with pytest.raises(commsir.UsageError, match=f"{what}.* is {2**64}, but has to be a number of 64 bits"):
+            with pytest.raises(commsir.UsageError, match=f"{what}.* is {2**64}, but must be a number of 64 bits"):
                 far_call()
         with pytest.raises(commsir.UsageError, match=f"there is no GPU {2**32}"):
             commsir.Group(0, 1, folder=folder, device=2**32)

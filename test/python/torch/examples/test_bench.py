@@ -52,14 +52,14 @@ def test_a_size_that_is_none_is_named(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 2 and "'many' is no size: write 4096, 64K or 4M" in done.stderr
+    assert done.returncode == 2 and "'many' is not a size: write 4096, 64K or 4M" in done.stderr
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--rounds", "0"], "'0' is no number of rounds"),
-        (["--rounds", "-1"], "'-1' is no number of rounds"),
+        (["--rounds", "0"], "'0' is not a number of rounds"),
+        (["--rounds", "-1"], "'-1' is not a number of rounds"),
         (["--json", "FOLDER/absent/x.json"], "there is no folder 'FOLDER/absent'"),
         (["--json", "FOLDER"], "'FOLDER' is a folder"),
         (["--plot", "FOLDER/absent/x.png"], "there is no folder 'FOLDER/absent'"),
