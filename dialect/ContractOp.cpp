@@ -77,7 +77,7 @@ static LogicalResult verifyTile(ContractOp op) {
     InFlightDiagnostic error = op.emitOpError()
                                << "C5: `" << name << "` is " << *count;
     if (*count < 0)
-      return error << "; it must be at least 0";
+      return error << "; it has to be at least 0";
     return error << " of a tile that has " << limit.second;
   }
   return success();
@@ -122,6 +122,6 @@ LogicalResult ContractOp::verify() {
       return failure();
   if (getAcc() == getLhs() || getAcc() == getRhs())
     return emitOpError("C7: the product is stored in the memory of an operand; "
-                       "give it its own memory");
+                       "give it memory of its own");
   return success();
 }
