@@ -244,8 +244,7 @@ static bool isTileArithmetic(Operation &op) {
          (dialect == "arith" || dialect == "math");
 }
 
-/// What is wrong with a region is said at the collective, with a note at the
-/// op.
+/// Reports a fault in a region at the collective, with a note at the op.
 static LogicalResult verifyArithmetic(CollectiveOpInterface op, Region &region,
                                       StringRef name) {
   for (Operation &inner : region.front().without_terminator())

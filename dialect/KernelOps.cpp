@@ -180,7 +180,8 @@ static LogicalResult verifyArgumentNames(KernelOp kernel) {
   return success();
 }
 
-/// What a kernel carries of the world it runs in: counts that are at least 1.
+/// Checks the counts that a kernel's attributes state about its world: each is
+/// at least 1.
 static LogicalResult verifyWorld(KernelOp kernel) {
   constexpr int64_t largest = std::numeric_limits<int32_t>::max();
   for (auto [constraint, name, attribute] :

@@ -186,7 +186,8 @@ void SizeOp::inferResultRanges(ArrayRef<ConstantIntRanges>, SetIntRangeFn set) {
   set(getResult(), getRange(size.value_or(1), size.value_or(largestCount)));
 }
 
-/// What is no rank of `from`, or is none of `to`, can be any number.
+/// The result is undefined if `rank` is not a rank of `from`, or has no number
+/// in `to`.
 void TranslateRankOp::inferResultRanges(ArrayRef<ConstantIntRanges> ranges,
                                         SetIntRangeFn set) {
   set(getResult(),

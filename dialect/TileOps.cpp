@@ -17,7 +17,7 @@ using namespace mlir::comms;
 Value TileLoadOp::getTileValue() { return getTile(); }
 Value TileStoreOp::getTileValue() { return getTile(); }
 
-/// What loads and stores of tiles have in common: C1 to C3.
+/// Checks the constraints that loads and stores of tiles share: C1 to C3.
 static LogicalResult verifyAccess(Operation *op, Type memory, Type tile) {
   if (failed(verifyPlainMemory(op, "C1", memory, "memory")))
     return failure();

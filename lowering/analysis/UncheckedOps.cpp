@@ -296,7 +296,7 @@ static bool isPlain(Location location) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What to write in place of an op that a kernel cannot hold.
+/// An op that a kernel cannot hold, and the replacement to suggest.
 struct Alternative {
   StringLiteral op, instead;
 };
@@ -363,7 +363,8 @@ static bool isOfThreads(Operation *op) {
   return dialect == "gpu" || dialect == "nvvm";
 }
 
-/// What to write in place of `op`; empty: nothing is known.
+/// Returns the suggested replacement for `op`, or an empty string if there is
+/// none.
 static StringRef findAlternative(Operation *op) {
   StringRef name = op->getName().getStringRef();
   for (const Alternative &one : kAlternatives)

@@ -26,7 +26,8 @@ using namespace mlir::comms;
 namespace {
 using Combiner = Value (*)(OpBuilder &, Location, Value, Value);
 
-/// How a reduction combines; null: not for elements of that kind.
+/// The op that combines two elements; null if the reduction does not support
+/// them.
 struct ReductionRow {
   ReductionKind kind;
   Combiner floats, integers;

@@ -207,7 +207,7 @@ LogicalResult KernelLowering::checkLines(Operation *op, VectorType type) {
          << "comms-distribute-tiles first";
 }
 
-/// Where `units` i64 of a line lie, which begin at `offset`.
+/// Returns the address of `units` i64 of a line, from `offset` on.
 LinePart KernelLowering::findLine(Value memref, Value offset, int64_t units,
                                   ImplicitLocOpBuilder &b) {
   LinePart part;

@@ -506,7 +506,7 @@ static Value pinRoot(OpBuilder &builder, math::SqrtOp op, const Chip &chip) {
   return roots->root;
 }
 
-/// What `op` becomes, or null when it is right as it is.
+/// Returns the replacement of `op`, or null if `op` can stay.
 static Value pin(OpBuilder &builder, Operation *op, const Chip &chip) {
   return llvm::TypeSwitch<Operation *, Value>(op)
       .Case([&](arith::TruncFOp o) { return pinTruncF(builder, o, chip); })

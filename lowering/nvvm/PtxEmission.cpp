@@ -165,7 +165,7 @@ static InFlightDiagnostic emitErrorIn(ModuleOp lowered, StringRef name = "") {
   return emitError(place ? place.getLoc() : lowered.getLoc());
 }
 
-/// What NVPTX would translate without a word to something weaker.
+/// Rejects instructions that NVPTX would silently weaken.
 static LogicalResult checkRules(ModuleOp module, llvm::Module &llvmModule) {
   for (llvm::Function &function : llvmModule)
     for (llvm::Instruction &instruction : llvm::instructions(function)) {

@@ -91,7 +91,7 @@ Value KernelLowering::getLanes(ImplicitLocOpBuilder &b) {
       target.threads >= 32 ? -1 : (int64_t(1) << target.threads) - 1, b);
 }
 
-/// How redux.sync calls an operation on i32.
+/// Returns redux.sync's name for an operation on i32.
 static std::optional<NVVM::ReduxKind>
 getReduxKind(gpu::AllReduceOperation operation) {
   switch (operation) {

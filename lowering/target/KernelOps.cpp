@@ -51,7 +51,7 @@ LogicalResult KernelBase::lowerWindowOp(Operation *op,
 // Copies
 //===----------------------------------------------------------------------===//
 
-/// What a put, with or without a signal, a get or a copy by an engine moves.
+/// Returns the memory that a put, a get or a copy by the engine moves.
 static Transfer getTransfer(Operation *op) {
   if (auto get = dyn_cast<GetOp>(op))
     return {get.getDest(),   get.getDestOffset(), get.getWindow(),

@@ -289,7 +289,7 @@ static std::vector<Key> listKeys(Request &request, int64_t &ranks,
   };
 }
 
-/// What comms-run refuses, too.
+/// Rejects combinations of options that comms-run rejects, too.
 static llvm::Error checkTogether(const driver::Options &options) {
   if (options.fuzzSchedules == 1)
     return bad("fuzz=1 compares nothing; take at least 2 schedules");

@@ -346,9 +346,8 @@ static std::map<Recipe, double> timesAt(const Section &section, int64_t size) {
   return times.empty() ? above->second : times;
 }
 
-/// How well what was measured of one type tells of another: 2 of itself, 1
-/// where the same ways carry both, else 0 (bytes matter more than what they
-/// are).
+/// Rates how well measurements of one type predict another: 2 for the same
+/// type, 1 if the same configurations support both, otherwise 0.
 static int getFit(const std::string &type, const ConfigQuery &query) {
   if (type == query.elementType)
     return 2;
@@ -498,7 +497,8 @@ static llvm::Error readPath(llvm::StringRef path, std::vector<Table> &all) {
   return llvm::Error::success();
 }
 
-/// What a table is of: its text up to what was measured, with nothing else.
+/// Reads the head of a table: its text up to the measurements, and nothing
+/// else.
 static Table readHead(llvm::StringRef text, llvm::StringRef name) {
   size_t end = text.find("\"recipes\"");
   std::string head = text.take_front(end).rtrim().rtrim(',').str();

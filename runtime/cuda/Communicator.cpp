@@ -28,8 +28,8 @@ namespace {
 constexpr size_t kWindowGranularity = size_t(2) << 20;
 /// Seconds that a rank waits for the others of its process.
 constexpr double kMeetSeconds = 60;
-/// What every rank writes at the end of its part, with its number in the low
-/// bits, to see whether the table of a window is right.
+/// Mark that every rank writes at the end of its part, with its number in the
+/// low bits, to verify the table of a window.
 constexpr uint64_t kProbeMark = 0xC0335126'00000000;
 constexpr size_t kProbeBytes = 256;
 
@@ -264,7 +264,7 @@ private:
   ncclWindow_t handle = nullptr;
 };
 
-/// What a device communicator says of itself (commsir_describe_comm).
+/// Facts that a device communicator reports (commsir_describe_comm).
 struct DeviceFacts {
   int64_t rank, ranks, reach, contexts, signals, counters, unknownAdapter;
 };

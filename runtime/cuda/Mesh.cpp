@@ -44,7 +44,7 @@ constexpr uint32_t kMagic = 0x43495231;
 /// In place of the first: a rank gives up, for the reason in `text`.
 constexpr uint32_t kGivesUp = 0x43495258;
 
-/// What a rank says of itself when it connects.
+/// What a rank sends when it connects.
 struct Hello {
   uint32_t magic;
   int32_t rank, ranks;

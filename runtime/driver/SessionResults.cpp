@@ -13,7 +13,7 @@
 using namespace commsir;
 using namespace commsir::driver;
 
-/// What did not change is not written: the caller may not be allowed to.
+/// Copies changed memory only: the caller may not be allowed to write the rest.
 void Session::copyToHost(World &world) {
   // What depends on the schedule is no result: the arrays stay what the run was
   // given, which a saved run begins with.
@@ -28,7 +28,7 @@ void Session::copyToHost(World &world) {
   }
 }
 
-/// What differs between ranks in the arguments of --same, or "".
+/// Describes differences between ranks in the arguments of --same; "" if equal.
 static llvm::Expected<std::string> findRankDifference(
     llvm::ArrayRef<std::string> names,
     llvm::MutableArrayRef<Argument> arguments, int64_t ranks,

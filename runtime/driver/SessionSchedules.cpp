@@ -18,7 +18,7 @@ using namespace commsir::driver;
 
 namespace {
 
-/// What is wrong with one schedule.
+/// The failure of one schedule.
 struct Finding {
   uint64_t seed = 0;
   std::string difference;
@@ -31,8 +31,8 @@ struct Finding {
   }
 };
 
-/// Of several findings the one with the lowest seed is told, so that the report
-/// does not depend on how the threads were scheduled.
+/// Keeps the finding with the lowest seed, so that the report does not depend
+/// on how the threads were scheduled.
 class LowestFinding {
 public:
   void add(Finding one) {

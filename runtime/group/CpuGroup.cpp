@@ -103,7 +103,7 @@ static llvm::Error checkOptions(const GroupOptions &options) {
   return llvm::Error::success();
 }
 
-/// Where things lie in the first segment.
+/// Layout of the first segment.
 namespace {
 struct Layout {
   explicit Layout(const GroupOptions &options)
@@ -357,7 +357,7 @@ llvm::Error CpuGroup::failure() const {
   return llvm::make_error<GroupError>(failureKind, failureText);
 }
 
-/// For calls that come later: they are not what has failed.
+/// The error for later calls, which are not the cause of the failure.
 llvm::Error CpuGroup::over() const {
   std::lock_guard<std::mutex> guard(lock);
   return makeError(failureKind, "group '" + settings.name +
@@ -449,7 +449,7 @@ int CpuGroup::processFile(int64_t rank) const {
   return static_cast<size_t>(rank) < processes.size() ? processes[rank] : -1;
 }
 
-/// Of a rank whose process has ended.
+/// Describes the end of a rank's process.
 std::string CpuGroup::deathReason(int64_t rank) const {
   return "rank " + number(rank) + " " +
          describeDeath(processOf(rank), processFile(rank));

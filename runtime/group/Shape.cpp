@@ -379,7 +379,7 @@ std::string Shape::key() const {
                        onGpu ? typeName : std::string());
 }
 
-/// What stands between the op's name and its arrays.
+/// Returns the text between the op's name and its arrays.
 static std::string detail(const Shape &shape) {
   std::string text;
   if (!shape.reduction.empty())

@@ -453,8 +453,8 @@ static Expected<size_t> readFrameBytes(MemoryBufferRef object) {
   return total;
 }
 
-/// Of the compiler's own library: divisions of the 128 bits in which loops are
-/// counted whose ends are not known.
+/// Functions of the compiler's own library: divisions of 128-bit integers,
+/// which count loops whose bounds are not known.
 extern "C" {
 __int128 __divti3(__int128, __int128);
 __int128 __modti3(__int128, __int128);

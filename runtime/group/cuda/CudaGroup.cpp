@@ -25,7 +25,7 @@ using group::GroupOptions;
 /// Channel memory that a new group has, so that small kernels need no window of
 /// their own, and can be prepared while a graph is captured.
 static constexpr size_t kFirstChannels = size_t(8) << 20;
-/// What the host writes into abort words; a kernel writes 1.
+/// Value that the host writes into abort words; a kernel writes 1.
 static constexpr uint64_t kAbortedByHost = 2;
 /// Seconds that a rank waits for others that end the group, too.
 static constexpr double kEndPatience = 5;
@@ -61,7 +61,7 @@ llvm::Expected<bool> CudaGroup::agreeOnNccl(std::string &why) {
 
 namespace {
 
-/// Which GPU a rank has, and where.
+/// A rank's GPU and its host.
 struct RankDevice {
   std::string uuid;
   int64_t pid = 0;

@@ -193,7 +193,7 @@ static Expected<PtxKernel> emitPtx(mlir::ModuleOp module, StringRef name,
   return kernel;
 }
 
-/// Of a kernel on channels, while the checker judges it.
+/// Generates PTX of a kernel on channels while the checker runs.
 static Expected<PtxKernel> makePtxBeside(mlir::ModuleOp module, StringRef name,
                                          const CudaOptions &options) {
   Expected<std::unique_ptr<Proof>> proof = startProof(module, options);

@@ -35,7 +35,7 @@ struct CudaKernel::Data {
   Cache::Entry bytes;
   KernelContents contents;
   StringRef code;
-  /// Where it lies in the cache.
+  /// The key of its cache entry.
   CacheKey key;
   bool cached = false;
 };
@@ -289,7 +289,8 @@ commsir::jit::compileCudaWith(mlir::OwningOpRef<mlir::ModuleOp> module,
   return compileInto(module.get(), name, options, cache, maker);
 }
 
-/// What an entry for a source says: the key of the kernel that was made of it.
+/// Whether an entry for a source holds only the key of the kernel that was made
+/// from it.
 static bool isReference(StringRef bytes) {
   return bytes.size() == sizeof(CacheKey);
 }

@@ -62,7 +62,7 @@ private:
   int64_t steps = 0;
 };
 
-/// Where a tensor's bytes lie. One without memory has none.
+/// The address range of a tensor. A tensor without memory has none.
 struct Extent {
   int64_t begin = 0, end = 0;
 
