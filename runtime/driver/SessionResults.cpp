@@ -7,6 +7,7 @@
 
 #include "runtime/driver/Session.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include <algorithm>
 #include <cstring>
 
@@ -41,10 +42,7 @@ static llvm::Expected<std::string> findRankDifference(
     llvm::ArrayRef<char> first = memoryOf(name, 0);
     for (int64_t rank = 1; rank < ranks; ++rank) {
       llvm::ArrayRef<char> other = memoryOf(name, rank);
-      size_t at =
-          std::mismatch(first.begin(), first.end(), other.begin(), other.end())
-              .first -
-          first.begin();
+      size_t at = llvm::mismatch(first, other).first - first.begin();
       const auto &element = (*argument)->element;
       if (at == first.size() || !element)
         continue;

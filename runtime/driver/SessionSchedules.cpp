@@ -8,6 +8,7 @@
 #include "runtime/driver/Session.h"
 #include "runtime/support/HostMemory.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include <atomic>
 #include <cstring>
 #include <mutex>
@@ -87,8 +88,7 @@ Session::firstDifference(World &left, World &right,
       llvm::ArrayRef<char> b = right.memory(index, rank);
       if (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0)
         continue;
-      size_t at =
-          std::mismatch(a.begin(), a.end(), b.begin()).first - a.begin();
+      size_t at = llvm::mismatch(a, b).first - a.begin();
       size_t flat = at / target->args()[index].elementBytes;
       std::string text = argument->name + ", rank " + std::to_string(rank) +
                          ", element " +

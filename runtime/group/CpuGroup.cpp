@@ -158,7 +158,7 @@ static std::string describeBuild() {
 /// Refuses ranks that are of another build than the first.
 static llvm::Error compareBuilds(llvm::StringRef name,
                                  llvm::ArrayRef<std::string> said) {
-  auto other = llvm::find_if(
+  const auto *other = llvm::find_if(
       said, [&](const std::string &text) { return text != said.front(); });
   if (other == said.end())
     return llvm::Error::success();
@@ -882,12 +882,13 @@ llvm::Expected<void *> CpuGroup::allocate(size_t bytes,
   Segment made;
   llvm::Error error = shareSegment(world, stride * settings.ranks, made);
   llvm::Error late = end(world);
-  if (error || late) {
-    // The first says more; that the group is broken follows from it.
-    if (error)
-      llvm::consumeError(std::move(late));
-    return error ? std::move(error) : std::move(late);
+  if (error) {
+    // The first error is the cause of the second.
+    llvm::consumeError(std::move(late));
+    return std::move(error);
   }
+  if (late)
+    return std::move(late);
   char *first = made.data(), *own = first + settings.rank * stride;
   auto window = std::make_shared<Window>(own, bytes, first, stride);
   window->segment = std::move(made);

@@ -104,6 +104,8 @@ private:
   /// becomes part of keys: a store may hold anything.
   static bool isNumber(const std::string &text) {
     return !text.empty() && text.size() <= 64 &&
+           // This header may use the standard library only.
+           // NOLINTNEXTLINE(llvm-use-ranges)
            std::all_of(text.begin(), text.end(), [](char c) {
              return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z');
            });
