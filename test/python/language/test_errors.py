@@ -476,9 +476,9 @@ def test_arrays_of_collectives(x: list[object], words: str) -> None:
 def test_specialized_to_nonsense(load: Load) -> None:
     kernel = load('@kernel\ndef k(x: f32[Array, "n"]):\n    x[0] = 1.0\n').k
     for fixed, words in (
-        ({"n": -3}, "n is -3, where a whole number of at least 0"),
+        ({"n": -3}, "n is -3, but must be a whole number of at least 0"),
         ({"n": True}, "n is True"),
-        ({"blocks": 0}, "blocks is 0, where a whole number of at least 1"),
+        ({"blocks": 0}, "blocks is 0, but must be a whole number of at least 1"),
         ({"ranks": "2"}, "ranks is '2'"),
         ({"m": 1}, "has no dimension 'm'; there is n, ranks"),
     ):
@@ -525,7 +525,7 @@ def test_sizes_that_are_not_known(load: Load) -> None:
 def test_no_ranks_at_all(load: Load) -> None:
     kernel = load("@kernel\ndef k(x: f32[Array, 2]):\n    x[0] = 1.0\n").k
     for ranks in (0, -1):
-        with pytest.raises(commsir.UsageError, match=f"ranks is {ranks}, where a number of at least 1"):
+        with pytest.raises(commsir.UsageError, match=f"ranks is {ranks}, but must be at least 1"):
             kernel.simulate(ranks)
 
 

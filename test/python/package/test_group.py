@@ -270,9 +270,9 @@ def test_bad_groups(tmp_path: pathlib.Path) -> None:
             {"device": 0, "communicator": 5},
             "5 is not a usable NCCL communicator: .* the address of an ncclComm_t",
         ),
-        ({"device": 0, "communicator": True}, "True is no NCCL communicator"),
-        ({"device": 0, "communicator": 0x7F0000000001}, "is no NCCL communicator"),
-        ({"device": 0, "communicator": -1}, "-1 is no NCCL communicator"),
+        ({"device": 0, "communicator": True}, "True is not a usable NCCL communicator"),
+        ({"device": 0, "communicator": 0x7F0000000001}, "is not a usable NCCL communicator"),
+        ({"device": 0, "communicator": -1}, "-1 is not a usable NCCL communicator"),
         ({"device": "cpu", "communicator": 0x7F0000000000}, "give the group its GPU as well"),
     ):
         with pytest.raises(commsir.UsageError, match=text):
@@ -350,7 +350,7 @@ def test_kernels_of_all_kinds(tmp_path: pathlib.Path) -> None:
         group.kernel(PUT)(x, mask, at=np.float64(4.0), n=np.int8(7))
         assert x[4] == 7
         for wrong, words in (
-            ({"at": 3.5}, "3.5, where a whole number"),
+            ({"at": 3.5}, "3.5, but must be a whole number"),
             ({"at": "a"}, "'a', where"),
             ({"n": [1]}, "where"),
         ):
