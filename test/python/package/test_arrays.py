@@ -169,7 +169,7 @@ def on_a_gpu(folder: str) -> None:
             (lambda: window.get(0, out=y), "the array is read-only"),
             (lambda: window.get(0), "pass an array for the result"),
             (lambda: group.share(x), "share one of torch"),
-            (lambda: group.all_reduce(np.ones(8)), "the input is on cpu:0, but must be on cuda:0"),
+            (lambda: group.all_reduce(np.ones(8)), "the input is on cpu:0; it must be on cuda:0"),
         ):
             with pytest.raises(commsir.UsageError, match=text):
                 call()
