@@ -45,7 +45,7 @@ static LogicalResult verifyIds(ChannelOp channel) {
       return WalkResult::advance();
     op.emitOpError() << "C3: the kernel already has a channel "
                      << op.getIdAttr().getInt()
-                     << "; each has an id of its own";
+                     << "; each must have its own id";
     return WalkResult::interrupt();
   });
   return failure(result.wasInterrupted());
@@ -67,7 +67,7 @@ static bool isSmallEnough(ChannelOp channel) {
 LogicalResult ChannelOp::verify() {
   int64_t slots = getSlotsAttr().getInt(), id = getIdAttr().getInt();
   if (slots < 1)
-    return emitOpError() << "C1: a channel has at least one slot, not "
+    return emitOpError() << "C1: a channel must have at least one slot, not "
                          << slots;
   if (id < 0)
     return emitOpError() << "C2: the id " << id

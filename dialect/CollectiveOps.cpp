@@ -190,7 +190,7 @@ static LogicalResult verifyRank(Operation *op, StringRef constraint,
     return success();
   InFlightDiagnostic error = op->emitOpError()
                              << constraint << ": " << name << " " << rank
-                             << " is no rank of the team";
+                             << " is not a rank of the team";
   if (ranks)
     error << ", which has " << *ranks;
   return error;
@@ -200,7 +200,7 @@ static LogicalResult verifyCollective(CollectiveOpInterface op) {
   if (failed(verifyTopLevel(op, "C1")))
     return failure();
   if (op.getInputs().empty() || op.getOutputs().empty())
-    return op->emitOpError("C2: has at least one input and one output");
+    return op->emitOpError("C2: must have at least one input and one output");
   if (failed(verifyArrays(op, "C3", op.getInputs(), "input")) ||
       failed(verifyArrays(op, "C3", op.getOutputs(), "output")) ||
       failed(verifyArrays(op, "C3", op.getArgs(), "arg")) ||
@@ -247,8 +247,7 @@ static bool isTileArithmetic(Operation &op) {
          (dialect == "arith" || dialect == "math");
 }
 
-/// What is wrong with a region is said at the collective, with a note at the
-/// op.
+/// Reports a fault in a region at the collective, with a note at the op.
 static LogicalResult verifyArithmetic(CollectiveOpInterface op, Region &region,
                                       StringRef name) {
   for (Operation &inner : region.front().without_terminator())
@@ -256,7 +255,7 @@ static LogicalResult verifyArithmetic(CollectiveOpInterface op, Region &region,
       InFlightDiagnostic error =
           op->emitOpError()
           << "C12: '" << name
-          << "' has an op that is no arithmetic on "
+          << "' has an op that is not arithmetic on "
              "tiles; regions hold arith and math on tiles of rank 1 and "
              "scalars, constants, comms.row_reduce, splat, broadcast_row "
              "and iota, tensor.extract from a tile of one, and "
@@ -304,7 +303,7 @@ static LogicalResult verifyTile(CollectiveOpInterface op, StringRef constraint,
       agree(tile.getDimSize(0), length))
     return success();
   return op->emitOpError() << constraint << ": " << name << " " << index
-                           << " is " << type << "; it has to be "
+                           << " is " << type << "; it must be "
                            << RankedTensorType::get({length}, elementType);
 }
 
@@ -340,7 +339,7 @@ static LogicalResult verifyProduce(CollectiveOpInterface op,
       return failure();
   if (region.front().getTerminator()->getNumOperands() == 0)
     return op->emitOpError(
-        "C6: 'produce' yields no tile: there is nothing to exchange");
+        "C6: 'produce' must yield at least one tile to exchange");
   return failure(failed(verifyYield(op, "C6", region, "produce")) ||
                  failed(verifyArithmetic(op, region, "produce")));
 }
@@ -406,7 +405,7 @@ static LogicalResult verifyConsumeResults(CollectiveOpInterface op,
 static LogicalResult verifyPlainResults(CollectiveOpInterface op,
                                         const CollectiveRows &rows) {
   if (!rows.args.empty())
-    return op->emitOpError("C9: args are read by 'consume', which is absent");
+    return op->emitOpError("C9: args need a 'consume' region that reads them");
   if (rows.arrived.size() != rows.outputs.size())
     return op->emitOpError()
            << "C9: " << rows.arrived.size() << " tiles arrive for "
@@ -475,7 +474,7 @@ static LogicalResult verifySize(CollectiveOpInterface op, StringRef constraint,
                              << constraint << ": " << name << " " << type
                              << " has " << *held << " elements; the result ";
   if (*wanted < 0)
-    return error << "is no whole number of rows of " << length;
+    return error << "is not a whole number of rows of " << length;
   error << "has " << *wanted << ", in rows of " << length;
   if (mayBeShared)
     error << ", and one row that all share has " << length;
@@ -595,7 +594,7 @@ static LogicalResult verifyCounts(AllToAllVOp op, Type type, StringRef name) {
     return success();
   InFlightDiagnostic error = op.emitOpError()
                              << "C3: " << name << " is " << type
-                             << "; it has to be an array of rank 1 of i32, one "
+                             << "; it must be an array of rank 1 of i32, one "
                                 "for each rank of the team";
   if (ranks)
     error << ", which has " << *ranks;
@@ -618,7 +617,7 @@ LogicalResult AllToAllVOp::verify() {
   int64_t most = getMaxRowsAttr().getInt();
   if (most < 1 || most > std::numeric_limits<int32_t>::max())
     return emitOpError() << "C5: max_rows is " << most
-                         << "; it has to be 1 to 2147483647";
+                         << "; it must be 1 to 2147483647";
   return success();
 }
 

@@ -51,8 +51,9 @@ void WindowType::print(AsmPrinter &printer) const {
 LogicalResult WindowType::verify(function_ref<InFlightDiagnostic()> emitError,
                                  ArrayRef<int64_t> shape, Type elementType) {
   if (shape.empty())
-    return emitError() << "window C1: a window has at least one dimension; "
-                          "write 1 for a scalar";
+    return emitError()
+           << "window C1: a window must have at least one dimension; "
+              "write 1 for a scalar";
   for (int64_t dim : shape)
     if (dim < 0 && !ShapedType::isDynamic(dim))
       return emitError() << "window C1: dimension " << dim << " is negative";
@@ -89,7 +90,7 @@ static LogicalResult verifyCells(function_ref<InFlightDiagnostic()> emitError,
   if (count >= 1 && count <= std::numeric_limits<int32_t>::max())
     return success();
   return emitError() << what << " C1: number of cells is " << count
-                     << "; it has to be 1 to 2147483647";
+                     << "; it must be 1 to 2147483647";
 }
 
 LogicalResult SignalType::verify(function_ref<InFlightDiagnostic()> emitError,
@@ -136,10 +137,11 @@ LogicalResult ChannelType::verify(function_ref<InFlightDiagnostic()> emitError,
                                   StringAttr protocol, int64_t tileSize,
                                   Type elementType) {
   if (!protocol || protocol.getValue().empty())
-    return emitError() << "channel C1: a channel names its protocol";
+    return emitError() << "channel C1: a channel must name its protocol";
   if (tileSize < 1)
-    return emitError() << "channel C2: a tile has at least one element, not "
-                       << tileSize;
+    return emitError()
+           << "channel C2: a tile must have at least one element, not "
+           << tileSize;
   if (!isStorable(elementType))
     return emitError() << "channel C3: elements are floats or signless "
                           "integers of 8, 16, 32 or "

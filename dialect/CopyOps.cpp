@@ -141,11 +141,12 @@ LogicalResult BulkCopyOp::verify() {
   unsigned width = element.getIntOrFloatBitWidth();
   for (Value elements : {getCount(), getSourceOffset(), getDestOffset()})
     if (!fillsPieces(elements, width))
-      return emitOpError()
-             << "C4: " << *getConstant(elements) << " elements of " << element
-             << " are no multiple of 16 bytes, which offsets and count must be";
+      return emitOpError() << "C4: " << *getConstant(elements)
+                           << " elements of " << element
+                           << " are not a multiple of 16 bytes, which offsets "
+                              "and count must be";
   if (getToken().use_empty())
-    return emitOpError("C5: no comms.bulk_wait waits for this copy");
+    return emitOpError("C5: this copy needs a comms.bulk_wait");
   for (Operation *user : getToken().getUsers())
     if (!isa<BulkWaitOp>(user))
       return emitOpError("C5: the token names a copy under way and goes to "
@@ -157,14 +158,14 @@ LogicalResult BulkCopyOp::verify() {
 LogicalResult BulkWaitOp::verify() {
   if (getCopies().empty())
     return emitOpError(
-        "C1: it waits for no copy; name the tokens of the copies");
+        "C1: must wait for at least one copy; pass the copies' tokens");
   llvm::SmallDenseSet<Value> seen;
   for (Value copy : getCopies()) {
     if (!copy.getDefiningOp<BulkCopyOp>())
       return emitOpError(
           "C2: each token must be the result of a comms.bulk_copy");
     if (!seen.insert(copy).second)
-      return emitOpError("C3: a copy is named twice");
+      return emitOpError("C3: the same copy is passed twice");
   }
   return success();
 }

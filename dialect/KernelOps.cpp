@@ -61,7 +61,7 @@ static LogicalResult checkEnd(Region &body, Location kernel) {
   if (!block.empty() && block.back().mightHaveTrait<OpTrait::IsTerminator>())
     return success();
   return emitError(block.empty() ? kernel : block.back().getLoc())
-         << "the kernel has no end: write comms.return behind this";
+         << "the kernel is not terminated: write comms.return after this";
 }
 
 ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
@@ -80,7 +80,7 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
   for (const OpAsmParser::Argument &argument : arguments) {
     if (!argument.type)
       return parser.emitError(argument.ssaName.location,
-                              "an argument of a kernel has a type");
+                              "an argument of a kernel must have a type");
     types.push_back(argument.type);
     attributes.push_back(nameArgument(builder, argument));
   }
@@ -180,7 +180,8 @@ static LogicalResult verifyArgumentNames(KernelOp kernel) {
   return success();
 }
 
-/// What a kernel carries of the world it runs in: counts that are at least 1.
+/// Checks the counts that a kernel's attributes state about its world: each is
+/// at least 1.
 static LogicalResult verifyWorld(KernelOp kernel) {
   constexpr int64_t largest = std::numeric_limits<int32_t>::max();
   for (auto [constraint, name, attribute] :
@@ -190,7 +191,7 @@ static LogicalResult verifyWorld(KernelOp kernel) {
     if (attribute && (attribute.getInt() < 1 || attribute.getInt() > largest))
       return kernel.emitOpError()
              << constraint << ": " << name << " is " << attribute.getInt()
-             << "; it has to be 1 to " << largest;
+             << "; it must be 1 to " << largest;
   IntegerAttr ranks = kernel.getRanksAttr(), reach = kernel.getLsaSizeAttr();
   if (ranks && reach && ranks.getInt() % reach.getInt() != 0)
     return kernel.emitOpError()
@@ -214,7 +215,7 @@ static LogicalResult verifyHiddenArguments(KernelOp kernel) {
         !isa<WindowType>(kernel.getArgumentTypes()[i]))
       return kernel.emitOpError()
              << "C9: argument " << i
-             << " is hidden: it has to be a window with the unit attribute "
+             << " is hidden: it must be a window with the unit attribute "
                 "comms.hidden and with comms.init \"zero\" or \"poison\"";
   }
   return success();
@@ -238,9 +239,10 @@ static LogicalResult verifyHostArguments(KernelOp kernel) {
 static LogicalResult verifyName(KernelOp kernel) {
   StringRef name = kernel.getSymName();
   if (name.empty())
-    return kernel.emitOpError("C10: the kernel's name is empty");
+    return kernel.emitOpError("C10: a kernel's name must not be empty");
   if (name.contains('\0')) // Names of machine code end there.
-    return kernel.emitOpError("C10: the kernel's name has a zero byte");
+    return kernel.emitOpError(
+        "C10: a kernel's name must not contain a zero byte");
   for (StringRef reserved : {"__", "commsir_", "llvm."})
     if (name.starts_with(reserved))
       return kernel.emitOpError() << "C10: names that begin with '" << reserved
@@ -250,10 +252,10 @@ static LogicalResult verifyName(KernelOp kernel) {
 
 LogicalResult KernelOp::verify() {
   if (getBody().empty())
-    return emitOpError("C1: a kernel has a body");
+    return emitOpError("C1: a kernel must have a body");
   if (!getFunctionType().getResults().empty())
-    return emitOpError()
-           << "C2: a kernel has no results; it writes to windows and memrefs";
+    return emitOpError() << "C2: a kernel cannot have results; it writes to "
+                            "windows and memrefs";
   for (unsigned i = 0, e = getArgumentTypes().size(); i < e; ++i)
     if (failed(verifyArgumentType(*this, i)))
       return failure();
@@ -269,7 +271,7 @@ void YieldOp::build(OpBuilder &, OperationState &) {}
 LogicalResult ReturnOp::verify() {
   if (isa_and_nonnull<KernelOp>((*this)->getParentOp()))
     return success();
-  return emitOpError("C1: ends the body of a comms.kernel, nothing else");
+  return emitOpError("C1: may only terminate the body of a comms.kernel");
 }
 
 LogicalResult YieldOp::verify() {
@@ -283,8 +285,8 @@ LogicalResult YieldOp::verify() {
   }
   if (isa_and_nonnull<CollectiveOpInterface>(parent))
     return success();
-  return emitOpError(
-      "C1: ends a region of a collective, of comms.role or of comms.for_peers");
+  return emitOpError("C1: may only terminate a region of a collective, of "
+                     "comms.role or of comms.for_peers");
 }
 
 //===----------------------------------------------------------------------===//
@@ -308,13 +310,13 @@ LogicalResult RoleOp::verify() {
               "included";
   auto kernel = dyn_cast_or_null<KernelOp>((*this)->getParentOp());
   if (!kernel)
-    return emitOpError("C2: stands in the body of a comms.kernel itself");
+    return emitOpError("C2: must be at the top level of a comms.kernel");
   IntegerAttr blocks = kernel.getBlocksAttr();
   if (blocks && last > blocks.getInt())
     return emitOpError() << "C3: blocks " << first << " to " << last
                          << " of a kernel of " << blocks.getInt();
   if (getName().empty())
-    return emitOpError("C4: a role has a name");
+    return emitOpError("C4: a role must have a name");
   return success();
 }
 

@@ -123,7 +123,7 @@ LogicalResult checks::isPeer(Operation *op, StringRef constraint, Value peer,
     return success();
   InFlightDiagnostic diagnostic = op->emitOpError()
                                   << constraint << ": peer " << *rank
-                                  << " is no rank of the team";
+                                  << " is not a rank of the team";
   if (size)
     diagnostic << ", which has " << *size;
   return diagnostic;

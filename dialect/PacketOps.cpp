@@ -49,7 +49,7 @@ static LogicalResult verifyLines(PacketOp op, unsigned width) {
            << "multiple of " << elements << ", and `valid` for what exists";
   std::optional<int64_t> offset = getConstant(op.getOffset());
   if (offset && *offset % kLineUnits != 0)
-    return op.emitOpError() << "C8: offset " << *offset << " is no line's "
+    return op.emitOpError() << "C8: offset " << *offset << " is not a line's "
                             << "first; use a multiple of " << kLineUnits;
   return success();
 }

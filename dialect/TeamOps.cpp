@@ -108,7 +108,7 @@ LogicalResult TeamSplitOp::verify() {
   int64_t factor = getFactorAttr().getInt();
   if (factor < 1)
     return emitOpError() << "C1: factor is " << factor
-                         << "; it has to be at least 1";
+                         << "; it must be at least 1";
   std::optional<int64_t> size = getStaticTeamSize(getTeam());
   if (size && *size % factor != 0)
     return emitOpError() << "C2: factor " << factor
@@ -186,7 +186,8 @@ void SizeOp::inferResultRanges(ArrayRef<ConstantIntRanges>, SetIntRangeFn set) {
   set(getResult(), getRange(size.value_or(1), size.value_or(largestCount)));
 }
 
-/// What is no rank of `from`, or is none of `to`, can be any number.
+/// The result is undefined if `rank` is not a rank of `from`, or has no number
+/// in `to`.
 void TranslateRankOp::inferResultRanges(ArrayRef<ConstantIntRanges> ranges,
                                         SetIntRangeFn set) {
   set(getResult(),

@@ -17,7 +17,7 @@ using namespace mlir::comms;
 Value TileLoadOp::getTileValue() { return getTile(); }
 Value TileStoreOp::getTileValue() { return getTile(); }
 
-/// What loads and stores of tiles have in common: C1 to C3.
+/// Checks the constraints that loads and stores of tiles share: C1 to C3.
 static LogicalResult verifyAccess(Operation *op, Type memory, Type tile) {
   if (failed(verifyPlainMemory(op, "C1", memory, "memory")))
     return failure();
@@ -59,14 +59,14 @@ LogicalResult RowReduceOp::verify() {
   if (!hasOneElement(result) || !areSameKind(tile, result) ||
       getElementTypeOrSelf(tile) != getElementTypeOrSelf(result))
     return emitOpError() << "C1: the result is " << result
-                         << "; it has to be a tile of one "
+                         << "; it must be a tile of one "
                          << getElementTypeOrSelf(tile);
   if (!canCombine(getKind(), getElementTypeOrSelf(tile)))
     return emitOpError() << "C2: " << stringifyReductionKind(getKind())
                          << " of elements of " << getElementTypeOrSelf(tile)
                          << "; bitwise reductions need integers";
   if (cast<ShapedType>(tile).getDimSize(0) == 0)
-    return emitOpError("C3: the tile has no elements");
+    return emitOpError("C3: the tile must have at least one element");
   return success();
 }
 
@@ -98,7 +98,7 @@ LogicalResult BroadcastRowOp::verify() {
   Type tile = getTile().getType(), result = getResult().getType();
   if (!hasOneElement(tile))
     return emitOpError() << "C1: the operand is " << tile
-                         << "; it has to be a tile of one element";
+                         << "; it must be a tile of one element";
   if (!areSameKind(tile, result) ||
       getElementTypeOrSelf(tile) != getElementTypeOrSelf(result))
     return emitOpError() << "C2: a tile of " << getElementTypeOrSelf(result)

@@ -351,7 +351,7 @@ _LAZY = {
 
 
 def _on_arrays(name: str, arguments: dict[str, Any]) -> Any:
-    """A collective outside a kernel."""
+    """Runs a collective on arrays, outside a kernel."""
     from commsir import _host
 
     return _host.collective(name, arguments)

@@ -1,4 +1,4 @@
-"""One rank does something, and all ranks have its result, or its error."""
+"""Runs work on one rank and shares its result, or its error, with all ranks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _LONG = 7 * 24 * 3600.0
 
 
 class Ranks(NamedTuple):
-    """Processes that do something together."""
+    """The processes that share one result."""
 
     ranks: int
     #: Where their kernels run: "cpu" or "cuda".
@@ -36,15 +36,15 @@ class Ranks(NamedTuple):
 
 
 def ranks_of(group: Any) -> Ranks | None:
-    """The ranks that `group` refers to; None: only this process.
+    """Returns the ranks that `group` refers to, or None for this process alone.
 
-    `group` is a commsir.Group or a group of torch.distributed; None is torch's default group, if there is one; False
-    is this process.
+    `group` is a commsir.Group or a process group of torch.distributed. None selects torch's default group, if there is
+    one. False selects this process alone.
     """
     if group is False:
         return None
     if isinstance(group, Group):
-        return Ranks(group.ranks, "cpu" if group.device == "cpu" else "cuda", group._beside)
+        return Ranks(group.ranks, "cpu" if group.device == "cpu" else "cuda", group._make_cpu_group)
     dist = getattr(sys.modules.get("torch"), "distributed", None)
     if dist is None or not dist.is_available() or not dist.is_initialized():
         if group is not None:
@@ -62,15 +62,15 @@ def ranks_of(group: Any) -> Ranks | None:
     target = (
         "cuda" if "cuda" in str(dist.get_backend_config(used)) and sys.modules["torch"].cuda.is_available() else "cpu"
     )
-    return Ranks(used.size(), target, lambda what: _of_torch(dist, used, what))
+    return Ranks(used.size(), target, lambda what: _torch_ranks(dist, used, what))
 
 
 def _refuse(group: Any) -> NoReturn:
     raise errors.UsageError(f"group is a {type(group).__name__}, not a commsir.Group or one of torch.distributed")
 
 
-def _of_torch(dist: Any, used: Any, what: str) -> Group:
-    """torch's ranks, met in the store of their group."""
+def _torch_ranks(dist: Any, used: Any, what: str) -> Group:
+    """Returns the ranks of a torch process group; they meet in the group's store."""
     number = _counts[what, used.group_name] = _counts.get((what, used.group_name), 0) + 1
     name = f"{used.group_name}-{what}-{number}"
     store = dist.PrefixStore(f"commsir/{name}", used.get_group_store().clone())
@@ -81,19 +81,22 @@ _counts: dict[tuple[str, str], int] = {}
 
 
 def once(ranks: Ranks | None, what: str, work: Callable[[], T]) -> T:
-    """`work` of rank 0, for all ranks. Those that wait sleep; an error of rank 0 is raised on all of them."""
+    """Runs `work` on rank 0 and returns its result on all ranks.
+
+    The other ranks sleep until then. An error of rank 0 is raised on all ranks.
+    """
     if ranks is None or ranks.ranks == 1:
         return work()
     with ranks.beside(what) as group:
         news = group.window(1, np.int64, signals=1)
         if group.rank != 0:
-            return cast("T", _hear(group, news))
+            return cast("T", _receive_outcome(group, news))
         try:
             result = work()
         except Exception as error:
-            _tell(group, news, _pickled(error))
+            _send_outcome(group, news, _pickled(error))
             raise
-        _tell(group, news, pickle.dumps((True, result)))
+        _send_outcome(group, news, pickle.dumps((True, result)))
         return result
 
 
@@ -111,7 +114,7 @@ _passed: list[types.ModuleType] = []
 
 
 def passes(module: str) -> None:
-    """`once` passes on the exceptions and dataclasses of this module."""
+    """Allows `once` to share the exceptions and dataclasses of this module."""
     _passed.append(sys.modules[module])
 
 
@@ -123,7 +126,7 @@ class _Results(pickle.Unpickler):
             found = getattr(known, name, None)
             if isinstance(found, type) and found.__module__ == module == known.__name__ and _is_result(found):
                 return found
-        raise pickle.UnpicklingError(f"{module}.{name} is none of them")
+        raise pickle.UnpicklingError(f"{module}.{name} is not allowed")
 
 
 def _is_result(kind: type) -> bool:
@@ -141,7 +144,7 @@ def _unpickled(data: bytes) -> tuple[bool, Any]:
     raise errors.DisagreementError(f"rank 0 has sent an invalid result: {what}")
 
 
-def _tell(group: Group, news: Any, data: bytes) -> None:
+def _send_outcome(group: Group, news: Any, data: bytes) -> None:
     for peer in range(1, group.ranks):
         news.signal(peer, len(data))
     text = group.window(len(data), np.uint8, signals=1)
@@ -150,7 +153,7 @@ def _tell(group: Group, news: Any, data: bytes) -> None:
     text.release()  # Lets ranks meet: nobody goes while another still reads.
 
 
-def _hear(group: Group, news: Any) -> Any:
+def _receive_outcome(group: Group, news: Any) -> Any:
     news.wait(source=0, timeout=_LONG)
     text = group.window(int(news.read_signal()), np.uint8, signals=1)
     text.wait(source=0)

@@ -1,4 +1,4 @@
-"""Arguments of calls, as the library takes them."""
+"""Converts arguments of calls to the types that the library expects."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ def whole(value: Any, what: str) -> int:
 
 
 def int64(value: Any, what: str) -> int:
-    """A whole number as the library takes it."""
+    """Converts a whole number to the library's 64-bit integer."""
     number = whole(value, what)
     if not -(2**63) <= number < 2**63:
-        raise errors.UsageError(f"{what} is {number}, but has to be a number of 64 bits")
+        raise errors.UsageError(f"{what} is {number}, but must be a number of 64 bits")
     return number
 
 
 def memory_of(tensor: tvm_ffi.Tensor, shape: tuple[int, ...], kind: str) -> np.ndarray[Any, Any]:
-    """The memory of a window as a NumPy array that keeps the window."""
+    """Returns the memory of a window as a NumPy array that keeps the window alive."""
     import numpy as np
 
     try:

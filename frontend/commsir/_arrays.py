@@ -1,4 +1,4 @@
-"""Arrays of any library, seen through DLPack, with the element types that MLIR names."""
+"""Arrays of any library, accessed through DLPack, with MLIR's names for their element types."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = [
     "dtype_name",
     "element_type",
     "empty",
-    "handed",
+    "to_library_of",
     "is_immutable",
     "numpy_type",
     "raw_numpy_type",
@@ -56,7 +56,7 @@ _RAW = {"bf16": "uint16", "f8E4M3FN": "uint8", "f8E5M2": "uint8"}
 
 
 class View(NamedTuple):
-    """An array as the library takes it."""
+    """An array in the form that the library expects."""
 
     tensor: tvm_ffi.Tensor
     type: str
@@ -69,25 +69,25 @@ class View(NamedTuple):
     immutable: bool = False
 
     def is_unsigned(self) -> bool:
-        """Whether it holds integers without a sign, which kernels compare and divide as signed ones."""
+        """Whether the elements are unsigned integers. Kernels compare and divide them as signed ones."""
         return self.type.startswith("i") and str(self.tensor.dtype).startswith("uint")
 
     def is_writable(self) -> bool:
         return self.copy is None and not self.immutable
 
-    def is_as_it_was(self) -> bool:
+    def is_unmodified(self) -> bool:
         """Returns False if the callee has written to the copy of a read-only array."""
         return self.frozen is None or self.copy is None or self.frozen.tobytes() == self.copy.tobytes()
 
 
 def element_type(array: Array) -> str:
-    """MLIR's name of the element type: "f32", "bf16", "i8", …"""
+    """Returns MLIR's name of the array's element type: "f32", "bf16", "i8", …"""
     return dtype_name(array.dtype)
 
 
 @functools.cache
 def dtype_name(dtype: Any) -> str:
-    """MLIR's name for a dtype of NumPy, torch or JAX."""
+    """Returns MLIR's name for a dtype of NumPy, torch or JAX."""
     name = _library_name(dtype)
     try:
         return _NAMES[name]
@@ -97,12 +97,15 @@ def dtype_name(dtype: Any) -> str:
 
 
 def _library_name(dtype: Any) -> str:
-    """A dtype as libraries call it: "uint8"."""
+    """Returns the name that libraries use for a dtype: "uint8"."""
     return getattr(dtype, "name", None) or str(dtype).removeprefix("torch.")
 
 
 def spelled(dtype: Any) -> tuple[str, str]:
-    """MLIR's and DLPack's names of a type given as "f32", "float32", numpy.float32, a torch dtype or commsir.f32."""
+    """Returns MLIR's and DLPack's names of an element type.
+
+    The type may be given as "f32", "float32", numpy.float32, a torch dtype, or commsir.f32.
+    """
     given = getattr(dtype, "mlir", dtype)
     if isinstance(given, str):
         if given in _NAMES.values():
@@ -123,7 +126,7 @@ def spelled(dtype: Any) -> tuple[str, str]:
 
 
 def numpy_type(name: str) -> np.dtype[Any]:
-    """NumPy's type for MLIR's name; bf16 and fp8 need ml_dtypes."""
+    """Returns NumPy's type for MLIR's name. bf16 and fp8 need ml_dtypes."""
     import numpy as np
 
     if name in _RAW:
@@ -140,7 +143,7 @@ def numpy_type(name: str) -> np.dtype[Any]:
 
 
 def dlpack_name(name: str) -> str:
-    """DLPack's name for MLIR's."""
+    """Returns DLPack's name for MLIR's name."""
     for spelled, ours in _NAMES.items():
         if ours == name:
             return spelled
@@ -148,7 +151,7 @@ def dlpack_name(name: str) -> str:
 
 
 def raw_numpy_type(name: str) -> np.dtype[Any]:
-    """As `numpy_type`, or integers of that width where NumPy may lack it."""
+    """Like `numpy_type`, but returns the unsigned integer of that width if NumPy may lack the type."""
     import numpy as np
 
     return np.dtype(_RAW[name]) if name in _RAW else numpy_type(name)
@@ -160,7 +163,7 @@ def _is_numpy(array: Array) -> bool:
 
 
 def _raw(array: Array, name: str) -> Array:
-    """The same memory with an element type that DLPack supports."""
+    """Reinterprets the memory with an element type that DLPack supports."""
     if _is_numpy(array):
         return array.view(_RAW[name])
     torch = sys.modules.get("torch")
@@ -170,7 +173,7 @@ def _raw(array: Array, name: str) -> Array:
 
 
 def is_immutable(array: Array) -> bool:
-    """Whether the array is of JAX, whose arrays never change."""
+    """Whether the array belongs to JAX, whose arrays never change."""
     kind: Any = type(array)
     return _is_of_jax(kind)
 
@@ -181,12 +184,12 @@ def _is_of_jax(kind: Any) -> bool:
 
 
 def empty(like: Array, shape: tuple[int, ...]) -> Array:
-    """New memory of the library of `like`, where that lies, for a call to write. `handed` makes an array of it."""
+    """Allocates memory for an output, on the device of `like`. `to_library_of` converts it to the library of `like`."""
     if is_immutable(like):
         made = sys.modules["jax"].numpy.empty(shape, like.dtype, device=like.device)
         _wait_for(made, "the output")
         # The memory alone stays: nobody has the array that it was of.
-        return _share(made, "", "the output")
+        return _to_dlpack(made, "", "the output")
     for library, kind in (("numpy", "ndarray"), ("torch", "Tensor"), ("cupy", "ndarray")):
         found = sys.modules.get(library)
         if found is None or not isinstance(like, getattr(found, kind)):
@@ -198,13 +201,13 @@ def empty(like: Array, shape: tuple[int, ...]) -> Array:
     raise UsageError(f"no library is known that makes a {type(like).__name__}: pass an array for the result")
 
 
-def handed(memory: Array, like: Array) -> Array:
+def to_library_of(memory: Array, like: Array) -> Array:
     """Converts the written result of `empty` to an array of the library of `like`."""
     return sys.modules["jax"].dlpack.from_dlpack(memory) if is_immutable(like) else memory
 
 
 def _wait_for(array: Array, what: str) -> None:
-    """Until an array of JAX is there: streams know nothing of what computes it."""
+    """Waits until JAX has computed the array, because CUDA streams do not wait for JAX's computations."""
     if not hasattr(array, "block_until_ready"):
         raise UsageError(
             f"{what} is traced by JAX (jax.jit, grad, vmap), and has no memory yet: call this outside of it"
@@ -212,8 +215,8 @@ def _wait_for(array: Array, what: str) -> None:
     array.block_until_ready()
 
 
-def _share(array: Array, name: str, what: str) -> tvm_ffi.Tensor:
-    """The array through DLPack, in the second try as raw elements and without its gradient."""
+def _to_dlpack(array: Array, name: str, what: str) -> tvm_ffi.Tensor:
+    """Exports the array through DLPack. If that fails, tries again with raw elements and without the gradient."""
     try:
         return _from_dlpack(array)
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
@@ -221,20 +224,21 @@ def _share(array: Array, name: str, what: str) -> tvm_ffi.Tensor:
         plain = _raw(plain, name) if name in _RAW else plain
         if plain is array:
             hint = "; of a sharded array pass a part: x.addressable_data(0)" if is_immutable(array) else ""
-            raise UsageError(f"{what} cannot be shared through DLPack: {_said(error).rstrip('.')}{hint}") from error
+            why = _error_text(error).rstrip(".")
+            raise UsageError(f"{what} cannot be shared through DLPack: {why}{hint}") from error
         try:
             return _from_dlpack(plain)
         except (BufferError, RuntimeError, TypeError, ValueError) as again:
-            raise UsageError(f"{what} cannot be shared through DLPack: {_said(again)}") from again
+            raise UsageError(f"{what} cannot be shared through DLPack: {_error_text(again)}") from again
 
 
-def _said(error: Exception) -> str:
-    """Without the stack that torch puts under it."""
+def _error_text(error: Exception) -> str:
+    """Returns the message of an error without the C++ stack that torch appends."""
     return str(error).partition("\nException raised from ")[0]
 
 
 def _from_dlpack(array: Array) -> tvm_ffi.Tensor:
-    """tvm_ffi.from_dlpack, which takes this name's place at the first call."""
+    """Calls tvm_ffi.from_dlpack, which replaces this function at the first call."""
     global _from_dlpack
     from commsir._binding import binding
 
@@ -243,9 +247,10 @@ def _from_dlpack(array: Array) -> tvm_ffi.Tensor:
 
 
 def view(array: Array, what: str = "the array", device: str = "cpu:0", *, written: bool = True) -> View:
-    """`array`, which lies on `device`, for a call into the library. `what` names it in errors.
+    """Prepares `array`, which must lie on `device`, for a call into the library.
 
-    With `written` the call may write it. Of an array in host memory that cannot be written it then gets a copy.
+    `what` names the array in errors. With `written`, the call may write to it; if its host memory is read-only, the
+    call then gets a copy.
     """
     numpys = _is_numpy(array)
     immutable = not numpys and is_immutable(array)
@@ -254,7 +259,7 @@ def view(array: Array, what: str = "the array", device: str = "cpu:0", *, writte
     if not hasattr(array, "__dlpack__"):
         raise UsageError(f"{what} is a {type(array).__name__}, not an array: pass one of NumPy, torch, JAX or CuPy")
     if not hasattr(array, "dtype"):
-        array = _share(array, "", what)  # That is all that DLPack asks for.
+        array = _to_dlpack(array, "", what)  # That is all that DLPack asks for.
     name = dtype_name(array.dtype)
     frozen = copy = None
     if numpys:
@@ -265,10 +270,10 @@ def view(array: Array, what: str = "the array", device: str = "cpu:0", *, writte
             raise UsageError(f"{what} is not contiguous: pass numpy.ascontiguousarray(…) of it")
     elif hasattr(array, "is_neg") and array.is_neg():  # A view of torch, whose memory is not what it holds.
         raise UsageError(f"{what} negates what is in its memory: pass .resolve_neg() of it")
-    tensor = _share(array, name, what)
+    tensor = _to_dlpack(array, name, what)
     place = str(tensor.device)
     if place != device and not (device == "cpu:0" and place.startswith("cpu:")):  # JAX may count parts of the host.
-        raise UsageError(f"{what} is on {place}, but has to be on {device}: move it there first")
+        raise UsageError(f"{what} is on {place}; it must be on {device}: move it there first")
     if not tensor.is_contiguous():
         raise UsageError(f"{what} is not contiguous: pass a contiguous copy of it")
     if immutable and written:
@@ -280,7 +285,7 @@ def view(array: Array, what: str = "the array", device: str = "cpu:0", *, writte
 
         frozen, immutable = np.asarray(array), False
         copy = _copied(frozen)
-        tensor = _share(copy, name, what)
+        tensor = _to_dlpack(copy, name, what)
     return View(tensor, name, tuple(array.shape), frozen, copy, immutable)
 
 

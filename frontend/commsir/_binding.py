@@ -1,6 +1,6 @@
-"""The library behind the package: finds libcommsir.so, calls it, turns its errors into exceptions.
+"""Finds and calls libcommsir.so, and turns its errors into exceptions.
 
-Nothing is loaded before the first call, so that `import commsir` is quick.
+The library is loaded at the first call, so that `import commsir` is quick.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _module: tvm_ffi.Module | None = None
 
 
 def _folders() -> list[Path]:
-    """Folders that may contain the libraries, the preferred one first."""
+    """Returns the folders that may contain the libraries, in order of preference."""
     named = os.environ.get("COMMSIR_LIBRARY")
     if named:
         path = Path(named)
@@ -35,7 +35,7 @@ def _folders() -> list[Path]:
 
 
 def library_path() -> Path:
-    """The folder of libcommsir.so and libcommsir_ffi.so."""
+    """Returns the folder that contains libcommsir.so and libcommsir_ffi.so."""
     for folder in _folders():
         if (folder / "libcommsir_ffi.so").is_file():
             return folder
@@ -47,9 +47,10 @@ def library_path() -> Path:
 
 
 def binding() -> types.ModuleType:
-    """tvm_ffi, imported without torch, which it would import for a second if it can, and does not need.
+    """Imports tvm_ffi without torch.
 
-    Whoever needs tvm_ffi gets it here.
+    tvm_ffi would import torch if it can, which takes a second and is not needed here. Import tvm_ffi only through this
+    function.
     """
     with _lock:
         if "tvm_ffi" not in sys.modules and "torch" not in sys.modules:
@@ -65,7 +66,7 @@ def binding() -> types.ModuleType:
 
 
 def library() -> tvm_ffi.Module:
-    """The binding, loaded at the first call."""
+    """Returns the binding; loads it at the first call."""
     global _module
     if _module is not None:
         return _module
@@ -95,7 +96,7 @@ def ask(name: str, *arguments: Any) -> str:
 
 
 def number(value: Any) -> int | float:
-    """One of another library, as of NumPy."""
+    """Converts a number of another library, such as NumPy, to Python."""
     if str(getattr(value, "dtype", "")) == "bool" and not getattr(value, "shape", ()):
         return bool(value)
     if hasattr(value, "__index__"):

@@ -1,4 +1,4 @@
-"""Explains the choices for a kernel: a report that prints as a table."""
+"""Reports the choices that were made for a kernel, as a printable table."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ _BITS = re.compile(r"\d+")
 
 
 class Explanation(dict[str, Any]):
-    """The report of `explain`, a dict: kernel, ranks, blocks, arguments, choices, channel_bytes, remarks, warnings.
+    """The report of `explain`, a dict with kernel, ranks, blocks, arguments, choices, channel_bytes, remarks and
+    warnings.
 
-    It prints as a table. A kernel that the checker refuses is explained as well: `refusal` says why, else it is None.
+    It prints as a table. If the checker refutes the kernel, `refusal` has the reason; otherwise it is None.
     """
 
     refusal: errors.CheckError | None = None
@@ -73,9 +74,9 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def explain(source: str, *, ranks: int = 0, **options: Any) -> Explanation:
-    """Explains the choices for the kernel: arguments, algorithms, remarks of the passes. The result prints as a table.
+    """Explains the choices for a kernel: its arguments, the algorithms, and the passes' remarks.
 
-    A kernel that the checker refuses is explained as well, with the refusal.
+    The result prints as a table. If the checker refutes the kernel, the result includes the reason.
     """
     request = {"produce": "explain", "ranks": ranks, **options}
     try:

@@ -1,4 +1,4 @@
-"""Writes user files atomically, with readable errors; and folders that only this user can write to, for code."""
+"""Writes user files atomically and with readable errors, and opens folders that only this user can write to."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ __all__ = ["OwnFolder", "check_writable", "make_folders", "write", "written"]
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:
-    """Before what takes long, whose result would be lost. Raises UsageError."""
+    """Checks that a file can be written, before a long computation whose result would be lost. Raises UsageError."""
     file = Path(path).absolute()
     if not file.parent.is_dir():
-        raise _cannot_write(path, f"No such file or directory; create the folder '{Path(path).parent}' first")
+        raise _write_error(path, f"No such file or directory; create the folder '{Path(path).parent}' first")
     if file.is_dir():
-        raise _cannot_write(path, "Is a directory")
+        raise _write_error(path, "Is a directory")
     if not os.access(file if file.exists() else file.parent, os.W_OK):
-        raise _cannot_write(path, "Permission denied")
+        raise _write_error(path, "Permission denied")
 
 
 def write(path: str | os.PathLike[str], content: bytes | str) -> Path:
-    """Puts `content` (text as UTF-8) into the file, which another process sees as it was or as it is now."""
+    """Writes `content` (text as UTF-8) to the file atomically: other processes see the old or the new contents."""
     with written(path) as made:
         made.write_bytes(content.encode() if isinstance(content, str) else content)
     return Path(path)
@@ -34,18 +34,19 @@ def write(path: str | os.PathLike[str], content: bytes | str) -> Path:
 
 @contextlib.contextmanager
 def written(path: str | os.PathLike[str]) -> Iterator[Path]:
-    """A path to write to, with the suffix of `path`, which it takes the place of if nothing is raised. Raises
-    UsageError."""
+    """Yields a temporary path with the suffix of `path`, and moves it to `path` if no error is raised. Raises
+    UsageError.
+    """
     check_writable(path)
     # What a link stands for is replaced, not the link.
     file = Path(os.path.realpath(path))
     if file.exists() and not file.is_file() or not os.access(file.parent, os.W_OK):
         # A device, or a file in a folder that takes no others.
-        with _in_words(path):
+        with _reason(path):
             yield file
         return
     made = file.with_name(f".{secrets.token_hex(8)}{file.suffix}")
-    with _in_words(path):
+    with _reason(path):
         try:
             yield made
             if file.exists():
@@ -56,14 +57,14 @@ def written(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _in_words(path: str | os.PathLike[str]) -> Iterator[None]:
+def _reason(path: str | os.PathLike[str]) -> Iterator[None]:
     try:
         yield
     except (OSError, UnicodeError) as error:  # A locale may have no letters for the name.
-        raise _cannot_write(path, getattr(error, "strerror", None) or str(error)) from error
+        raise _write_error(path, getattr(error, "strerror", None) or str(error)) from error
 
 
-def _cannot_write(path: str | os.PathLike[str], why: str) -> errors.UsageError:
+def _write_error(path: str | os.PathLike[str], why: str) -> errors.UsageError:
     return errors.UsageError(f"cannot write '{os.fspath(path)}': {why}")
 
 
@@ -80,11 +81,14 @@ def make_folders(path: Path) -> None:
 
 
 class OwnFolder:
-    """A folder that this user or root owns and nobody else can write to, as in runtime/support/OwnFolder.h, because its
-    contents are executed. It is opened once, and its files are opened relative to it without following links."""
+    """A folder that this user or root owns and nobody else can write to, because its contents are executed.
+
+    runtime/support/OwnFolder.h has the same rules. The folder is opened once; its files are opened relative to it,
+    without following links.
+    """
 
     def __init__(self, path: Path, *below: str) -> None:
-        """Opens the folder and, one in another, those `below` it; makes them where they are missing. Raises OSError."""
+        """Opens the folder and, inside it, the nested folders `below`. Creates missing ones. Raises OSError."""
         self.path = path
         make_folders(path)
         self._descriptor = self._open_folder(os.fspath(path), None)
@@ -128,12 +132,15 @@ class OwnFolder:
         raise PermissionError(f"{what} {why}")
 
     def open(self, name: str, flags: int) -> int:
-        """A descriptor of a plain file in the folder. Raises OSError; PermissionError: others may have written it."""
+        """Returns a descriptor of a regular file in the folder.
+
+        Raises PermissionError if other users may have written the file, and OSError on other failures.
+        """
         used = flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         opened = os.open(name, used, 0o600, dir_fd=self._descriptor)
         if not stat.S_ISREG(os.fstat(opened).st_mode):
             os.close(opened)
-            raise PermissionError(f"'{self.path / name}' is no plain file")
+            raise PermissionError(f"'{self.path / name}' is not a plain file")
         return self._checked(opened, f"'{self.path / name}'")
 
     def read(self, name: str) -> str | None:
@@ -145,7 +152,7 @@ class OwnFolder:
             return None
 
     def write(self, name: str, text: str) -> None:
-        """Puts `text` in the place of a file. Raises OSError."""
+        """Replaces a file atomically with `text`. Raises OSError."""
         made = f"{name}.{secrets.token_hex(8)}"
         try:
             with os.fdopen(self.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "w") as file:

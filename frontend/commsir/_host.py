@@ -1,4 +1,4 @@
-"""Collectives called outside a kernel, on one array per rank: builds a kernel around them and simulates it."""
+"""Runs collectives outside a kernel, on one array per rank: builds a kernel around the call and simulates it."""
 
 from __future__ import annotations
 
@@ -25,14 +25,16 @@ from commsir.language.source import Place
 
 @functools.cache
 def _movements() -> dict[str, str]:
-    """How the rows of the inputs become those of the outputs, for each collective: the library's table."""
+    """Returns, for each collective, how input rows map to output rows, from the library's table."""
     return {row["name"]: row["movement"] for row in json.loads(str(_native.call("collectives")))}
 
 
 def collective(name: str, arguments: dict[str, Any]) -> Any:
-    """Runs one collective over arrays; returns a list of what each rank gets (of lists, for several outputs)."""
+    """Runs one collective over arrays. Returns a list with each rank's result, or a list of such lists for several
+    outputs.
+    """
     inputs = _inputs(name, arguments)
-    _know_signs(name, arguments, inputs)
+    _check_signedness(name, arguments, inputs)
     arrays = _arrays(name, arguments, inputs)
     parameters = {key: _parameter(name, kind, parts, len(inputs[0])) for key, (kind, parts) in arrays.items()}
     outs = _outputs(name, arguments, parameters, len(inputs[0]), len(inputs))
@@ -41,18 +43,18 @@ def collective(name: str, arguments: dict[str, Any]) -> Any:
     report = _simulate.run(
         made, len(inputs[0]), given, seed=None, fuzz=0, blocks=None, launches=1, trace=None, target="cpu"
     )
-    likes = _likes(arguments.get("outs"), [parts[0] for parts in inputs])
+    likes = _output_templates(arguments.get("outs"), [parts[0] for parts in inputs])
     results = [
-        [_alike_array(part, outs[key].dtype, like) for part in report.outputs[key]]
+        [_convert_like(part, outs[key].dtype, like) for part in report.outputs[key]]
         for key, like in zip(outs, likes, strict=False)
     ]
     return results[0] if len(results) == 1 else [list(parts) for parts in zip(*results, strict=True)]
 
 
 def _inputs(name: str, arguments: dict[str, Any]) -> list[list[Any]]:
-    """The inputs of the exchange: one array per rank for each input."""
+    """Returns the inputs of the exchange: for each input, one array per rank."""
     x = arguments["x"]
-    if not _is_ranks(x):
+    if not _is_per_rank(x):
         raise errors.UsageError(
             f"commsir.{name} outside a kernel takes a list of one array a rank: commsir.{name}([x0, x1, …]); "
             "among processes use torch.distributed with the backend 'commsir', in a kernel pass a window"
@@ -61,11 +63,14 @@ def _inputs(name: str, arguments: dict[str, Any]) -> list[list[Any]]:
         raise errors.UsageError(
             f"the team of commsir.{name} is {arguments['team']!r}; outside a kernel it is left out: the world"
         )
-    return [_alike(name, list(a)) for a in (x if _is_ranks(x[0]) else [x])]
+    return [_uniform_arrays(name, list(a)) for a in (x if _is_per_rank(x[0]) else [x])]
 
 
-def _know_signs(name: str, arguments: dict[str, Any], inputs: list[list[Any]]) -> None:
-    """Without a sign integers are exchanged and summed as their bits; a function of tiles would see other numbers."""
+def _check_signedness(name: str, arguments: dict[str, Any], inputs: list[list[Any]]) -> None:
+    """Rejects unsigned integers where a tile function would see them.
+
+    A collective can move and sum unsigned integers as their bits; a tile function would read them as signed numbers.
+    """
     kinds = [getattr(one[0], "dtype", None) for one in inputs]
     unsigned = [kind for kind in kinds if isinstance(kind, np.dtype) and kind.kind == "u"]
     if unsigned and (arguments.get("consume") or arguments.get("produce")):
@@ -84,7 +89,7 @@ def _know_signs(name: str, arguments: dict[str, Any], inputs: list[list[Any]]) -
 
 
 def _arrays(name: str, arguments: dict[str, Any], inputs: list[list[Any]]) -> dict[str, tuple[str, list[Any]]]:
-    """The kernel's arrays by parameter: its annotation, and one array per rank."""
+    """Returns the kernel's arrays by parameter: the annotation, and one array per rank."""
     arrays: dict[str, tuple[str, list[Any]]] = {f"x{i}": ("window", a) for i, a in enumerate(inputs)}
     args = arguments.get("args")
     args = () if args is None else args
@@ -94,7 +99,7 @@ def _arrays(name: str, arguments: dict[str, Any], inputs: list[list[Any]]) -> di
                 f"commsir.{name}: args are arrays, one or a tuple of them, but {a!r} is a number; "
                 "write it in the function, or pass numpy.array([…], numpy.float32)"
             )
-        arrays[f"a{i}"] = ("array", list(a) if _is_ranks(a) else [a] * len(inputs[0]))
+        arrays[f"a{i}"] = ("array", list(a) if _is_per_rank(a) else [a] * len(inputs[0]))
     for key in ("send_rows", "recv_rows"):
         if key in arguments:
             given = arguments[key]
@@ -112,8 +117,8 @@ def _parameter(name: str, kind: str, parts: list[Any], ranks: int) -> Parameter:
     return Parameter(kind, dtype, tuple(int(d) for d in np.shape(parts[0])) or (1,))
 
 
-def _likes(outs: Any, inputs: list[Any]) -> list[Any]:
-    """For each output an array that determines its library and type; None: NumPy."""
+def _output_templates(outs: Any, inputs: list[Any]) -> list[Any]:
+    """Returns for each output an array that determines its library and type, or None for NumPy."""
     if outs is None:
         return inputs
     items = outs if isinstance(outs, tuple | list) else (outs,)
@@ -123,8 +128,8 @@ def _likes(outs: Any, inputs: list[Any]) -> list[Any]:
     ]
 
 
-def _alike_array(values: np.ndarray[Any, Any], dtype: DType, like: Any) -> Any:
-    """A result as an array of the library and type of `like`, where those hold bf16 and f8."""
+def _convert_like(values: np.ndarray[Any, Any], dtype: DType, like: Any) -> Any:
+    """Converts a result to an array of the library and type of `like`, if that library has bf16 and f8."""
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(like, torch.Tensor):
         bits = np.array(narrow(values, dtype), order="C")
@@ -139,13 +144,13 @@ def _alike_array(values: np.ndarray[Any, Any], dtype: DType, like: Any) -> Any:
     return values
 
 
-def _is_ranks(x: Any) -> bool:
-    """Whether it is a list with one entry per rank: of arrays, or of lists of numbers."""
+def _is_per_rank(x: Any) -> bool:
+    """Whether `x` is a list with one entry per rank: arrays, or lists of numbers."""
     return isinstance(x, Sequence) and not isinstance(x, str) and len(x) > 0 and not isinstance(x[0], int | float | str)
 
 
-def _alike(name: str, parts: list[Any]) -> list[Any]:
-    """The arrays of all ranks, which are of one type and have dimensions."""
+def _uniform_arrays(name: str, parts: list[Any]) -> list[Any]:
+    """Checks that the ranks' arrays have one type and at least one dimension, and returns them."""
     parts = [
         p if hasattr(p, "dtype") else np.from_dlpack(p) if hasattr(p, "__dlpack__") else np.asarray(p, np.float32)
         for p in parts
@@ -171,8 +176,10 @@ def _known_type(name: str) -> DType:
 def _outputs(
     name: str, arguments: dict[str, Any], parameters: dict[str, Parameter], ranks: int, inputs: int
 ) -> dict[str, Parameter]:
-    """Allocates each rank's outputs. `outs` may give types and shapes as `f32`, `"bf16"` or arrays; default: as the
-    input."""
+    """Allocates each rank's outputs.
+
+    `outs` may give types and shapes as `f32`, `"bf16"` or arrays. Outputs have the input's type and shape by default.
+    """
     first = parameters["x0"]
     shape = [d for d in first.shape if isinstance(d, int)]
     movement = _movements()[name]
@@ -203,7 +210,7 @@ def _output(name: str, item: Any, shape: tuple[Any, ...]) -> Parameter:
 
 
 class _Collective(Kernel):
-    """A kernel that is one collective; its function of tiles is the caller's."""
+    """A kernel that consists of one collective. The tile function is the caller's."""
 
     def __init__(self, name: str, arguments: dict[str, Any], parameters: dict[str, Parameter], outs: list[str]) -> None:
         super().__init__(_no_function, {})
@@ -228,7 +235,7 @@ class _Collective(Kernel):
         return compiler.end(locations)
 
     def _build(self, compiler: Compiler) -> None:
-        """Calls the collective's handler with the arrays that it has."""
+        """Calls the collective's handler with this kernel's arrays."""
         values, name = compiler.arguments, self.__name__
         bound: dict[str, Value] = {}
         for key in inspect.signature(getattr(f, name)).parameters:
@@ -242,11 +249,11 @@ class _Collective(Kernel):
 
 
 def _no_function() -> None:
-    """Stands for the function that a kernel usually has."""
+    """Stands in for the Python function that other kernels have."""
 
 
 def _caller() -> Place:
-    """The line outside this package that called."""
+    """Returns the source line outside this package that made the call."""
     package = __file__.rpartition("/language/")[0]
     frame = inspect.currentframe()
     while frame is not None and frame.f_code.co_filename.startswith(package):

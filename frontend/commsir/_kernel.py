@@ -1,4 +1,4 @@
-"""`@commsir.kernel`: a Python function over teams, windows, tiles and signals as a kernel."""
+"""`@commsir.kernel`: turns a Python function over teams, windows, tiles and signals into a kernel."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _ATTRIBUTES = ("ranks", "blocks", "lsa_size")
 
 
 class Kernel:
-    """A kernel that a Python function describes. It is compiled when something of it is asked for."""
+    """A kernel that a Python function describes. It is compiled at first use."""
 
     def __init__(self, function: Callable[..., None], attributes: Mapping[str, int], computes: Any = None) -> None:
         if not isinstance(function, FunctionType):
@@ -44,7 +44,7 @@ class Kernel:
         self.__doc__ = function.__doc__
         self.__wrapped__ = function
         for name, value in attributes.items():
-            _know_count(name, value, 0)  # 0: as nothing said.
+            _check_count(name, value, 0)  # 0: as nothing said.
         self.attributes = {k: operator.index(v) for k, v in attributes.items() if v}
         self.computes = computes
         self._said = render(computes)
@@ -65,7 +65,7 @@ class Kernel:
         return copy.copy(self)  # Functions are not copied.
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """By its function's name, as functions are pickled, and what `specialize` has fixed."""
+        """Pickles the kernel as its function's name, like a function, plus the values that `specialize` fixed."""
         function = self.__commsir_function__
         name = (function.__module__, function.__qualname__)
         try:
@@ -88,37 +88,37 @@ class Kernel:
 
     @property
     def parameters(self) -> dict[str, Parameter]:
-        """The parameters by name, as they are annotated."""
+        """The parameters by name, as annotated."""
         if self._parameters is None:
             self._parameters = _parameters(self.__commsir_function__)
         return self._parameters
 
     @property
     def defaults(self) -> dict[str, Any]:
-        """The values of scalars that need not be given."""
+        """The default values of scalar parameters."""
         named = inspect.signature(self.__commsir_function__).parameters.values()
         return {p.name: p.default for p in named if p.default is not p.empty}
 
     @property
     def file(self) -> str:
-        """The file that the kernel is written in."""
+        """The file that defines the kernel."""
         return self.__commsir_function__.__code__.co_filename
 
     @property
     def _start(self) -> source.Place:
-        """Where the kernel begins: what is said of its parameters is shown there."""
+        """The source position of the kernel's definition. Diagnostics about parameters point there."""
         found = source.find(self.__commsir_function__)
         return (found.file, found.node.lineno, found.node.col_offset + 1)
 
     @property
     def symbols(self) -> list[str]:
-        """The names of dimensions that are not fixed yet."""
+        """The names of dimensions without a fixed size."""
         shapes = [p.shape for p in self.parameters.values()]
         names = [name for shape in shapes for dim in shape for name in extents.names_in(dim)]
         return [n for n in dict.fromkeys(names) if n not in self.dims and n != extents.RANKS]
 
     def specialize(self, **fixed: int) -> Kernel:
-        """The same kernel with dimensions, `ranks` or `blocks` fixed."""
+        """Returns the kernel with dimensions, `ranks` or `blocks` fixed."""
         made = copy.copy(self)
         for name, value in fixed.items():
             if name not in (*_ATTRIBUTES, *self.symbols, *self.dims):
@@ -126,7 +126,7 @@ class Kernel:
                 hint = diagnostics.did_you_mean(name, known) or f"there is {', '.join(known)}"
                 raise errors.UsageError(f"{self.__name__} has no dimension '{name}'; {hint}")
             chosen, least = (made.attributes, 1) if name in _ATTRIBUTES else (made.dims, 0)
-            _know_count(name, value, least)
+            _check_count(name, value, least)
             chosen[name] = operator.index(value)
         return made
 
@@ -138,7 +138,7 @@ class Kernel:
         return Head(self.__name__, self.parameters, self.attributes, self.dims, self._said)
 
     def _inferred(self) -> Kernel:
-        """The kernel with those dimensions fixed that its collectives give, once those of their inputs are known."""
+        """Returns the kernel with the output dimensions fixed that follow from the inputs of its collectives."""
         made = self
         while made.symbols:
             compiler = Compiler(made.attributes.get("ranks"))
@@ -152,7 +152,7 @@ class Kernel:
         return made
 
     def _shape(self, parameter: str) -> tuple[int, ...]:
-        """The shape of a parameter whose dimensions are all fixed."""
+        """Returns the shape of a parameter whose dimensions are all fixed."""
         sizes, shape = self._head.sizes, self.parameters[parameter].shape
         made = [extents.evaluate(dim, sizes) for dim in shape]
         for dim, number in zip(shape, made, strict=True):
@@ -168,29 +168,29 @@ class Kernel:
         return tuple(number for number in made if number is not None)
 
     def text(self, locations: bool = True) -> str:
-        """The kernel as MLIR, as it was translated; with `locations` every op carries its place in the Python file."""
+        """Returns the kernel as MLIR, as translated. With `locations`, every op has its position in the Python file."""
         found = source.find(self.__commsir_function__)
         return Compiler(self.attributes.get("ranks")).kernel(found, self._head, locations)
 
     @property
     def ir(self) -> str:
-        """The kernel as MLIR, verified."""
+        """Returns the kernel as verified MLIR."""
         self._ask(_native.compile, produce="ir")
         return self.text(locations=False)
 
     @property
     def lowered(self) -> str:
-        """The LLVM dialect that the CPU world runs. `ranks` has to be fixed."""
+        """Returns the kernel in the LLVM dialect, as the CPU world runs it. Needs a fixed `ranks`."""
         return self._for_ranks("lowered")
 
     @property
     def llvm(self) -> str:
-        """LLVM IR for the CPU world. `ranks` has to be fixed."""
+        """Returns LLVM IR for the CPU world. Needs a fixed `ranks`."""
         return self._for_ranks("llvm")
 
     @property
     def ptx(self) -> str:
-        """PTX for an NVIDIA GPU. `ranks` has to be fixed."""
+        """Returns PTX for an NVIDIA GPU. Needs a fixed `ranks`."""
         return self._for_ranks("ptx")
 
     def _for_ranks(self, produce: str) -> str:
@@ -200,7 +200,9 @@ class Kernel:
         return self._ask(_native.compile, produce=produce)
 
     def explain(self, ranks: int | None = None, **options: Any) -> Explanation:
-        """What was chosen for the kernel, and why. It prints as a table, also where the checker refuses the kernel."""
+        """Explains what was chosen for the kernel, and why. The result prints as a table, even if the checker refutes
+        the kernel.
+        """
         from commsir import _explain
 
         kernel = self._with(ranks, options.pop("blocks", None))._closed("explain")
@@ -211,11 +213,13 @@ class Kernel:
         return made
 
     def check(self, ranks: int | None = None, **options: Any) -> _native.CheckReport:
-        """The checker's verdict: proven to neither hang nor race, or not decided, and why; raises CheckError, with the
-        lines and the schedule, where it is refuted.
+        """Checks the kernel for deadlocks and data races.
 
-        `launches=8` follows so many launches, up to 64, one after the other; left out, as many as show what memory
-        that is used again does.
+        The verdict is "proven" or "not decided", with the reasons. Raises CheckError, with the source lines and the
+        schedule, if the kernel is refuted.
+
+        `launches` is how many consecutive launches the checker follows, at most 64. By default it follows as many as
+        are needed to see what reused memory does.
         """
         report = self._with(ranks, options.pop("blocks", None))._closed("check")._ask(_native.check, **options)
         reasons = tuple(map(python_terms.in_python, report.proof.reasons))
@@ -236,13 +240,14 @@ class Kernel:
     ) -> Report:
         """Runs the kernel on N ranks of this machine.
 
-        `inputs` has for each parameter an array for all ranks, or a list of one a rank; scalars likewise. What is not
-        given is zero. `seed` draws a schedule, `fuzz` runs that many and compares their results bit by bit. On the CPU
-        a run ends after `time_limit` seconds: 60, unless another number is given; 0: never.
+        `inputs` has for each parameter one array for all ranks, or a list with one array per rank; likewise for
+        scalars. Parameters that are not given are zero. `seed` selects a schedule. `fuzz` runs that many schedules and
+        compares their results bit by bit. On the CPU, a run ends after `time_limit` seconds: 60 by default, 0 for no
+        limit.
 
-        `memory="weak"` makes memory as late as the memory model allows, by `seed`, and raises `MismatchError` at the
-        first data race; `races="ignore"` goes on, `breaks="store8_whole"` breaks a named assumption on hardware. `same`
-        names arrays that must have the same bits on all ranks.
+        `memory="weak"` delays memory accesses as far as the memory model allows, by `seed`, and raises `MismatchError`
+        at the first data race. `races="ignore"` continues after a data race. `breaks="store8_whole"` drops a named
+        assumption about the hardware. `same` names arrays that must have the same bits on all ranks.
         """
         from commsir import _simulate
 
@@ -264,7 +269,7 @@ class Kernel:
         return self.specialize(**{name: number for name, number in given.items() if number is not None})
 
     def _closed(self, what: str) -> Kernel:
-        """The kernel, if all its dimensions are fixed, or given by those that are."""
+        """Returns the kernel if all its dimensions are fixed, or follow from those that are."""
         made = self._inferred()
         if made.symbols:
             fixed = ", ".join(f"{name}=…" for name in made.symbols)
@@ -275,15 +280,15 @@ class Kernel:
         return made
 
     def _ask(self, function: Callable[..., T], **options: Any) -> T:
-        """Calls the library; what it says of the source shows the lines of Python."""
+        """Calls the library. Diagnostics show the Python source lines."""
         text = self.text()
         with diagnostics.in_terms_of(self):
             return function(text, ranks=self.attributes.get("ranks", 0), file=diagnostics.GENERATED, **options)
 
 
-def _know_count(name: str, value: Any, least: int) -> None:
+def _check_count(name: str, value: Any, least: int) -> None:
     if not hasattr(value, "__index__") or isinstance(value, bool) or value < least:
-        raise errors.UsageError(f"{name} is {value!r}, where a whole number of at least {least} is wanted")
+        raise errors.UsageError(f"{name} is {value!r}, but must be a whole number of at least {least}")
 
 
 def _parameters(function: FunctionType) -> dict[str, Parameter]:
@@ -326,7 +331,7 @@ def _parameters(function: FunctionType) -> dict[str, Parameter]:
 
 
 def _evaluate(text: str, function: FunctionType, place: tuple[str, int, int]) -> Any:
-    """An annotation of a module with `from __future__ import annotations`."""
+    """Evaluates an annotation of a module that has `from __future__ import annotations`."""
     closure = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=False))
     seen = {}
     for name, cell in closure.items():
@@ -344,7 +349,7 @@ def _evaluate(text: str, function: FunctionType, place: tuple[str, int, int]) ->
 
 
 def _find(module: str, name: str) -> Kernel | None:
-    """The kernel of that name; None: it is another object."""
+    """Returns the kernel of that name, or None if the name refers to another object."""
     found: Any = importlib.import_module(module)
     for part in name.split("."):
         found = getattr(found, part)
@@ -352,10 +357,10 @@ def _find(module: str, name: str) -> Kernel | None:
 
 
 def _restore(module: str, name: str, attributes: dict[str, int], dims: dict[str, int]) -> Kernel:
-    """What a pickled kernel is in this process."""
+    """Rebuilds a pickled kernel in this process."""
     found = _find(module, name)
     if found is None:
-        raise pickle.UnpicklingError(f"{module}.{name} is no kernel here, as it was where it was pickled")
+        raise pickle.UnpicklingError(f"{module}.{name} is not a kernel here, as it was where it was pickled")
     if (found.attributes, found.dims) == (attributes, dims):
         return found
     made = copy.copy(found)
@@ -378,11 +383,11 @@ def kernel(
     lsa_size: int = 0,
     computes: Any = None,
 ) -> Any:
-    """Makes a kernel of a function: `@commsir.kernel`, or `@commsir.kernel(ranks=8, blocks=1)`.
+    """Makes a kernel from a function: `@commsir.kernel`, or `@commsir.kernel(ranks=8, blocks=1)`.
 
-    `computes` says what it computes, and the checker proves that, or refuses the kernel and shows the difference: a
-    collective, `commsir.all_reduce("sum")`, or what element i of an output is, of the arrays that all ranks had before
-    the launch: `{"y": "sum(r, x(r)[i]) / size"}` (docs/Checker.md).
+    `computes` declares the result. The checker then proves it, or refutes the kernel and shows the difference. It is a
+    collective, `commsir.all_reduce("sum")`, or the formula of an output's element i in terms of the arrays that the
+    ranks had before the launch: `{"y": "sum(r, x(r)[i]) / size"}` (docs/Checker.md).
     """
     attributes = {"ranks": ranks, "blocks": blocks, "lsa_size": lsa_size}
     render(computes)  # Says what is wrong with it where that is written.

@@ -1,4 +1,4 @@
-"""Kernels as text: compiled, checked and simulated by the library (`_binding`)."""
+"""Compiles, checks and simulates kernels that are given as text. The library does the work (`_binding`)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Number = int | float | bool
 
 
 def version() -> str:
-    """The version of the library, and of the LLVM that it was built with."""
+    """Returns the versions of the library and of the LLVM it was built with."""
     return str(call("version"))
 
 
@@ -45,13 +45,14 @@ def doctor() -> dict[str, Any]:
 
 
 def load_tables(path: str | os.PathLike[str] | None = None) -> None:
-    """Loads measured tables (of `comms-bench --tune`) from a file, or from all `*.json` in a folder.
+    """Loads measured tables (written by `comms-bench --tune`) from a file, or from all `*.json` files in a folder.
 
-    What is chosen from now on, an algorithm, a protocol, a launch, is chosen from them first, in place of those that
-    COMMSIR_TABLES or an earlier call named. None: from those that are built in alone. After an error all is as before.
+    Later choices of algorithm, protocol and launch use these tables first. They replace tables from COMMSIR_TABLES or
+    an earlier call. None restores the built-in tables. After an error, nothing has changed.
 
-    Ranks of a group on GPUs load the same tables between the same calls. The group's collectives are compiled anew at
-    their next call, which cannot be one that a CUDA graph captures; what graphs hold stays as it is.
+    On GPUs, all ranks of a group must load the same tables between the same calls. The group compiles its collectives
+    again at their next call, which must not be captured in a CUDA graph. Graphs that were captured before keep what
+    they captured.
     """
     ask("load_tables", "" if path is None else os.fspath(path))
 
@@ -63,7 +64,7 @@ def load_tables(path: str | os.PathLike[str] | None = None) -> None:
 
 @dataclass(frozen=True)
 class Proof:
-    """The checker's result for a kernel that it has not refuted, and its assumptions."""
+    """The checker's result for a kernel that it did not refute, with the assumptions."""
 
     #: "proven", "not decided" or "not checked".
     verdict: str
@@ -88,7 +89,7 @@ class Proof:
 
     @classmethod
     def read(cls, said: Mapping[str, Any]) -> Proof:
-        """The `proof` of a report in JSON."""
+        """Reads the `proof` of a JSON report."""
         return cls(
             said["verdict"],
             said["ranks"],
@@ -125,7 +126,7 @@ class Proof:
 
 @dataclass(frozen=True)
 class CheckReport:
-    """A kernel that the checker has not refuted, and the choices for it."""
+    """The checker's report on a kernel that it did not refute, and the choices for the kernel."""
 
     kernel: str
     ranks: int
@@ -142,7 +143,7 @@ class CheckReport:
 
     @property
     def launches(self) -> int:
-        """How many launches were followed; 0: none."""
+        """How many launches the checker followed; 0: none."""
         return self.proof.launches
 
     @property
@@ -153,7 +154,7 @@ class CheckReport:
 
     @property
     def proven(self) -> bool:
-        """True: on all data and schedules it neither hangs nor races, under `proof.assumptions`."""
+        """True if the kernel neither hangs nor races, on all data and schedules, under `proof.assumptions`."""
         return self.proof.verdict == "proven"
 
     def __str__(self) -> str:
@@ -176,12 +177,12 @@ def _request(source: str, options: Mapping[str, Any]) -> str:
 
 
 def _report(source: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    _know_shapes(source, options.get("shapes"))
+    _check_shapes(source, options.get("shapes"))
     return cast("dict[str, Any]", json.loads(ask("compile", _request(source, options))))
 
 
-def _know_shapes(source: str, shapes: Any) -> None:
-    """Refuses shapes of arguments that the text does not name; the library would ignore them."""
+def _check_shapes(source: str, shapes: Any) -> None:
+    """Rejects shapes of arguments that the text does not name. The library would ignore them."""
     if not isinstance(source, str) or not isinstance(shapes, Mapping):
         return  # The library says what is wanted.
     for name in shapes:
@@ -190,7 +191,7 @@ def _know_shapes(source: str, shapes: Any) -> None:
 
 
 def compile(source: str, *, produce: str, ranks: int = 0, **options: Any) -> str:  # noqa: A001
-    """The kernel as "ir", "lowered" (LLVM dialect), "llvm" (LLVM IR) or "ptx". Options are those of docs/CApi.md."""
+    """Compiles to "ir", "lowered" (LLVM dialect), "llvm" (LLVM IR) or "ptx". docs/CApi.md lists the options."""
     report = _report(source, {"produce": produce, "ranks": ranks, **options})
     if "text" not in report:
         raise errors.UsageError(f'produce="{produce}" gives a report and no text: call check or explain of a kernel')
@@ -237,7 +238,7 @@ def check(
 
 
 def _views(arrays: Mapping[str, Sequence[Array]], ranks: int) -> dict[str, list[View]]:
-    """All arrays as the library takes them; those of one argument are alike."""
+    """Converts all arrays for the library, and checks that the arrays of one argument have one type and shape."""
     from commsir._arrays import view
 
     if not isinstance(arrays, Mapping):
@@ -250,7 +251,7 @@ def _views(arrays: Mapping[str, Sequence[Array]], ranks: int) -> dict[str, list[
             raise errors.UsageError(f"argument '{name}' is a {type(parts).__name__}, not a list of one array a rank")
         if ranks and len(parts) != ranks:
             raise errors.UsageError(
-                f"argument '{name}' has {len(parts)} arrays for {ranks} ranks: one a rank is wanted"
+                f"argument '{name}' has {len(parts)} arrays for {ranks} ranks; pass one array per rank"
             )
         views = [view(part, f"argument '{name}' of rank {rank}") for rank, part in enumerate(parts)]
         for rank, one in enumerate(views):
@@ -264,7 +265,7 @@ def _views(arrays: Mapping[str, Sequence[Array]], ranks: int) -> dict[str, list[
 
 
 def _plain(value: Any) -> Any:
-    """A number as JSON holds it; NumPy's, torch's and infinities too."""
+    """Converts a number of Python, NumPy or torch, including infinities, to a JSON value."""
     if isinstance(value, Sequence) and not isinstance(value, str) or getattr(value, "ndim", 0) == 1:
         return [_plain(one) for one in value]
     if hasattr(value, "item"):
@@ -274,10 +275,10 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _return_frozen(name: str, views: Sequence[View]) -> None:
-    """Fails when the kernel has written what cannot be written."""
+def _check_unmodified(name: str, views: Sequence[View]) -> None:
+    """Raises UsageError if the kernel has written to a read-only array."""
     for rank, one in enumerate(views):
-        if not one.is_as_it_was():
+        if not one.is_unmodified():
             raise errors.UsageError(
                 f"the kernel writes argument '{name}', but its array of rank {rank} is read-only: pass a copy of it"
             )
@@ -295,12 +296,12 @@ def simulate(
     target: str = "cpu",
     **options: Any,
 ) -> dict[str, Any]:
-    """Runs the kernel on N ranks of this process; returns the report of `comms-run --json`.
+    """Runs the kernel on N ranks of this process. Returns the report of `comms-run --json`.
 
-    `arrays` has one array a rank for each argument; they are read before the run and written after it. `seed` draws a
-    schedule; `fuzz` runs so many schedules and compares their results; `trace` is a file for Perfetto. Of `options`,
-    docs/CApi.md has the list: blocks, launches, algorithm, protocol, check, max_steps, time_limit, … A run on the CPU
-    for which there is no limit ends after 60 seconds.
+    `arrays` has one array per rank for each argument. They are read before the run and written after it. `seed` selects
+    a schedule. `fuzz` runs that many schedules and compares their results. `trace` is the path of a Perfetto trace to
+    write. docs/CApi.md lists the `options`: blocks, launches, algorithm, protocol, check, max_steps, time_limit, … On
+    the CPU, a run without a limit ends after 60 seconds.
     """
     views = _views({} if arrays is None else arrays, ranks)
     request = {
@@ -316,7 +317,7 @@ def simulate(
     }
     report = simulate_views(source, request, views)
     for name, parts in views.items():
-        _return_frozen(name, parts)
+        _check_unmodified(name, parts)
     return report
 
 
@@ -325,7 +326,7 @@ TIME_LIMIT = 60
 
 
 def simulate_views(source: str, request: Mapping[str, Any], views: Mapping[str, Sequence[View]]) -> dict[str, Any]:
-    """`simulate` after its arguments were put together."""
+    """Runs `simulate` on arguments that are already converted."""
     from commsir._run import Run
 
     # A limit of steps alone is none: a loop without waits takes no steps.

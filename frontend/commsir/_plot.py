@@ -1,4 +1,4 @@
-"""A run as a picture: what each block did, step by step of the scheduler, and whom it woke."""
+"""Draws a run: what each block did at each scheduler step, and which block it woke."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Span:
 
 @dataclass(frozen=True)
 class Arrow:
-    """At a step a block signaled, or came to a barrier, where another one waited."""
+    """A step at which a block signaled, or arrived at a barrier, and so woke another block."""
 
     source: Track
     step: int
@@ -60,7 +60,7 @@ class Arrow:
 
 
 def spans(events: Sequence[dict[str, Any]]) -> list[Span]:
-    """Runs, a step each, in the order in which they began, and the waits between them."""
+    """Returns the runs, one step each, in order of their beginning, and the waits between them."""
     runs = _runs(events)
     waits = sorted((e for e in events if e["ph"] == "X" and e.get("cat") == "wait"), key=lambda e: float(e["ts"]))
     at: dict[Track, list[int]] = {}
@@ -80,7 +80,7 @@ def spans(events: Sequence[dict[str, Any]]) -> list[Span]:
 
 
 def arrows(events: Sequence[dict[str, Any]]) -> list[Arrow]:
-    """From each block that woke another one, at the step in which it did."""
+    """Returns an arrow from each block that woke another one, at that step."""
     runs = _runs(events)
     begins = [float(e["ts"]) for e in runs]
     made = []
@@ -106,7 +106,9 @@ def _kind(event: dict[str, Any]) -> str:
 
 
 def timeline(events: Sequence[dict[str, Any]], title: str) -> Figure:
-    """One row a block; along it the steps in which it ran and in which it waited, for what and at which line."""
+    """Draws one row per block, with the steps in which it ran and those in which it waited, for what, and at which
+    line.
+    """
     try:
         from matplotlib.figure import Figure
     except ImportError as error:
@@ -115,7 +117,7 @@ def timeline(events: Sequence[dict[str, Any]], title: str) -> Figure:
         ) from error
 
     class Timeline(Figure):
-        """Notebooks show it, whatever their backend."""
+        """A figure that notebooks display with every matplotlib backend."""
 
         def _repr_png_(self) -> bytes:
             out = io.BytesIO()

@@ -1,4 +1,4 @@
-"""Runs a simulation again that was saved as a file."""
+"""Repeats a simulation that was saved to a file."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ __all__ = ["replay"]
 
 
 def _limited(request: dict[str, Any], limits: Mapping[str, float]) -> dict[str, Any]:
-    """With each limit where the request has none, or a higher one. 0 is none."""
+    """Returns the request with each limit lowered to the given one. 0 means no limit."""
     made = dict(request)
     for name, limit in limits.items():
         asked = 0 if request.get(name) is None else request[name]
         if isinstance(asked, bool) or not isinstance(asked, int | float):
-            raise errors.UsageError(f"option '{name}': a number is wanted, not {asked!r}")
+            raise errors.UsageError(f"option '{name}': expected a number, not {asked!r}")
         if limit and not 0 < asked <= limit:
             made[name] = limit
     return made
 
 
 def replay(path: str | os.PathLike[str], *, time_limit: float = 60, max_steps: int = 10_000_000_000) -> dict[str, Any]:
-    """Runs a file written by `CommsError.save` with the same inputs, seed and schedule. Raises the same error.
+    """Runs a file written by `CommsError.save` again, with the same inputs, seed and schedule. Raises the same error.
 
-    Limits: seconds of the run, of all its schedules where it compares several, and steps of the scheduler; 0 is none.
-    What the file says can lower them only. It is read as what a stranger may have made: UsageError where it is damaged,
-    names other files, or holds more than half of this machine's memory.
+    The limits are seconds (of all schedules together, if the run compares several) and scheduler steps; 0 means no
+    limit. The file can only lower them. The file may come from an untrusted source: UsageError is raised if it is
+    damaged, names other files, or needs more than half of this machine's memory.
     """
     run = Run.load(path)
     try:
@@ -59,7 +59,7 @@ _CHECK_EVENTS = 100_000_000
 
 
 def _views_of(run: Run, name: str) -> list[View]:
-    """Arrays of the bytes that the run has of one argument."""
+    """Builds the arrays of one argument from the bytes in the file."""
     import numpy as np
 
     from commsir._arrays import View, raw_numpy_type

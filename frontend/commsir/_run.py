@@ -1,4 +1,4 @@
-"""A simulated run as one file: the IR, the inputs, the options with seed and schedule."""
+"""One simulated run as a file: the IR, the inputs, and the options with seed and schedule."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FORMAT = "commsir-run-1"
 
 @dataclass(frozen=True)
 class Run:
-    """All that a simulation depends on."""
+    """Everything that determines a simulation."""
 
     source: str
     request: dict[str, Any]
@@ -34,7 +34,7 @@ class Run:
 
     @staticmethod
     def take(source: str, request: Mapping[str, Any], views: Mapping[str, Sequence[View]]) -> Run:
-        """A copy: the caller's arrays may change."""
+        """Copies the arguments, because the caller may change its arrays."""
         parts = {
             name: [ctypes.string_at(one.tensor.data_ptr(), _bytes(one)) for one in some] for name, some in views.items()
         }
@@ -42,7 +42,7 @@ class Run:
         return Run(source, {**request, "trace": None}, parts)
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Writes a ZIP file of kernel.mlir, run.json and the arrays' bytes."""
+        """Writes a ZIP file with kernel.mlir, run.json and the bytes of the arrays."""
         _files.check_writable(path)
         for name, value in (self.request.get("inputs") or {}).items():
             if isinstance(value, str) and _is_file(value):
@@ -63,12 +63,11 @@ class Run:
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Run:
-        """Whoever made the file decides neither what else is read or written nor how much memory that takes.
-
-        Raises UsageError.
+        """Reads a run. The file cannot make this process read or write other files, or use unlimited memory. Raises
+        UsageError.
         """
         if os.path.exists(path) and not os.path.isfile(path):
-            raise errors.UsageError(f"'{path}' is no regular file: name one that CommsError.save has written")
+            raise errors.UsageError(f"'{path}' is not a regular file: name one that CommsError.save has written")
         try:
             with zipfile.ZipFile(path) as file:
                 _check_files(file, os.path.getsize(path))
@@ -88,7 +87,7 @@ class Run:
         except errors.CommsError:
             raise
         except Exception as error:  # A damaged ZIP file makes zipfile raise almost anything.
-            raise errors.UsageError(f"'{path}' is no saved run: {error}") from error
+            raise errors.UsageError(f"'{path}' is not a saved run: {error}") from error
 
 
 #: What `save` writes, and nothing else: names of arguments have no slashes.
@@ -100,11 +99,11 @@ _RATIO, _SMALL = 1032, 1024
 
 
 def _check_files(file: zipfile.ZipFile, size: int) -> None:
-    """Refuses a file whose parts lead elsewhere, or are larger than `save` writes them or than memory holds."""
+    """Rejects entries that lead outside the file, or are larger than `save` writes them or than memory allows."""
     total = packed = 0
     for part in file.infolist():
         if not _FILES.fullmatch(part.filename) or part.external_attr >> 28 not in (0, 8):
-            raise ValueError(f"it holds {part.filename!r}, which is no part of a run")
+            raise ValueError(f"it holds {part.filename!r}, which is not a part of a run")
         if part.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or part.flag_bits & 1:
             raise ValueError(f"{part.filename!r} is packed in a way that is not that of runs")
         total, packed = total + part.file_size, packed + part.compress_size
@@ -125,13 +124,12 @@ def whole(value: Any, what: str, most: int = 1 << 48) -> int:
 
 
 def _checked_request(request: Any) -> dict[str, Any]:
-    """The options of a run, without those that reach beyond it: files that are read or written, and limits that are
-    higher than the machine's."""
+    """Returns the options of a run without those that name other files, with limits that this machine allows."""
     if not isinstance(request, dict):
-        raise ValueError("request is no object")
+        raise ValueError("request is not an object")
     for name in ("types", "shapes", "inputs"):
         if not isinstance(request.get(name) or {}, dict):
-            raise ValueError(f"{name} is no object")
+            raise ValueError(f"{name} is not an object")
     for name, value in (request.get("inputs") or {}).items():
         if not isinstance(value, str) or _is_file(value):
             raise ValueError(f"its input '{name}' is {value!r}: only arrays that it holds, and what is drawn, are read")
@@ -139,7 +137,7 @@ def _checked_request(request: Any) -> dict[str, Any]:
 
 
 def _is_file(value: str) -> bool:
-    """Whether --input of comms-run takes this for a file, and not for numbers."""
+    """Whether comms-run's --input would read this value as a file name, rather than as numbers."""
     try:
         float(value)
     except ValueError:

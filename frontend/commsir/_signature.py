@@ -12,7 +12,7 @@ __all__ = ["Signature"]
 
 
 class Signature:
-    """The arguments of a kernel, in order. Signals and counters are the group's own, and no caller gives them."""
+    """The arguments of a kernel, in order. The group provides signals and counters; callers do not pass them."""
 
     def __init__(self, described: str) -> None:
         about = json.loads(described)
@@ -46,7 +46,7 @@ class Signature:
 
     @staticmethod
     def number_type(argument: Mapping[str, Any]) -> str:
-        """The type in which a number is passed."""
+        """Returns the type in which a number is passed."""
         return "i64" if argument["type"] == "index" else str(argument["type"])
 
     def check(self, argument: Mapping[str, Any], kind: str, shape: Sequence[int]) -> None:

@@ -1,4 +1,4 @@
-"""Runs of kernels on the ranks of this machine, and the report of one."""
+"""Simulates kernels on the ranks of this machine and reports the results."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def run(
     target: str,
     **options: Any,
 ) -> Report:
-    """`Kernel.simulate`."""
+    """Implements `Kernel.simulate`."""
     if not (trace is None or isinstance(trace, bool | str | os.PathLike)):
         raise errors.UsageError(f"trace is {trace!r}: give the path of a file to write, or True")
     path = trace if isinstance(trace, str | os.PathLike) else None
     if path is not None:
         _files.check_writable(path)
-    _know_names(kernel, inputs)
+    _check_names(kernel, inputs)
     count = _count_ranks(kernel, ranks, inputs)
     given = {n: _parts(n, p, inputs[n], count) for n, p in kernel.parameters.items() if n in inputs and _is_array(p)}
     fixed = _bind_dimensions(kernel, given, count)
@@ -61,7 +61,7 @@ def run(
     scalars = {n: values[n] for n, p in kernel.parameters.items() if p.kind == "scalar" and n in values}
     text = made.text()
     for name, value in scalars.items():
-        _know_fits(name, kernel.parameters[name].dtype, value)
+        _check_fits(name, kernel.parameters[name].dtype, value)
     keep = _temporary() if trace else None
     request: dict[str, Any] = {
         "file": diagnostics.GENERATED,
@@ -102,8 +102,8 @@ def _temporary() -> Path:
     return Path(name)
 
 
-def _know_fits(name: str, dtype: DType, value: Any) -> None:
-    """Refuses values that fit only without a sign: integers of kernels are signed and would wrap."""
+def _check_fits(name: str, dtype: DType, value: Any) -> None:
+    """Rejects values that fit only as unsigned integers. Kernel integers are signed, so these values would wrap."""
     if dtype.is_integer and isinstance(value, int | np.integer) and not isinstance(value, bool):
         limits = np.iinfo(dtype.numpy)
         if not limits.min <= value <= limits.max:
@@ -111,7 +111,7 @@ def _know_fits(name: str, dtype: DType, value: Any) -> None:
 
 
 def _copied(value: Any) -> Any:
-    """An array, or several, of any library."""
+    """Copies an array of any library, or several."""
     if isinstance(value, list | tuple):
         return [_copied(one) for one in value]
     if hasattr(value, "detach"):  # torch's
@@ -123,7 +123,7 @@ def _is_array(parameter: Parameter) -> bool:
     return parameter.kind in ("window", "array")
 
 
-def _know_names(kernel: Kernel, inputs: Mapping[str, Any]) -> None:
+def _check_names(kernel: Kernel, inputs: Mapping[str, Any]) -> None:
     if not isinstance(inputs, Mapping):
         known = ", ".join(f'"{name}": …' for name in kernel.parameters)
         raise errors.UsageError(f"inputs is a {type(inputs).__name__}; it is a dict by parameter: {{{known}}}")
@@ -137,7 +137,7 @@ def _know_names(kernel: Kernel, inputs: Mapping[str, Any]) -> None:
 
 
 def _is_per_rank(value: Any) -> bool:
-    """A list of arrays, or of lists: one for each rank. A list of numbers is one array."""
+    """Whether `value` is a list of arrays or lists, one per rank. A list of numbers is one array."""
     return (
         isinstance(value, Sequence)
         and not isinstance(value, str)
@@ -150,7 +150,7 @@ def _count_ranks(kernel: Kernel, ranks: int | None, inputs: Mapping[str, Any]) -
     if ranks is not None and (isinstance(ranks, bool) or not hasattr(ranks, "__index__")):
         raise errors.UsageError(f"ranks is {ranks!r}, not a number of ranks")
     if ranks is not None and ranks < 1:
-        raise errors.UsageError(f"ranks is {ranks}, where a number of at least 1 is wanted")
+        raise errors.UsageError(f"ranks is {ranks}, but must be at least 1")
     given = 0 if ranks is None else operator.index(ranks)  # NumPy's numbers are no JSON.
     fixed = kernel.attributes.get("ranks")
     if given and fixed and given != fixed:
@@ -171,14 +171,14 @@ def _count_ranks(kernel: Kernel, ranks: int | None, inputs: Mapping[str, Any]) -
 
 
 def _parts(name: str, spec: Parameter, value: Any, ranks: int) -> list[Bits]:
-    """The arrays of all ranks as the bits that the kernel works on; copies, for the kernel writes them."""
+    """Copies the arrays of all ranks as the bits that the kernel works on. The kernel writes to the copies."""
     if _is_per_rank(value):
         values = list(value)
     elif getattr(value, "ndim", 0) == len(spec.shape) + 1 and value.shape[0] == ranks:
         values = [value[r] for r in range(ranks)]
     else:
         values = [value] * ranks
-    parts = [_bits(f"'{name}' of rank {r}", spec.dtype, v) for r, v in enumerate(values)]
+    parts = [_kernel_bits(f"'{name}' of rank {r}", spec.dtype, v) for r, v in enumerate(values)]
     for r, part in enumerate(parts):
         if part.shape != parts[0].shape:
             raise errors.UsageError(
@@ -187,8 +187,8 @@ def _parts(name: str, spec: Parameter, value: Any, ranks: int) -> list[Bits]:
     return parts
 
 
-def _bits(what: str, dtype: DType, value: Any) -> Bits:
-    """A copy of any library's array in the kernel's type. Floats are rounded, integers have to fit."""
+def _kernel_bits(what: str, dtype: DType, value: Any) -> Bits:
+    """Copies an array of any library to the kernel's element type. Floats are rounded; integers must fit."""
     try:
         name = _arrays.element_type(value) if hasattr(value, "dtype") else ""
         raw = _host(value, name)
@@ -212,11 +212,11 @@ def _bits(what: str, dtype: DType, value: Any) -> Bits:
     values = raw if source is None else widen(raw, source)
     if dtype.is_float:
         if values.dtype.kind not in "fiub":
-            raise errors.UsageError(f"{what} has elements of type {values.dtype}, where {dtype.name} is wanted")
+            raise errors.UsageError(f"{what} has elements of type {values.dtype}, but must have {dtype.name}")
         return np.array(narrow(values, dtype), order="C")
     if values.dtype.kind not in "iub":
         raise errors.UsageError(
-            f"{what} has elements of type {values.dtype}, where {dtype.name} is wanted; round it first"
+            f"{what} has elements of type {values.dtype}, but must have {dtype.name}; round it first"
         )
     converted = values.astype(dtype.numpy)
     if not np.array_equal(converted, values):
@@ -225,7 +225,7 @@ def _bits(what: str, dtype: DType, value: Any) -> Bits:
 
 
 def _host(value: Any, name: str) -> Bits:
-    """NumPy's view of an array on the host; elements that NumPy lacks as unsigned integers."""
+    """Returns a NumPy view of an array in host memory. Element types that NumPy lacks appear as unsigned integers."""
     value = value.detach() if hasattr(value, "detach") else value
     value = value.resolve_neg() if hasattr(value, "resolve_neg") else value
     if hasattr(value, "dtype") and name in _arrays._RAW:
@@ -241,10 +241,10 @@ def _host(value: Any, name: str) -> Bits:
 
 
 def _bind_dimensions(kernel: Kernel, given: Mapping[str, list[Bits]], ranks: int) -> dict[str, int]:
-    """The numbers of the dimensions by the arrays that are given: those of names first, then what others leave."""
+    """Infers the sizes of named dimensions from the given arrays: first plain names, then derived dimensions."""
     sizes = {**kernel.dims, RANKS: ranks}
     for name, parts in given.items():
-        _know_rank(name, kernel.parameters[name].shape, parts[0].shape)
+        _check_dimensions(name, kernel.parameters[name].shape, parts[0].shape)
     pairs = [
         pair
         for name, parts in given.items()
@@ -256,17 +256,17 @@ def _bind_dimensions(kernel: Kernel, given: Mapping[str, list[Bits]], ranks: int
             if found is not None and found[1] >= 0:
                 sizes[found[0]] = found[1]
     for name, parts in given.items():
-        _know_shape(name, kernel.parameters[name].shape, parts[0].shape, sizes)
+        _check_shape(name, kernel.parameters[name].shape, parts[0].shape, sizes)
     return {name: size for name, size in sizes.items() if name != RANKS}
 
 
-def _know_rank(name: str, wanted: tuple[Extent, ...], shape: tuple[int, ...]) -> None:
+def _check_dimensions(name: str, wanted: tuple[Extent, ...], shape: tuple[int, ...]) -> None:
     if len(shape) != len(wanted):
         text = ", ".join(map(str, wanted))
         raise errors.UsageError(f"'{name}' has shape {list(shape)}, and the kernel has it as [{text}]")
 
 
-def _know_shape(name: str, wanted: tuple[Extent, ...], shape: tuple[int, ...], sizes: Mapping[str, int]) -> None:
+def _check_shape(name: str, wanted: tuple[Extent, ...], shape: tuple[int, ...], sizes: Mapping[str, int]) -> None:
     """Checks that an array has the annotated shape, as far as its named dimensions are known."""
     for dim, size in zip(wanted, shape, strict=True):
         unknown = [one for one in names_in(dim) if one not in sizes]
@@ -305,7 +305,7 @@ class Report:
     _events: dict[str, Any] | None = field(default=None, repr=False)
 
     def keys(self) -> list[str]:
-        """Names of the arrays, so that `dict(report)` has them."""
+        """Returns the names of the arrays, so that `dict(report)` works."""
         return list(self.outputs)
 
     def __iter__(self) -> Iterator[str]:
@@ -345,7 +345,7 @@ class Report:
         return _files.write(path, json.dumps(self._events))
 
     def plot(self, path: str | os.PathLike[str] | None = None) -> Figure:
-        """The run as a timeline, one row a block; written to `path` if there is one."""
+        """Draws the run as a timeline with one row per block. Writes it to `path`, if given."""
         from commsir._plot import timeline
 
         if path is not None:

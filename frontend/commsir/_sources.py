@@ -1,4 +1,4 @@
-"""Sources that a group can compile: MLIR text, a file, or a Python kernel."""
+"""Kernel sources that a group can compile: MLIR text, a file, or a Python kernel."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["kernel_text"]
 
 
 def kernel_text(source: str | os.PathLike[str] | Kernel, ranks: int, options: dict[str, Any]) -> str:
-    """The MLIR text for a group of `ranks`. Takes the dimensions of a kernel in Python out of `options`."""
+    """Returns the MLIR text for a group of `ranks`. Removes the dimensions of a Python kernel from `options`."""
     from commsir import errors
 
     if isinstance(source, str):
         if source.endswith(".mlir") and "\n" not in source:
-            raise errors.UsageError(f"'{source}' is no MLIR text: for a file pass pathlib.Path('{source}')")
+            raise errors.UsageError(f"'{source}' is not MLIR text: for a file pass pathlib.Path('{source}')")
         return source
     if isinstance(source, os.PathLike):
         with open(source, encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""The programs comms-run, comms-opt, comms-bench and comms-translate, inside the library."""
+"""The programs comms-run, comms-opt, comms-bench and comms-translate, which are part of the library."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which algorithm, protocol and number of blocks is fastest for a kernel: measured, not guessed."""
+"""Measures which algorithm, protocol and number of blocks is fastest for a kernel."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _agree.passes(__name__)
 
 @dataclass(frozen=True)
 class Entry:
-    """One way, and how long it took: the median over the repetitions, in µs a launch."""
+    """One configuration and its time: the median over the repetitions, in µs per launch."""
 
     algorithm: str
     protocol: str
@@ -57,7 +57,7 @@ class Table:
 
     @property
     def best(self) -> dict[str, Any]:
-        """Options of the fastest way, for `simulate` and `check`."""
+        """Returns the options of the fastest configuration, for `simulate` and `check`."""
         if not self.entries or self.entries[0].refused:
             raise errors.UsageError(
                 f"no way to run {self.kernel} was found: {self.entries[0].refused if self.entries else 'none tried'}"
@@ -81,9 +81,9 @@ class Table:
             entries = [Entry(**{k: _read(k, v) for k, v in e.items()}) for e in fields["entries"]]
             return Table(kernel, ranks, target, entries, fields.get("digest", ""))
         except KeyError as error:
-            raise errors.UsageError(f"'{path}' is no table of commsir.tune: it has no {error}") from error
+            raise errors.UsageError(f"'{path}' is not a table of commsir.tune: it has no {error}") from error
         except (OSError, ValueError, TypeError, AttributeError) as error:
-            raise errors.UsageError(f"'{path}' is no table of commsir.tune: {error}") from error
+            raise errors.UsageError(f"'{path}' is not a table of commsir.tune: {error}") from error
 
     def __repr__(self) -> str:
         lines = [f"{self.kernel}, {self.ranks} ranks on {self.target}"]
@@ -117,17 +117,20 @@ def tune(
     path: str | os.PathLike[str] | None = None,
     **options: Any,
 ) -> Table:
-    """Measures a kernel in every configuration, alternating in each repetition, so that all see the same machine.
+    """Measures a kernel in every configuration. Configurations alternate in each repetition, so that all see the same
+    machine.
 
-    All ranks run in one process and start together; a time is that of a launch over all ranks. Ways that the compiler
-    refuses, or that fail, stand at the end of the table with the reason. Without `algorithms` and `protocols` all are
-    tried. `progress` shows a line on the terminal (if it is one).
+    All ranks run in one process and start together; a time is that of one launch over all ranks. Configurations that
+    fail to compile or run appear at the end of the table, with the reason. `algorithms` and `protocols` restrict the
+    search. `progress` shows a line on the terminal, if there is one.
 
-    Where there are processes, as ranks of a `commsir.Group` or of torch.distributed, all of them call this: rank 0
-    measures, on all GPUs of the host with `target="cuda"`, the others sleep, and all have the same table, or raise the
-    same error. `group` says which ranks; left out it is torch's default group, if there is one; False is this process
-    alone. A table in the file `path` is loaded if it is of this kernel with these sizes, number of ranks, target and
-    ways; else what is measured is saved there. Rank 0 does both.
+    In a program of several processes (ranks of a `commsir.Group` or of torch.distributed), all of them call this. Rank
+    0 measures, with `target="cuda"` on all GPUs of the host, while the others sleep. All return the same table or raise
+    the same error. `group` selects the ranks: by default torch's default group, if there is one. False selects this
+    process alone.
+
+    If the file `path` has a table for this kernel with these sizes, ranks, target and configurations, rank 0 loads it.
+    Otherwise rank 0 saves the new measurements there.
     """
     beside = _agree.ranks_of(group)
     if beside is not None:
@@ -167,7 +170,7 @@ def _number(value: Any, what: str) -> int:
 
 
 def _names(given: str | Sequence[str] | None, what: str) -> list[str]:
-    """One, several, or none."""
+    """Returns one, several or no names as a list."""
     names = [given] if isinstance(given, str) else given
     if names is not None and (not isinstance(names, Iterable) or not all(isinstance(name, str) for name in names)):
         raise errors.UsageError(f'{what} is {given!r}: give names, as {what}=["…", "…"]')
@@ -183,7 +186,7 @@ _Way = tuple[str, str, int]
 
 
 class _Run:
-    """The measurements in one process."""
+    """The measurements of one process."""
 
     def __init__(
         self,

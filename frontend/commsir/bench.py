@@ -16,7 +16,7 @@ from commsir._tools import comms_bench
 
 
 def main() -> None:
-    """torch's side in a rank of torchrun."""
+    """Runs the torch benchmarks in a process that torchrun has started."""
     if "TORCHELASTIC_RUN_ID" in os.environ:
         from commsir.torch import bench
 

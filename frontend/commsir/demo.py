@@ -25,7 +25,7 @@ _EPSILON = {"bf16": 2.0**-8, "f16": 2.0**-11}
 
 
 def _source(name: str) -> str:
-    """Reads a kernel of the demo: next to this file in a wheel, with the tests in a checkout."""
+    """Reads a kernel of the demo: next to this file in a wheel, from the tests in a checkout."""
     here = Path(__file__).resolve().parent
     for folder in (here / "_demo", here.parents[1] / "test" / "demo"):
         if (folder / name).is_file():
@@ -67,7 +67,7 @@ class Problem:
         return {"x": self.x, **both, "y": self.y, "next": self.next}
 
     def expected(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-        """The normalized rows, and the sum, in float64."""
+        """Returns the normalized rows and the sum, in float64."""
         import numpy as np
 
         added = self.residual.astype(np.float64)
@@ -77,7 +77,7 @@ class Problem:
         return added / scale * self.weight.astype(np.float64), added
 
     def worst(self) -> float:
-        """The largest error over all ranks, in units of what rounding explains."""
+        """Returns the largest error over all ranks, relative to the expected rounding error."""
         import numpy as np
 
         worst = 0.0
@@ -89,7 +89,7 @@ class Problem:
 
 
 def _fused(target: str, ranks: int) -> bool:
-    """Runs the fused kernel; whether every rank has what NumPy has."""
+    """Runs the fused kernel. Returns whether every rank has NumPy's result."""
     element = _element()
     where = "simulated on the CPU" if target == "cpu" else "one GPU a rank"
     _heading(f"All-reduce + residual + RMSNorm, one kernel, {ranks} ranks, {element}: {where}")
@@ -111,7 +111,7 @@ def _fused(target: str, ranks: int) -> bool:
 
 
 def _deadlock() -> bool:
-    """Whether both the checker and the simulation find the missing signal."""
+    """Returns whether both the checker and the simulation find the missing signal."""
     source = _source("deadlock.mlir")
     _heading("A kernel with a missing signal: refused before it runs")
     try:

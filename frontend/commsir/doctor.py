@@ -18,7 +18,7 @@ __all__ = ["Finding", "Report", "doctor"]
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at."""
+    """The result of one check."""
 
     what: str
     #: What is there.
@@ -45,12 +45,12 @@ class Report:
 
     @property
     def ok(self) -> bool:
-        """Kernels can be checked and simulated here."""
+        """Whether kernels can be checked and simulated here."""
         return not any(finding.problem and not finding.optional for finding in self.findings)
 
     @property
     def gpus(self) -> int:
-        """GPUs that kernels can run on; 0 where the driver or NCCL is missing."""
+        """The number of GPUs that can run kernels; 0 if the driver or NCCL is missing."""
         if any(finding.problem for finding in self.findings if finding.what in ("driver", "NCCL")):
             return 0
         return len(self.library.get("cuda", {}).get("gpus", ()))
@@ -67,7 +67,7 @@ class Report:
 
 
 def _package(name: str, use: str) -> Finding:
-    """A Python package that adds something. Not imported: that takes long, and could fail."""
+    """Checks for an optional Python package. Does not import it, because that takes long and could fail."""
     try:
         return Finding(name, importlib.metadata.version(name))
     except importlib.metadata.PackageNotFoundError:
@@ -93,17 +93,17 @@ def _torch_backend(version: str) -> Finding:
 
 
 def _torch_name() -> Finding:
-    """Whether torch finds the backend by its name, through an entry point of the installed package."""
+    """Checks that torch finds the backend by name, through an entry point of the installed package."""
     what = "torch, name"
     if os.environ.get("TORCH_DEVICE_BACKEND_AUTOLOAD", "1") == "0":
-        return Finding(what, "", "TORCH_DEVICE_BACKEND_AUTOLOAD=0: programs have to call commsir.torch.register()")
+        return Finding(what, "", "TORCH_DEVICE_BACKEND_AUTOLOAD=0: programs must call commsir.torch.register()")
     if importlib.metadata.entry_points(group="torch.backends", name="commsir"):
         return Finding(what, 'torch finds the backend by its name: init_process_group("commsir")')
     return Finding(
         what,
         "",
         'torch does not know the backend "commsir": the package is on the path of Python, but not installed.\n'
-        "Install the wheel or, in a checkout, run `make setup`; else programs have to call commsir.torch.register()",
+        "Install the wheel or, in a checkout, run `make setup`; else programs must call commsir.torch.register()",
     )
 
 
@@ -136,7 +136,7 @@ def _cache_finding(cache: dict[str, Any]) -> Finding:
 
 
 def doctor() -> Report:
-    """Looks at this machine. Changes nothing, opens no GPU."""
+    """Examines this machine. Changes nothing and opens no GPU."""
     python = Finding("Python", f"{platform.python_version()} ({sys.executable})")
     try:
         report = _native.doctor()
@@ -168,7 +168,7 @@ def doctor() -> Report:
 
 
 class _Callable(types.ModuleType):
-    """`commsir.doctor` is this module as soon as somebody imports it, and has to stay a function."""
+    """Keeps `commsir.doctor` callable after somebody imports this module under the same name."""
 
     def __call__(self) -> Report:
         return doctor()

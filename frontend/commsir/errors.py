@@ -1,4 +1,4 @@
-"""The exceptions of CommsIR. Each says what happened and where; what there is beyond the text is in its fields."""
+"""The exceptions of CommsIR. The text says what happened and where; fields have the details."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """What the compiler or the checker said about a place in the source."""
+    """A message of the compiler or the checker about a source position."""
 
     severity: str
     message: str
@@ -57,7 +57,7 @@ class Diagnostic:
 
 @dataclass(frozen=True)
 class Waiting:
-    """A block that waits in a run that cannot go on."""
+    """A block that waits when the run cannot continue."""
 
     rank: int
     block: int
@@ -114,15 +114,15 @@ class UsageError(CommsError, ValueError):
 
 
 class CompileError(CommsError):
-    """The source is wrong, or cannot be compiled."""
+    """The source is invalid, or cannot be compiled."""
 
 
 class CheckError(CompileError):
-    """The checker refused the kernel: it could hang, race or leave memory in use."""
+    """The checker refuted the kernel: it could hang, race, or leave memory in use."""
 
 
 class DeadlockError(CommsError):
-    """No block can continue, or a peer was late. `waiting` lists the blocks and what each waits for."""
+    """No block can continue, or a peer did not respond in time. `waiting` lists the blocks and what each waits for."""
 
 
 class MismatchError(CommsError, AssertionError):
@@ -164,7 +164,7 @@ _CHECKED = re.compile(r"(.+?):(\d+):(\d+): (rank \d+, .+)", re.DOTALL)
 
 
 def from_json(status: int, text: str) -> CommsError:
-    """The exception for a status of the C API and the JSON of its error."""
+    """Builds the exception for a status of the C API and the JSON text of its error."""
     fields: dict[str, Any] = json.loads(text)
     found = _CHECKED.fullmatch(fields.get("message", "")) if not fields.get("diagnostics") else None
     if found:

@@ -1,4 +1,4 @@
-"""One rank of a group of processes: symmetric memory, collectives, kernels of one's own."""
+"""One rank of a group of processes: symmetric memory, collectives, and user kernels."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from commsir._arrays import (
     Array,
     View,
     empty,
-    handed,
     is_immutable,
     numpy_type,
     spelled,
+    to_library_of,
     view,
 )
 from commsir._signature import Signature
@@ -51,7 +51,7 @@ class Store(Protocol):
 
 
 class StoreCallbacks:
-    """A store for the library. Keeps the exception that it raised, because C cannot carry it."""
+    """Lets the library use a Python store. Keeps the exception that the store raised, because C cannot carry it."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -59,7 +59,7 @@ class StoreCallbacks:
 
     def set(self, key: str, value: bytes) -> None:
         try:
-            self._go_on()
+            self._should_retry()
             self.store.set(str(key), bytes(value))
         except BaseException as error:
             self.raised = error
@@ -67,8 +67,8 @@ class StoreCallbacks:
 
     def get(self, key: str, timeout: float) -> bytes:
         try:
-            self._go_on()
-            is_there = not hasattr(self.store, "check") or self._comes(str(key), timeout)  # torch's have it
+            self._should_retry()
+            is_there = not hasattr(self.store, "check") or self._wait_for_key(str(key), timeout)  # torch's have it
         except BaseException as error:
             self.raised = error
             raise
@@ -85,16 +85,16 @@ class StoreCallbacks:
 
     @property
     def interrupt(self) -> BaseException | None:
-        """Ctrl-C and the like: no store is asked after it."""
+        """Records Ctrl-C or a similar exception. The store is not asked after that."""
         return None if isinstance(self.raised, Exception) else self.raised
 
-    def _go_on(self) -> None:
-        """The library asks a store again that has failed; but not after Ctrl-C."""
+    def _should_retry(self) -> None:
+        """Raises after Ctrl-C. Otherwise the library may ask a store again that has failed."""
         if self.interrupt:
             raise self.interrupt
 
-    def _comes(self, key: str, timeout: float) -> bool:
-        """Waits of torch's stores warn of each one that has come to nothing."""
+    def _wait_for_key(self, key: str, timeout: float) -> bool:
+        """Waits for a key with short waits, because torch's stores log a warning for each wait that times out."""
         store, end, pause = cast("Any", self.store), time.monotonic() + timeout, 0.0002
         while not store.check([key]):
             if time.monotonic() >= end:
@@ -104,7 +104,7 @@ class StoreCallbacks:
         return True
 
     def ask(self, name: str, *arguments: Any) -> Any:
-        """Calls the binding with both functions at the end."""
+        """Calls the binding with both callbacks as the last arguments."""
         try:
             return _ask(name, *arguments, self.set, self.get)
         except errors.CommsError as error:
@@ -122,7 +122,7 @@ def _ask(name: str, *arguments: Any) -> Any:
 
 
 def _number(value: Any, kind: str, what: str) -> np.ndarray[Any, Any]:
-    """A number of a kernel, which keeps its value: 3.5 is no i32, and 300 no i8."""
+    """Converts a number to a kernel's type without changing its value: 3.5 is not an i32, 300 is not an i8."""
     import numpy as np
 
     whole = kind.startswith("i")
@@ -133,7 +133,7 @@ def _number(value: Any, kind: str, what: str) -> np.ndarray[Any, Any]:
             exact = int(near) if near.is_integer() and not hasattr(value, "__index__") else operator.index(value)
     except (TypeError, ValueError, OverflowError):
         wanted = "whole number" if whole else "number"
-        raise errors.UsageError(f"{what} is {value!r}, where a {wanted} ({kind}) is wanted") from None
+        raise errors.UsageError(f"{what} is {value!r}, but must be a {wanted} ({kind})") from None
     try:
         with np.errstate(over="ignore"):
             made = np.array(exact, numpy_type(kind))
@@ -145,7 +145,7 @@ def _number(value: Any, kind: str, what: str) -> np.ndarray[Any, Any]:
 
 
 class GroupKernel(Signature):
-    """A kernel that a group has compiled. Called with its arguments, in order or by name."""
+    """A kernel that a group has compiled. Call it with its arguments, in order or by name."""
 
     def __init__(self, group: Group, handle: int, described: str, source: Any = None) -> None:
         super().__init__(described)
@@ -153,8 +153,8 @@ class GroupKernel(Signature):
         self.certificate = _native.Proof.read(json.loads(described)["proof"])
         self._group, self._handle, self._source = group, handle, source
 
-    def _seen(self, argument: dict[str, Any], value: Any) -> View | None:
-        """A value as the library takes it; None where the group has its own."""
+    def _converted(self, argument: dict[str, Any], value: Any) -> View | None:
+        """Converts a value for the library. Returns None if the group provides the argument."""
         what, kind = f"argument '{argument['name']}' of kernel {self.name}", argument["kind"]
         if kind in ("signal", "counter"):
             return None
@@ -165,11 +165,11 @@ class GroupKernel(Signature):
         return seen
 
     def __call__(self, *values: Any, stream: int | None = None, **named: Any) -> None:
-        seen = [self._seen(argument, value) for argument, value in self.match(values, named)]
+        seen = [self._converted(argument, value) for argument, value in self.match(values, named)]
         with _in_terms_of(self._source):
             self._group._launch(self._handle, [one and one.tensor for one in seen], stream)
         for argument, one in zip(self.arguments, seen, strict=True):
-            if one and not one.is_as_it_was():
+            if one and not one.is_unmodified():
                 raise errors.UsageError(
                     f"kernel {self.name} writes argument '{argument['name']}', but its array is read-only: "
                     "pass a copy of it"
@@ -177,7 +177,7 @@ class GroupKernel(Signature):
 
 
 def _in_terms_of(source: Any) -> contextlib.AbstractContextManager[None]:
-    """Errors about a kernel in Python are in its terms; MLIR keeps its own."""
+    """Rewrites errors about a Python kernel in Python terms. Errors about MLIR text stay as they are."""
     if not hasattr(source, "__commsir_function__"):
         return contextlib.nullcontext()
     from commsir.language import diagnostics
@@ -186,14 +186,14 @@ def _in_terms_of(source: Any) -> contextlib.AbstractContextManager[None]:
 
 
 def _address(communicator: Any, ordinal: int) -> int:
-    """Address of an ncclComm_t; 0: none."""
+    """Returns the address of an ncclComm_t; 0: none."""
     if communicator is None:
         return 0
     address = communicator if isinstance(communicator, int) else getattr(communicator, "ptr", None)
     # The first pages of memory are nobody's: NCCL would end the process.
     if not isinstance(address, int) or not 65536 <= address < 2**63 or address % 8:
         raise errors.UsageError(
-            f"{communicator!r} is no NCCL communicator that can be used: give nccl4py's, initialized, the address of "
+            f"{communicator!r} is not a usable NCCL communicator: give nccl4py's, initialized, the address of "
             "an ncclComm_t (commsir.torch.nccl_communicator() has torch's), or None for one of the group's own"
         )
     if ordinal < 0:
@@ -202,7 +202,7 @@ def _address(communicator: Any, ordinal: int) -> int:
 
 
 def _ordinal(device: Any) -> int:
-    """The number of a GPU; -1: the CPU."""
+    """Returns the number of a GPU; -1 for the CPU."""
     if hasattr(device, "__index__"):
         return _gpu(operator.index(device))
     name = str(device)
@@ -225,21 +225,22 @@ def _check_options(rank: Any, ranks: Any, folder: Any, store: Any, timeout: Any)
         if not hasattr(number, "__index__"):
             raise errors.UsageError(f"the {what} is {number!r}, which is not an integer: write int(…)")
     if not hasattr(timeout, "__float__") or not timeout > 0:
-        raise errors.UsageError(f"the timeout is {timeout!r}, but has to be more than 0 seconds, as a number")
+        raise errors.UsageError(f"the timeout is {timeout!r}, but must be more than 0 seconds, as a number")
     if store is not None and not (hasattr(store, "set") and hasattr(store, "get")):
         raise errors.UsageError(f"a store has set(key, value) and get(key), which a {type(store).__name__} has not")
 
 
 class Group:
-    """This process as one rank of `ranks`. All ranks make it, with the same name, and call the same things in order.
+    """This process as one rank of a group of `ranks` processes.
 
-    Ranks meet in `folder`, which all see, or through `store`. `device` is "cpu" or a GPU: its number, "cuda:0", or a
-    device of torch. `timeout` is in seconds. `communicator` is an NCCL communicator over these ranks, in their order,
-    which the group then uses and its owner keeps: nccl4py's, or the address of an ncclComm_t.
+    All ranks create the group with the same name, and make the same calls in the same order. They meet in `folder`,
+    which all can access, or through `store`. `device` is "cpu" or a GPU: its number, "cuda:0", or a torch device.
+    `timeout` is in seconds. `communicator` is an NCCL communicator over these ranks, in their order: nccl4py's, or the
+    address of an ncclComm_t. The group uses it, and its owner keeps it.
 
-    Several threads may use one group. What all ranks call takes turns, in the order in which the threads came, which
-    has to be the same on all ranks unless the calls are equal: else give each thread a group. Puts, gets, signals and
-    waits of windows, `abort`, `poll` and `stats` run beside that.
+    Several threads may use one group. Collective calls take turns in the order in which the threads arrive. That order
+    must be the same on all ranks, unless the calls are equal; otherwise give each thread its own group. Puts, gets,
+    signals and waits of windows, `abort`, `poll` and `stats` run concurrently with them.
     """
 
     def __init__(
@@ -269,8 +270,8 @@ class Group:
     def _meets(self, name: str, folder: str | os.PathLike[str] | None, store: Store | None) -> None:
         self._name, self._folder, self._store, self._besides = name, folder, store, 0
 
-    def _beside(self, what: str) -> Group:
-        """A CPU group of the same ranks for exchanging Python data. Collective."""
+    def _make_cpu_group(self, what: str) -> Group:
+        """Makes a CPU group of the same ranks, to exchange Python data. Collective."""
         self._besides += 1
         name = f"{self._name}-{what}-{self._besides}"
         return Group(self.rank, self.ranks, folder=self._folder, store=self._store, name=name)
@@ -304,20 +305,20 @@ class Group:
     # Late at the interpreter's exit the globals of modules are None: it brings its own.
     def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
         if getattr(self, "_handle", 0) and not is_finalizing():
-            self._let_go(waits=False)
+            self._destroy_handle(waits=False)
 
     def close(self) -> None:
-        """Lets go of the group. Its memory stays for as long as an array of it does.
+        """Closes the group. Its memory lives as long as an array refers to it.
 
-        On GPUs all ranks do so, and wait for each other for a few seconds. A group that is dropped instead waits for
-        nobody, and gives its memory back when all ranks have dropped it.
+        On GPUs all ranks call this, and wait for each other for a few seconds. A group that is garbage-collected
+        instead waits for nobody; its memory is freed when all ranks have dropped it.
 
-        Other threads' calls fail from now on (AbortedError), as do those that wait for signals or for their turns;
-        others have 5 s to end before the group is aborted. Join the threads first.
+        Calls of other threads fail with AbortedError from now on, including those that wait for signals or for their
+        turn. Calls in progress get 5 s to end before the group is aborted. Join the threads first.
         """
-        self._let_go(waits=True)
+        self._destroy_handle(waits=True)
 
-    def _let_go(self, waits: bool) -> None:
+    def _destroy_handle(self, waits: bool) -> None:
         handle, self._handle = self._handle, 0
         if handle:
             _native.call("group_close", handle, waits)
@@ -331,10 +332,11 @@ class Group:
         *,
         to: Callable[[Any], Any] | None = None,
     ) -> Array:
-        """Allocates a zeroed array in symmetric memory. Collective. Every rank can access the other ranks' parts.
+        """Allocates a zeroed array in symmetric memory. Collective.
 
-        On the CPU it is a NumPy array, on a GPU an object that has DLPack alone, or else what `to` makes of that:
-        `torch.from_dlpack`. It may not be JAX's, whose arrays never change.
+        Every rank can access the other ranks' parts. On the CPU the result is a NumPy array. On a GPU it is an object
+        that supports only DLPack, or the result of `to`, for example `torch.from_dlpack`. `to` must not be JAX's
+        function, because JAX arrays are immutable.
         """
         sizes, (kind, name) = _sizes(shape), spelled(dtype)
         tensor = _ask("window_allocate", self._handle, self._ordinal, list(sizes), name)
@@ -359,9 +361,10 @@ class Group:
         signals: int = 8,
         to: Callable[[Any], Any] | None = None,
     ) -> GroupWindow:
-        """A zeroed array on each rank that the others put to and get from, with `signals` cells: all ranks call this.
+        """Allocates a zeroed array on each rank that the others can put to and get from, with `signals` cells.
+        Collective.
 
-        See GroupWindow. `to` as in `allocate`.
+        See GroupWindow. `to` is as in `allocate`.
         """
         from commsir.window import GroupWindow
 
@@ -382,9 +385,10 @@ class Group:
         return GroupWindow(self, array, first, count, to)
 
     def release(self, array: Array) -> None:
-        """Gives memory of `allocate` back: all ranks call this.
+        """Frees memory of `allocate`. Collective.
 
-        On the CPU it goes with the last array of it; on a GPU at once, and arrays of it are nobody's to use.
+        On the CPU the memory lives until its last array is gone. On a GPU it is freed at once, and its arrays must not
+        be used any more.
         """
         base = self._extent(array)[0]
         if self._handle and (window := self._windows.get(base)):
@@ -392,11 +396,11 @@ class Group:
         _ask("window_release", self._handle, base)
 
     def share(self, array: Array) -> None:
-        """Makes an array of this rank's GPU, whoever allocated it, a window: kernels then use it in place.
+        """Registers an array on this rank's GPU as a window, so that kernels use it in place. Collective.
 
-        All ranks call this, with arrays of one size. The memory may be cudaMalloc's, ncclMemAlloc's, or of a pool over
-        them; it must stay until `forget` on all ranks, or the group's end. An array on the CPU cannot be shared once it
-        is there: `allocate` it.
+        All ranks pass arrays of one size. The memory may come from cudaMalloc, ncclMemAlloc, or a pool over them. It
+        must stay allocated until `forget` on all ranks, or until the group ends. CPU arrays cannot be registered; use
+        `allocate`.
         """
         if is_immutable(array):
             raise errors.UsageError(
@@ -405,15 +409,15 @@ class Group:
         _ask("window_share", self._handle, *self._extent(array))
 
     def forget(self, array: Array) -> None:
-        """Ends what `share` began, on this rank."""
+        """Ends the registration by `share`, on this rank."""
         _native.call("window_forget", self._handle, self._extent(array)[0])
 
     def is_symmetric(self, array: Array) -> bool:
-        """Whether the array lies in a window of this group, so that collectives need not copy it."""
+        """Whether the array lies in a window of this group, so that collectives use it without a copy."""
         return bool(_native.call("window_contains", self._handle, *self._extent(array)))
 
     def _extent(self, array: Array) -> tuple[int, int]:
-        """Address and bytes."""
+        """Returns the address and the size in bytes."""
         seen = self._view(array)
         tensor = seen.tensor
         size = (int(tensor.dtype.bits) + 7) // 8 * math.prod(seen.shape)
@@ -430,8 +434,8 @@ class Group:
             return 0
         return int(torch.cuda.current_stream(self._ordinal).cuda_stream)
 
-    def _done_with(self, seen: View | None, stream: int) -> None:
-        """After a call that reads an array of JAX: that may go at any time, and its memory is then used again."""
+    def _wait_for_reads(self, seen: View | None, stream: int) -> None:
+        """Waits until a call has read a JAX array. JAX may free the array at any time and use its memory again."""
         if seen is not None and seen.immutable and self._ordinal >= 0:
             _ask("group_finish", self._handle, stream)
 
@@ -450,9 +454,9 @@ class Group:
         protocol: str = "",
         stream: int | None = None,
     ) -> None:
-        """A collective by the name of its op, with its parts one after the other. The functions below are this.
+        """Runs the collective `op` on its arrays. The methods below call this.
 
-        It goes into `stream`, a cudaStream_t: by default torch's current stream, or, without torch, CUDA's default one.
+        `stream` is a cudaStream_t. By default it is torch's current stream or, without torch, CUDA's default stream.
         """
         source = None if input is None else self._view(input, "the input")
         target = source if output is input else None if output is None else self._view(output, "the output")
@@ -469,7 +473,7 @@ class Group:
         if one is None:
             raise errors.UsageError(f"{op} needs an array")
         if not isinstance(reduction, str):
-            raise errors.UsageError(f'{op}: the reduction is {reduction!r}, but has to be a text: "sum", "max", …')
+            raise errors.UsageError(f'{op}: the reduction is {reduction!r}, but must be a text: "sum", "max", …')
         used = self._stream(stream)
         answer = self._collective(
             self._handle,
@@ -486,19 +490,21 @@ class Group:
         )
         if int(answer[0]) != 0:
             with contextlib.suppress(errors.CommsError):
-                self._done_with(source, used)  # Some pieces may be on their way.
+                self._wait_for_reads(source, used)  # Some pieces may be on their way.
             raise errors.from_json(int(answer[0]), str(answer[1]))
-        self._done_with(source, used)
+        self._wait_for_reads(source, used)
 
     def _new(self, op: str, input: Array, shape: tuple[int, ...], **options: Any) -> Array:  # noqa: A002
-        """A collective into a new array of the input's library."""
+        """Runs a collective into a new array of the input's library."""
         self._view(input, "the input")  # What is wrong with it comes first.
         made = empty(input, shape)
         self.collective(op, input, made, **options)
-        return handed(made, input)
+        return to_library_of(made, input)
 
     def all_reduce(self, input: Array, output: Array | None = None, *, op: str = "sum", **options: Any) -> Array:  # noqa: A002
-        """Into `output`, or in place; of an array of JAX into a new one. Returns where the result is."""
+        """Reduces into `output`, or in place. A JAX array is reduced into a new array. Returns the array with the
+        result.
+        """
         if output is None:
             if is_immutable(input):
                 return self._new("all_reduce", input, _shape(input), reduction=op, **options)
@@ -507,7 +513,9 @@ class Group:
         return output
 
     def all_gather(self, input: Array, output: Array | None = None, **options: Any) -> Array:  # noqa: A002
-        """`output` has every rank's `input`, in rank order: without one a new array, of all rows."""
+        """Gathers every rank's `input` into `output`, in rank order. Without `output`, returns a new array with all
+        rows.
+        """
         if output is None:
             rows, *rest = _shape(input) or (1,)
             return self._new("all_gather", input, (rows * self.ranks, *rest), **options)
@@ -522,24 +530,30 @@ class Group:
         op: str = "sum",
         **options: Any,
     ) -> Array:
-        """`output` is this rank's part of the reduced `input`: without one a new array, of its part of the rows."""
+        """Writes this rank's part of the reduced `input` to `output`. Without `output`, returns a new array with that
+        part.
+        """
         if output is None:
             rows, *rest = _shape(input) or (1,)
             if rows % self.ranks:
-                raise errors.UsageError(f"reduce_scatter: {rows} rows are no equal parts for {self.ranks} ranks")
+                raise errors.UsageError(
+                    f"reduce_scatter: {rows} rows cannot be divided equally among {self.ranks} ranks"
+                )
             return self._new("reduce_scatter", input, (rows // self.ranks, *rest), reduction=op, **options)
         self.collective("reduce_scatter", input, output, reduction=op, **options)
         return output
 
     def all_to_all(self, input: Array, output: Array | None = None, **options: Any) -> Array:  # noqa: A002
-        """Part p of `input` goes to rank p. Without an output into a new array like the input."""
+        """Sends part p of `input` to rank p. Without `output`, returns a new array with the shape of `input`."""
         if output is None:
             return self._new("all_to_all", input, _shape(input), **options)
         self.collective("all_to_all", input, output, **options)
         return output
 
     def broadcast(self, array: Array, *, root: int = 0, **options: Any) -> Array:
-        """The root's array, in place; of arrays of JAX in a new one. Returns where it is."""
+        """Copies the root's array to every rank, in place; JAX arrays into a new array. Returns the array with the
+        result.
+        """
         if is_immutable(array):
             return self._new("broadcast", array, _shape(array), root=root, **options)
         self.collective("broadcast", array, array, root=root, **options)
@@ -550,10 +564,12 @@ class Group:
     def kernel(
         self, source: str | os.PathLike[str] | Kernel, name: str = "", *, concurrent: bool = False, **options: Any
     ) -> GroupKernel:
-        """Compiles a kernel for this group. Collective. The source is a `@commsir.kernel`, whose open dimensions are
-        given by name, MLIR text, or a file of it. Options: algorithm, protocol, blocks, threads, cluster, check. On
-        GPUs, launches of a `concurrent` kernel need not follow the group's other launches; the kernel must fit the GPU
-        at the same time."""
+        """Compiles a kernel for this group. Collective.
+
+        The source is a `@commsir.kernel`, with sizes for its open dimensions by name, MLIR text, or an MLIR file.
+        Options: algorithm, protocol, blocks, threads, cluster, check. On GPUs, launches of a `concurrent` kernel need
+        not be ordered with the group's other launches; it must fit on the GPU beside them.
+        """
         if concurrent is not False:
             options["concurrent"] = concurrent
         text = kernel_text(source, self.ranks, options)
@@ -569,26 +585,28 @@ class Group:
     # --- the rest ---
 
     def stats(self) -> dict[str, int]:
-        """Launches, kernels compiled and from the cache, bytes, arrays used in place and staged."""
+        """Returns counters: launches, kernels compiled and loaded from the cache, bytes, arrays used in place and
+        staged.
+        """
         return cast("dict[str, int]", json.loads(str(_ask("group_stats", self._handle))))
 
     def poll(self) -> None:
-        """Raises the first failure that a launch on a GPU has reported since. Does not wait."""
+        """Raises the first failure that a launch on a GPU has reported since the last call. Does not wait."""
         _ask("group_poll", self._handle)
 
     def finish(self, stream: int | None = None) -> None:
-        """Waits until all work in the stream has ended, and raises the first failure reported since the last call.
+        """Waits until all work in the stream has ended. Raises the first failure reported since the last call.
 
-        On the CPU calls have ended when they return.
+        On the CPU, calls have ended when they return.
         """
         _ask("group_finish", self._handle, self._stream(stream))
 
     def abort(self, reason: str = "aborted") -> None:
-        """Ends all waits of this rank, in flight and to come. From any thread."""
+        """Ends all current and future waits of this rank. Any thread may call it."""
         _ask("group_abort", self._handle, reason)
 
     def shrink(self, survivors: Sequence[int], store: Store) -> Group:
-        """A new group of the ranks that are left; those call this, and this group is aborted."""
+        """Makes a new group of the surviving ranks and aborts this one. All survivors call this."""
         ranks = [_int64(rank, "a survivor") for rank in survivors]
         if self.rank not in ranks:
             raise errors.UsageError(f"rank {self.rank} is not among the survivors {ranks}")
@@ -600,7 +618,7 @@ class Group:
 
 
 def _type_for(op: str, reduction: str, seen: View) -> str:
-    """The type that a collective calculates with: integers have a sign there, and there are no booleans."""
+    """Returns the element type that a collective computes with: integers are signed, and booleans are integers."""
     if reduction in ("min", "max", "avg") and seen.is_unsigned():
         raise errors.UsageError(
             f"{op}: {reduction} requires signed integers, but the array is unsigned: convert it to a wider "
@@ -619,7 +637,7 @@ def _sizes(shape: SupportsIndex | Sequence[SupportsIndex]) -> tuple[int, ...]:
     try:
         sizes = tuple(operator.index(size) for size in ((shape,) if hasattr(shape, "__index__") else shape))
     except TypeError:
-        raise errors.UsageError(f"the shape is {shape!r}, but has to be a whole number or several") from None
+        raise errors.UsageError(f"the shape is {shape!r}, but must be a whole number or several") from None
     return tuple(_int64(size, f"a size of the shape {sizes}") for size in sizes)
 
 

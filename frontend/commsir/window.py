@@ -1,4 +1,4 @@
-"""Symmetric memory that one rank reads and writes at another, which need not be in any call."""
+"""Symmetric memory that other ranks read and write without a call on the owner's side."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ def _signal_number(value: Any) -> int:
 
 
 class GroupWindow:
-    """An array on each rank, with signal cells. Made collectively by `Group.window`.
+    """An array on each rank, with signal cells. `Group.window` makes it, collectively.
 
-    What a rank puts comes before what it signals then, and that before what the other does after its wait. Access
-    that no signals order is a race, as between threads.
+    Data that a rank puts before a signal is visible to a peer after the peer's wait for that signal. Accesses that no
+    signal orders are data races, as between threads.
     """
 
     def __init__(self, group: Group, array: Array, first: int, signals: int, to: Any = None) -> None:
@@ -71,7 +71,7 @@ class GroupWindow:
 
     @property
     def tensor(self) -> Array:
-        """`array`, where that is a tensor of torch."""
+        """`array`, if it is a torch tensor."""
         return self.array
 
     def __repr__(self) -> str:
@@ -81,10 +81,10 @@ class GroupWindow:
         return f"<window {self.type} {self.shape} of rank {self.group.rank} of {self.group.ranks}, {cells}>"
 
     def release(self) -> None:
-        """Gives the memory and the cells back: all ranks call this, and the window is of no use then.
+        """Frees the memory and the signal cells. Collective; the window cannot be used afterwards.
 
-        On the CPU the memory goes with the last array of it; on a GPU at once, and arrays of it are nobody's to use.
-        Another thread's wait for a cell of it raises UsageError.
+        On the CPU the memory lives until its last array is gone. On a GPU it is freed at once, and its arrays must not
+        be used any more. A wait of another thread for a cell of this window raises UsageError.
         """
         with self._ending:  # Of several threads one does.
             handle = self._handle
@@ -107,14 +107,14 @@ class GroupWindow:
 
     @property
     def _handle(self) -> int:
-        """The group's, for a call that uses the window."""
+        """Returns the group's handle for a call that uses the window."""
         _ = self._memory
         return self.group._handle
 
     # --- data ---
 
     def peer(self, rank: int) -> Array:
-        """The array of another rank, in place. The other rank sees data written to it."""
+        """Returns another rank's array in place. That rank sees what is written to it."""
         made = _check(
             _native.call(
                 "window_peer",
@@ -134,19 +134,21 @@ class GroupWindow:
         return memory_of(made, self.shape, self.type).view(self.array.dtype)
 
     def put(self, array: Array, peer: int, *, at: Place = (), stream: int | None = None) -> None:
-        """Copies `array` to the peer's `array[at]`, or to several such from there on.
+        """Copies `array` to the peer's `array[at]`, or to several rows from there on.
 
-        On a GPU, in the stream (torch's current one).
+        On a GPU the copy runs in the stream, by default torch's current one.
         """
-        seen, own, size, _kept = self._sides(array, at, "put", written=False)
+        seen, own, size, _kept = self._copy_operands(array, at, "put", written=False)
         number, used = _int64(peer, "the peer"), self._stream(stream)
         _check(self._put(self._handle, number, own, int(seen.tensor.data_ptr()), size, used))
-        self.group._done_with(seen, used)
+        self.group._wait_for_reads(seen, used)
 
     def get(self, peer: int, *, at: Place = (), out: Array | None = None, stream: int | None = None) -> Array:
-        """Copies `array[at]` of the peer to a new array, or, from there on, as much as `out` has, as of `put`."""
+        """Copies the peer's `array[at]` to a new array, or, with `out`, as many elements as `out` has. Streams are as
+        for `put`.
+        """
         target = self._empty(at) if out is None else out
-        seen, own, size, _kept = self._sides(target, at, "get", written=True)
+        seen, own, size, _kept = self._copy_operands(target, at, "get", written=True)
         number, used = _int64(peer, "the peer"), self._stream(stream)
         _check(self._get(self._handle, number, own, int(seen.tensor.data_ptr()), size, used))
         return target
@@ -154,7 +156,7 @@ class GroupWindow:
     # --- signals ---
 
     def signal(self, peer: int, value: int = 1, *, cell: int = 0, op: str = "set", stream: int | None = None) -> None:
-        """Sets the peer's cell, or adds to it ("add"), after all that was put before."""
+        """Sets the peer's cell, or adds to it ("add"). The signal follows all earlier puts."""
         kind = _choose(_SIGNALS, op, "op of a signal")
         to, number, used = _int64(peer, "the peer"), _signal_number(value), self._stream(stream)
         _check(self._signal(self._handle, to, self._cell(cell), kind, number, used))
@@ -172,11 +174,11 @@ class GroupWindow:
     ) -> None:
         """A put, then a signal. A rank that waits for the signal is then guaranteed to see the data."""
         kind = _choose(_SIGNALS, op, "op of a signal")
-        seen, own, size, _kept = self._sides(array, at, "put_signal", written=False)
+        seen, own, size, _kept = self._copy_operands(array, at, "put_signal", written=False)
         to, number, used = _int64(peer, "the peer"), _signal_number(value), self._stream(stream)
         source = int(seen.tensor.data_ptr())
         _check(self._put_signal(self._handle, to, own, source, size, self._cell(cell), kind, number, used))
-        self.group._done_with(seen, used)
+        self.group._wait_for_reads(seen, used)
 
     def wait(
         self,
@@ -188,11 +190,11 @@ class GroupWindow:
         timeout: float | None = None,
         stream: int | None = None,
     ) -> None:
-        """Waits until a cell of this rank is at least `value` ("ge"), or equals it ("eq").
+        """Waits until a cell of this rank is at least `value` ("ge"), or equal to it ("eq").
 
-        `source` is the rank that has to signal; when it is gone, or after `timeout` seconds (the group's), this raises
-        DeadlockError, and the group can still be used. On a GPU the stream waits, for as long as it takes, or, with a
-        timeout, this call does.
+        `source` is the rank that is expected to signal. If it has gone, or after `timeout` seconds (by default the
+        group's timeout), this raises DeadlockError; the group remains usable. On a GPU the stream waits without a
+        limit; with a timeout, the calling thread waits instead.
         """
         kind = _choose(_COMPARISONS, compare, "comparison")
         if timeout is not None and not (hasattr(timeout, "__float__") and timeout > 0):
@@ -202,11 +204,11 @@ class GroupWindow:
         _check(self._wait(self._handle, self._cell(cell), kind, number, rank, float(timeout or 0), used))
 
     def read_signal(self, cell: int = 0) -> int:
-        """Returns the present value of a cell of this rank."""
+        """Returns the current value of a cell of this rank."""
         return int(_check(self._read(self._handle, self._cell(cell))))
 
     def reset_signal(self, cell: int = 0, *, stream: int | None = None) -> None:
-        """Makes a cell of this rank 0."""
+        """Sets a cell of this rank to 0."""
         _check(_native.call("signal_reset", self._handle, self._cell(cell), self._stream(stream)))
 
     # --- arguments ---
@@ -223,31 +225,32 @@ class GroupWindow:
         return self._first + number
 
     def _offset(self, at: Place) -> int:
-        """Elements before index `at`."""
+        """Returns the number of elements before index `at`."""
         index = _index(at)
         if len(index) > len(self.shape) or not all(0 <= i < n for i, n in zip(index, self.shape, strict=False)):
-            raise errors.BoundsError(f"index {at} is none of a window of shape {self.shape}")
+            raise errors.BoundsError(f"index {at} is out of bounds for a window of shape {self.shape}")
         return sum(i * math.prod(self.shape[axis + 1 :]) for axis, i in enumerate(index))
 
-    def _room(self, at: Place) -> tuple[int, int]:
-        """The elements of `array[at]`, and with those that follow it along the same dimension."""
+    def _extent_at(self, at: Place) -> tuple[int, int]:
+        """Returns the number of elements of `array[at]`, and of it plus what follows along the same dimension."""
         index = _index(at)
         part = math.prod(self.shape[len(index) :])
         return part, part * (self.shape[len(index) - 1] - index[-1]) if index else part
 
-    def _sides(self, array: Array, at: Place, what: str, *, written: bool) -> tuple[View, int, int, Any]:
-        """`array`, where the copy is in the window, its bytes, and what keeps that address the window's.
+    def _copy_operands(self, array: Array, at: Place, what: str, *, written: bool) -> tuple[View, int, int, Any]:
+        """Returns `array`, the position of the copy in the window, its size in bytes, and an object that keeps the
+        window valid.
 
-        Another thread may release the window: then the call fails, as long as no other window can lie there.
+        Another thread may release the window. The call then fails, unless another window may have taken its address.
         """
         kept = self._memory
         seen = self.group._view(array, f"the array of {what}")
         if seen.type != self.type:
-            raise errors.UsageError(f"{what}: the array is {seen.type}, but the window {self.type}")
+            raise errors.UsageError(f"{what}: the array is {seen.type}, but the window has {self.type}")
         if written and not seen.is_writable():
             raise errors.UsageError(f"{what}: the array is read-only: pass one that can be written")
         offset, count = self._offset(at), math.prod(seen.shape)
-        part, left = self._room(at)
+        part, left = self._extent_at(at)
         if count > left:
             where = f" from index {at} on" if offset else ""
             raise errors.BoundsError(
@@ -270,11 +273,11 @@ def _index(at: Place) -> tuple[int, ...]:
     try:
         return tuple(operator.index(i) for i in ((at,) if hasattr(at, "__index__") else at))
     except TypeError:
-        raise errors.UsageError(f"the place is {at!r}, but has to be an index or a tuple of indices") from None
+        raise errors.UsageError(f"the place is {at!r}, but must be an index or a tuple of indices") from None
 
 
 def _check(answer: Any) -> Any:
-    """[status, result] of the binding."""
+    """Checks the binding's [status, result] and returns the result."""
     if int(answer[0]) != 0:
         raise errors.from_json(int(answer[0]), str(answer[1]))
     return answer[1]

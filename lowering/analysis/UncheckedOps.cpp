@@ -298,7 +298,7 @@ static bool isPlain(Location location) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What to write in place of an op that a kernel cannot hold.
+/// An op that a kernel cannot hold, and the replacement to suggest.
 struct Alternative {
   StringLiteral op, instead;
 };
@@ -365,7 +365,8 @@ static bool isOfThreads(Operation *op) {
   return dialect == "gpu" || dialect == "nvvm";
 }
 
-/// What to write in place of `op`; empty: nothing is known.
+/// Returns the suggested replacement for `op`, or an empty string if there is
+/// none.
 static StringRef findAlternative(Operation *op) {
   StringRef name = op->getName().getStringRef();
   for (const Alternative &one : kAlternatives)
@@ -396,7 +397,7 @@ static LogicalResult refuse(Operation *op) {
                            "use comms.tile_load, comms.tile_store, "
                            "memref.load or memref.store");
   if (isa<cf::AssertOp>(op))
-    return op->emitOpError("would end the process; a kernel ends with "
+    return op->emitOpError("would terminate the process; a kernel ends with "
                            "comms.return, and a run that has left bounds with "
                            "comms.check_bounds");
   bool isOfMemory = llvm::is_contained(
@@ -411,7 +412,7 @@ static LogicalResult refuse(Operation *op) {
               "and math, and accesses of memref and vector";
   return op->emitOpError() << (isOfMemory
                                    ? "accesses through it cannot be checked; "
-                                   : "has no place in a kernel; ")
+                                   : "is not allowed in a kernel; ")
                            << instead;
 }
 
@@ -428,10 +429,10 @@ LogicalResult comms::refuseUnchecked(Operation *op) {
                            "defined; write constant positions");
   if (auto constant = dyn_cast<arith::ConstantOp>(op);
       constant && !isPlainConstant(constant))
-    return op->emitOpError("is no constant that is written down: write a "
+    return op->emitOpError("is not an inline constant: write a "
                            "number or dense<…>");
   if (isIndexPair(op))
-    return op->emitOpError("has no form for index: write arith.index_cast to "
+    return op->emitOpError("does not support index: write arith.index_cast to "
                            "i64 before it");
   if (!isPlain(op->getLoc()))
     return op->emitOpError("has debug information in its location: write "

@@ -69,8 +69,8 @@ static bool isSameTeam(Value a, Value b) {
 }
 
 namespace {
-/// What is the same for all blocks that meet at barriers: the same blocks of
-/// all ranks, or (`allBlocks`) all blocks of all ranks.
+/// Finds values that are equal on all blocks that meet at a barrier: the same
+/// block of all ranks, or (`allBlocks`) all blocks of all ranks.
 class BarrierUniformity {
 public:
   explicit BarrierUniformity(bool allBlocks) : allBlocks(allBlocks) {}

@@ -144,7 +144,7 @@ static LogicalResult checkPeer(ChannelOp channel, SendOp send) {
   return send.emitOpError()
          << (multicast ? "names a peer, but its channel is a multicast: "
                          "write no `to`"
-                       : "names no peer, but its channel is no multicast: "
+                       : "names no peer, but its channel is not a multicast: "
                          "write `to`");
 }
 

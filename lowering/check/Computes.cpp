@@ -266,14 +266,15 @@ mlir::comms::check::readComputes(const Program &program) {
     if (!type || elementsOf(type) < 0)
       return kernel.emitOpError("says in ")
              << kComputesAttr << " what '" << entry.getName().getValue()
-             << "' holds, which is no array among its arguments whose number "
+             << "' holds, which is not an array among its arguments whose "
+                "number "
                 "of "
                 "elements is known";
     auto text = dyn_cast<StringAttr>(entry.getValue());
     if (!text)
       return kernel.emitOpError("says in ")
              << kComputesAttr << " of '" << entry.getName().getValue() << "' "
-             << entry.getValue() << ", which is no string";
+             << entry.getValue() << ", which is not a string";
     if (failed(add(program, output, text.getValue(), found)))
       return failure();
   }

@@ -40,7 +40,7 @@ public:
   std::optional<Node> parse() {
     auto made = comparison();
     if (made && !peek().empty())
-      return fail("there is more behind the expression: '" + peek().str() +
+      return fail("unexpected text after the expression: '" + peek().str() +
                   "'");
     return made;
   }
@@ -155,7 +155,7 @@ private:
     }
     made.kind = Node::Real;
     if (word.getAsDouble(made.real))
-      return fail("'" + word + "' is no number");
+      return fail("'" + word + "' is not a number");
     return made;
   }
 
@@ -184,7 +184,7 @@ private:
     }
     if (peek() != "(")
       return fail("'" + word +
-                  "' is no argument of the kernel, and none of i, rank and "
+                  "' is not an argument of the kernel, and none of i, rank and "
                   "size");
     if (word == "len")
       return length();
@@ -231,7 +231,7 @@ private:
     llvm::StringRef name = next();
     int32_t argument = argumentOf(name);
     if (argument < 0)
-      return fail("'" + name + "' is no argument of the kernel");
+      return fail("'" + name + "' is not an argument of the kernel");
     made.number =
         elementsOf(kernel.getBody().front().getArgument(argument).getType());
     if (made.number < 0)
@@ -455,7 +455,7 @@ Result Evaluation::access(const Node &node) {
   Result who = of(node.operands[0]), place = placeOf(node.operands[1]);
   std::string name = kernel.getArgumentName(node.index);
   if (who.isValue)
-    return fail("the rank of '" + name + "' is no number that is known");
+    return fail("the rank of '" + name + "' is not a number that is known");
   if (who.number < 0 || who.number >= ranks)
     return fail("'" + name + "' of rank " + llvm::Twine(who.number) +
                 " is named, but there are " + llvm::Twine(ranks) + " ranks");

@@ -866,7 +866,7 @@ std::optional<Machine::Bounds> Machine::packetBounds(Thread &thread,
     fatal = true;
     if (auto diag = report(action)) {
       *diag << "begins at " << *offset << " on " << when(thread)
-            << ", which is no line's first";
+            << ", which is not the first of a line";
       diag->attachNote() << "use a multiple of " << kLineUnits;
     }
     return std::nullopt;

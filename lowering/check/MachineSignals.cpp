@@ -219,7 +219,7 @@ void Machine::observe(Thread &thread, const Action &action, Cell &cell,
       return clocks.receive(thread.id, change.message, acquire, near);
     if (auto diag = report(action)) {
       *diag << "waits at scope gpu, but " << name(change.stamp.thread)
-            << " signals " << cellName(cell) << " from another rank";
+            << " updates " << cellName(cell) << " from another rank";
       diag->attachNote(program.actions[change.action].op->getLoc())
           << "the signal";
       diag->attachNote() << "wait at scope sys";
@@ -402,7 +402,7 @@ void Machine::checkSender(Thread &thread, const Action &action,
       continue;
     if (auto diag = report(action)) {
       *diag << "waits for a signal from rank " << *peer << ", but "
-            << name(sender.id) << " signals " << cellName(cell) << " as well";
+            << name(sender.id) << " updates " << cellName(cell) << " as well";
       diag->attachNote(program.actions[change.action].op->getLoc())
           << "the other signal";
       diag->attachNote() << "give each sender a cell of its own, or use "

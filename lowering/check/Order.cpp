@@ -345,10 +345,10 @@ void Shadow::Piece::note(const Touch &now) {
   auto isBefore = [](const Touch &a, const Touch &b) {
     return a.stamp.thread < b.stamp.thread;
   };
-  auto begin = reads.begin();
+  auto *begin = reads.begin();
   if (reads.size() > many)
-    begin = std::lower_bound(reads.begin(), reads.end(), now, isBefore);
-  for (auto it = begin; it != reads.end(); ++it) {
+    begin = llvm::lower_bound(reads, now, isBefore);
+  for (auto *it = begin; it != reads.end(); ++it) {
     if (reads.size() > many && it->stamp.thread != now.stamp.thread)
       break;
     if (it->stamp.thread == now.stamp.thread && it->access == now.access &&

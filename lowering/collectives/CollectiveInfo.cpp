@@ -26,7 +26,8 @@ using namespace mlir::comms;
 namespace {
 using Combiner = Value (*)(OpBuilder &, Location, Value, Value);
 
-/// How a reduction combines; null: not for elements of that kind.
+/// The op that combines two elements; null if the reduction does not support
+/// them.
 struct ReductionRow {
   ReductionKind kind;
   Combiner floats, integers;
@@ -303,7 +304,7 @@ public:
       readNumbers(kernel);
     problem.kind = getCollectiveKind(op);
     if (!problem.kind)
-      return op->emitOpError("is no collective that can be expanded");
+      return op->emitOpError("is not a collective that can be expanded");
     if (failed(readOperands()) || failed(readTeam()) || failed(readShapes()) ||
         failed(readWires()) || failed(readReduction()))
       return failure();
@@ -398,7 +399,7 @@ LogicalResult Reader::checkRank(int64_t rank, StringRef what) {
   if (rank >= 0 && rank < problem.ranks)
     return success();
   return op->emitOpError() << what << " " << rank
-                           << " is no rank of its team, which has "
+                           << " is not a rank of its team, which has "
                            << problem.ranks;
 }
 
@@ -469,8 +470,7 @@ LogicalResult Reader::readWires() {
         {cast<ShapedType>(type).getElementType(), getTileLength(type)});
   }
   if (problem.wires.empty())
-    return op->emitOpError(
-        "produce yields no tile: there is nothing to exchange");
+    return op->emitOpError("produce must yield at least one tile to exchange");
   return success();
 }
 
@@ -538,7 +538,7 @@ LogicalResult Reader::setRows() {
     if (problem.tiles < 0 ||
         problem.tiles > maxElements / std::max<int64_t>(first.length, 1))
       return op->emitOpError("has max_rows ")
-             << problem.tiles << ", which is no number of rows of "
+             << problem.tiles << ", which do not divide into rows of "
              << first.length << " elements";
     problem.inputs[0].tileLength = problem.outputs[0].tileLength = first.length;
     problem.partElements = first.length * problem.tiles;

@@ -100,7 +100,7 @@ static bool canTravel(const Protocol &protocol, const CollectiveInfo &problem,
       int64_t step = protocol.getTileStep(type);
       if (problem.flat || wire.length % step == 0)
         continue;
-      why = llvm::formatv("rows of {0} elements are no multiple of the {1} "
+      why = llvm::formatv("rows of {0} elements are not a multiple of the {1} "
                           "that it moves at a time; use 'll'",
                           wire.length, step);
       return false;
@@ -412,7 +412,7 @@ void ExpandCollectives::runOnOperation() {
     kernel.emitError() << "comms-expand-collectives: threads = "
                        << threads.getValue()
                        << ", cluster = " << cluster.getValue()
-                       << " is no block: a CTA has at most 1024 threads, a "
+                       << " is not a block: a CTA has at most 1024 threads, a "
                           "cluster at most 16 CTAs";
     return signalPassFailure();
   }

@@ -207,7 +207,7 @@ LogicalResult KernelLowering::checkLines(Operation *op, VectorType type) {
          << "comms-distribute-tiles first";
 }
 
-/// Where `units` i64 of a line lie, which begin at `offset`.
+/// Returns the address of `units` i64 of a line, from `offset` on.
 LinePart KernelLowering::findLine(Value memref, Value offset, int64_t units,
                                   ImplicitLocOpBuilder &b) {
   LinePart part;
@@ -420,7 +420,8 @@ Value KernelLowering::combine(ReductionKind kind, Value x, Value y,
   case ReductionKind::Avg:
     break;
   }
-  llvm_unreachable("the verifier refuses what a switch does not reduce");
+  llvm_unreachable(
+      "the verifier rejects reductions that a switch does not support");
 }
 
 /// A switch is not there: each part is read or written in turn, in rank order.

@@ -14,7 +14,7 @@ using namespace mlir;
 using namespace mlir::comms;
 using namespace mlir::comms::numerics;
 
-/// What the exponent of an f32 is biased by.
+/// Exponent bias of f32.
 static constexpr double bias = 127;
 static constexpr unsigned significandBits = 23;
 

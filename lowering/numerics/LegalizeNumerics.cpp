@@ -103,8 +103,8 @@ static LogicalResult checkTypes(Operation *op) {
 static LogicalResult checkTruncation(arith::TruncFOp op) {
   auto mode = op.getRoundingmode();
   if (mode && *mode != arith::RoundingMode::to_nearest_even)
-    return op.emitOpError(
-        "rounds otherwise than to nearest even, the only mode of kernels");
+    return op.emitOpError("uses a rounding mode other than to nearest even, "
+                          "which kernels do not support");
   if (getElementTypeOrSelf(op.getIn().getType()).isF64() &&
       !getElementTypeOrSelf(op.getType()).isF32())
     return op.emitOpError()
@@ -506,7 +506,7 @@ static Value pinRoot(OpBuilder &builder, math::SqrtOp op, const Chip &chip) {
   return roots->root;
 }
 
-/// What `op` becomes, or null when it is right as it is.
+/// Returns the replacement of `op`, or null if `op` can stay.
 static Value pin(OpBuilder &builder, Operation *op, const Chip &chip) {
   return llvm::TypeSwitch<Operation *, Value>(op)
       .Case([&](arith::TruncFOp o) { return pinTruncF(builder, o, chip); })

@@ -180,7 +180,8 @@ static LogicalResult spellByArith(Operation *op) {
   else
     return success();
   if (!result)
-    return op->emitOpError("has no form in arith; write it with ops of arith");
+    return op->emitOpError(
+        "has no equivalent in arith; write it with ops of arith");
   op->replaceAllUsesWith(ValueRange(result));
   op->erase();
   return success();

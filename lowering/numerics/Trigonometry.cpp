@@ -27,9 +27,10 @@ struct ReducedAngle {
   Int quadrant;
 };
 
-/// Of |x| up to `mostBySubtraction`: pi / 2 in three parts is subtracted as
-/// often as it fits. The first product and difference are exact. All parts are
-/// subtracted, so that -0 stays -0.
+/// Range reduction for |x| up to `mostBySubtraction`: subtracts pi / 2, in
+/// three parts, as often as it fits. The first product and difference are
+/// exact. All parts are subtracted, so that -0 stays -0. (W. J. Cody and W.
+/// Waite, Software Manual for the Elementary Functions, 1980.)
 static constexpr double mostBySubtraction = 0x1p20;
 static ReducedAngle reduceBySubtraction(Float x) {
   Float sum = fma(x, 0x1.45f306p-1, wholeF32), number = sum - wholeF32;
@@ -64,10 +65,11 @@ static SmallVector<Int> emitWindowOfTwoOverPi(Int first) {
   return window;
 }
 
-/// Of any finite x beyond 2^20: the bits of 2 / pi that make multiples of 4
-/// of the product with x are left out, and as many are taken as tell every f32
-/// from a multiple of pi / 2. (M. Payne and R. Hanek, Radian reduction for
-/// trigonometric functions, ACM SIGNUM Newsletter 18 (1), 1983.)
+/// Range reduction for any finite x beyond 2^20. Leaves out the bits of 2 / pi
+/// that contribute multiples of 4 to the product with x, and takes as many of
+/// the others as separate every f32 from a multiple of pi / 2. (M. Payne and R.
+/// Hanek, Radian reduction for trigonometric functions, ACM SIGNUM Newsletter
+/// 18 (1), 1983.)
 static ReducedAngle reduceByProduct(Float x) {
   constexpr int64_t firstExponent = 147; // The window of 2^20 starts at bit 0.
   Int bits = toBits(x);

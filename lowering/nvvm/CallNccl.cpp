@@ -134,8 +134,9 @@ LogicalResult NcclCaller::lowerOp(Operation *op) {
         return success();
       })
       .Default([&](Operation *) {
-        return op->emitOpError("has no form over GIN: NCCL's device library "
-                               "has no function for it");
+        return op->emitOpError(
+            "is not supported over GIN: NCCL's device library "
+            "has no function for it");
       });
 }
 

@@ -27,7 +27,7 @@ using namespace mlir::comms;
 using namespace mlir::comms::nvvm;
 
 namespace {
-/// What stands between the last wait and an op that may move in front of it.
+/// The ops between the last wait and an op that may move before it.
 class CrossedOps {
 public:
   explicit CrossedOps(KernelOp kernel) : entry(&kernel.getBody().front()) {}

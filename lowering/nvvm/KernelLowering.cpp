@@ -249,7 +249,8 @@ void KernelLowering::describeFunction() {
                                  rewriter.getUnitAttr())}));
 }
 
-/// Who this thread is, and what the block's words in the state say.
+/// Reads the thread's and the block's numbers, and the block's words in the
+/// state.
 void KernelLowering::readState(ImplicitLocOpBuilder &b) {
   Type i32 = b.getI32Type();
   me = {toIndex(parameter(offsetof(Launch, rank), i32, b), b),
@@ -424,15 +425,15 @@ static bool isNonBlockingRegion(Operation &op) {
          });
 }
 
-/// Where the block's channels are marked busy: behind what is loaded and sent
-/// first, for it is a branch, which waits for all that stands before it.
+/// Returns where the block marks its channels busy: after the first loads and
+/// sends, because the mark is a branch, which waits for everything before it.
 static Operation *findEntrance(Block &entry) {
   return &*llvm::find_if_not(entry, isNonBlocking);
 }
 
-/// Where a launch on shared channel memory does what the next launch needs:
-/// behind all that is sent before something is waited for, on each branch that
-/// a block may take.
+/// Finds where a launch on shared channel memory prepares the next launch:
+/// after the sends that precede the first wait, on each branch that a block may
+/// take.
 static void findSharedEntrances(Block &block,
                                 SmallVectorImpl<Operation *> &entrances) {
   Operation &op = *llvm::find_if(block, [](Operation &one) {

@@ -96,7 +96,7 @@ Value NcclCaller::call(StringRef name, ValueRange operands, Type result) {
   return result ? made.getResult() : Value();
 }
 
-/// What the threads did before comes before it; one of them makes the call.
+/// Lets one thread make the call, after everything that the other threads did.
 void NcclCaller::byLeader(llvm::function_ref<void()> body, bool fenced) {
   if (fenced) // An adapter reads what all threads wrote; it has a barrier.
     FenceOp::create(*b, MemoryOrder::AcqRel, MemoryScope::Sys, Proxy::Generic);

@@ -22,8 +22,9 @@ using namespace mlir::comms::nvvm;
 /// i32: number of the signal or counter that a cell is for NCCL.
 FailureOr<Value> NcclCaller::cell(Operation *op, Value cells, Value index) {
   if (!isArgument(cells))
-    return op->emitOpError("uses cells that are no argument of the kernel: use "
-                           "the argument itself");
+    return op->emitOpError(
+        "uses cells that are not an argument of the kernel: use "
+        "the argument itself");
   unsigned number = cast<BlockArgument>(cells).getArgNumber();
   Value first = extra(kNcclFirst + kernel.getArgumentName(number));
   return toI32(arith::AddIOp::create(*b, first, toI64(index)));

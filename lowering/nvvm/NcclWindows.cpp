@@ -114,8 +114,9 @@ LogicalResult NcclCaller::lowerBarrier(Operation *op, Value team,
                            "not have: take world, lsa or rail");
   bool isNear = isReachTeam(known);
   if (!isNear && !suffix.empty())
-    return op->emitOpError("is half a barrier through an adapter, which NCCL "
-                           "does not have: use comms.barrier");
+    return op->emitOpError(
+        "is half of a barrier through a network adapter, which NCCL "
+        "does not have: use comms.barrier");
   std::string name = isNear                               ? "lsa_barrier"
                      : known.getKind() == TeamKind::World ? "world_barrier"
                                                           : "rail_barrier";

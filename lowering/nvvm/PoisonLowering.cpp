@@ -168,7 +168,7 @@ static SmallVector<Piece> getPollPieces(VectorType type, int64_t alignment,
   return pieces;
 }
 
-/// What a piece is loaded as: words of 32 bits, or one of 16.
+/// Returns the types that a piece is loaded as: words of 32 bits, or one of 16.
 static SmallVector<Type> getWords(Piece piece, Builder &b) {
   if (piece.bytes == 2)
     return {b.getI16Type()};

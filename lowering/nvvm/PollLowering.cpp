@@ -38,7 +38,7 @@ Value KernelLowering::holdsForWarp(Value mine, ImplicitLocOpBuilder &b) {
 
 namespace {
 
-/// What the error record says of a poll that waits in vain.
+/// The error record of a poll that times out.
 struct PollFailure {
   Value kind, site, peer, seen, wanted;
 };
@@ -48,7 +48,7 @@ struct PollFailure {
 /// comes what was loaded.
 struct PollLoop {
   ArrayRef<Poll> polls;
-  /// What an error says of each poll, i32: its kind, its site, its peer.
+  /// For each poll, i32: kind, site and peer for the error record.
   SmallVector<Value> kinds = {}, sites = {}, peers = {};
   /// Pointer to i32: looks before the clock is read.
   Value budget;
@@ -58,7 +58,7 @@ struct PollLoop {
   /// i64: asks whether to go on, 0 being no; else what to ask with next.
   llvm::function_ref<Value(Value, const PollFailure &, ImplicitLocOpBuilder &)>
       ask;
-  /// What each poll has loaded in this look.
+  /// For each poll, the values of the current iteration.
   SmallVector<SmallVector<Value>> loaded = {};
 
   SmallVector<Value> emit(ImplicitLocOpBuilder &b);
@@ -91,7 +91,7 @@ Value PollLoop::areReady(ImplicitLocOpBuilder &b) {
   return all ? arith::AndIOp::create(b, all, none).getResult() : none;
 }
 
-/// Of the first poll that is not ready.
+/// Returns the record of the first poll that is not ready.
 PollFailure PollLoop::findMissing(ImplicitLocOpBuilder &b) {
   PollFailure missing;
   for (size_t i = polls.size(); i-- > 0;) {

@@ -147,7 +147,7 @@ Type nvvm::getMultimemWord(Type element) {
              : IntegerType::get(element.getContext(), 32);
 }
 
-/// What an instruction calls a word of these.
+/// Returns PTX's name for a word of this type.
 static std::string getTypeName(ReductionKind kind, Type element) {
   if (element.isF16())
     return "f16x2";

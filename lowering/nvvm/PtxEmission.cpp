@@ -54,7 +54,7 @@ static const llvm::Target *findTarget(std::string &error) {
 
 std::string mlir::comms::findChipMistake(StringRef chip) {
   if (nvvm::getCapability(chip) < 80)
-    return ("no code can be made for the chip '" + chip +
+    return ("unsupported chip '" + chip +
             "': give sm_80, sm_90, sm_100 or a later one")
         .str();
   std::string error;
@@ -64,7 +64,7 @@ std::string mlir::comms::findChipMistake(StringRef chip) {
   std::unique_ptr<llvm::MCSubtargetInfo> chips(
       target->createMCSubtargetInfo(getTriple(), "", ""));
   if (!chips->isCPUStringValid(chip))
-    return ("LLVM knows no chip '" + chip +
+    return ("LLVM does not know the chip '" + chip +
             "': give one like sm_80, sm_90, sm_90a or sm_100")
         .str();
   return "";
@@ -165,7 +165,7 @@ static InFlightDiagnostic emitErrorIn(ModuleOp lowered, StringRef name = "") {
   return emitError(place ? place.getLoc() : lowered.getLoc());
 }
 
-/// What NVPTX would translate without a word to something weaker.
+/// Rejects instructions that NVPTX would silently weaken.
 static LogicalResult checkRules(ModuleOp module, llvm::Module &llvmModule) {
   for (llvm::Function &function : llvmModule)
     for (llvm::Instruction &instruction : llvm::instructions(function)) {
@@ -291,7 +291,7 @@ mlir::comms::translateToNVPTX(ModuleOp lowered, llvm::LLVMContext &context,
   std::unique_ptr<llvm::TargetMachine> machine =
       makeTargetMachine(options, error);
   if (!machine) {
-    emitErrorIn(lowered) << "PTX cannot be made: " << error;
+    emitErrorIn(lowered) << "cannot generate PTX: " << error;
     return nullptr;
   }
   DialectRegistry registry;

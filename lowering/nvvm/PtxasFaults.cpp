@@ -260,7 +260,7 @@ void FunctionText::writeSum(ArrayRef<StringRef> operands) {
   emit("mov.b32", {operands[0], vector(4)});
 }
 
-/// What may not fit 16 bits, in 32.
+/// Writes an operation that may not fit 16 bits in 32 bits.
 void FunctionText::writeNarrow(StringRef op, StringRef target,
                                StringRef source) {
   std::string wide = makeRegister(32), result = makeRegister(32);

@@ -96,7 +96,7 @@ void KernelLowering::takeTurns(ImplicitLocOpBuilder &b) {
   }
 }
 
-/// What a launch does for the next one, while it waits for its peers.
+/// Prepares the next launch while this one waits for its peers.
 void KernelLowering::enterShared(ImplicitLocOpBuilder &b) {
   Value thread = b.createOrFold<arith::AddIOp>(
       b.createOrFold<arith::MulIOp>(

@@ -71,7 +71,8 @@ private:
 
 } // namespace
 
-/// Of one over the root of `x`. (The NVVM dialect lacks this one.)
+/// Returns the hardware's approximation of 1 / sqrt(x), which the NVVM dialect
+/// lacks.
 Value Scalars::guessInverseRoot(Value x) {
   return LLVM::CallIntrinsicOp::create(
              b, Type(b.getF32Type()),

@@ -91,7 +91,7 @@ Value KernelLowering::getLanes(ImplicitLocOpBuilder &b) {
       target.threads >= 32 ? -1 : (int64_t(1) << target.threads) - 1, b);
 }
 
-/// How redux.sync calls an operation on i32.
+/// Returns redux.sync's name for an operation on i32.
 static std::optional<NVVM::ReduxKind>
 getReduxKind(gpu::AllReduceOperation operation) {
   switch (operation) {
@@ -120,8 +120,9 @@ LogicalResult KernelLowering::lowerSubgroupReduce(gpu::SubgroupReduceOp op,
                                                   ImplicitLocOpBuilder &b) {
   std::optional<NVVM::ReduxKind> kind = getReduxKind(op.getOp());
   if (!kind || !op.getType().isInteger(32) || op.getClusterSize())
-    return op.emitOpError("has no form on the GPU: whole warps combine i32, by "
-                          "add, and, or, xor, min and max");
+    return op.emitOpError(
+        "cannot be lowered for the GPU: whole warps combine i32, by "
+        "add, and, or, xor, min and max");
   rewriter.replaceOpWithNewOp<NVVM::ReduxOp>(op, op.getType(), op.getValue(),
                                              *kind, getLanes(b));
   return success();
@@ -184,8 +185,9 @@ LogicalResult KernelLowering::lowerGpuOp(Operation *op,
   }
   if (auto reduce = dyn_cast<gpu::SubgroupReduceOp>(op))
     return lowerSubgroupReduce(reduce, b);
-  return op->emitOpError("has no form in a kernel of comms: thread_id x, "
-                         "lane_id, barrier, shuffle and subgroup_reduce have");
+  return op->emitOpError("cannot be used in a comms kernel, which supports "
+                         "thread_id x, lane_id, barrier, shuffle and "
+                         "subgroup_reduce");
 }
 
 //===----------------------------------------------------------------------===//

@@ -111,7 +111,7 @@ FailureOr<unsigned> KernelBase::getArgument(Operation *op, Value value) {
     return it->second;
   return op->emitOpError("takes a value of type ")
          << value.getType()
-         << " that is no argument of the kernel: use the argument itself";
+         << " that is not an argument of the kernel: use the argument itself";
 }
 
 Value KernelBase::addBytes(Value pointer, Value bytes,
@@ -283,7 +283,7 @@ LogicalResult KernelBase::eraseNames() {
     if (!op->use_empty())
       return (*op->user_begin())->emitOpError("uses a value of type ")
              << op->getResult(0).getType()
-             << " in a way that has no form on the " << names.target;
+             << " in a way that cannot be lowered for the " << names.target;
     op->erase();
   }
   return success();

@@ -51,7 +51,7 @@ LogicalResult KernelBase::lowerWindowOp(Operation *op,
 // Copies
 //===----------------------------------------------------------------------===//
 
-/// What a put, with or without a signal, a get or a copy by an engine moves.
+/// Returns the memory that a put, a get or a copy by the engine moves.
 static Transfer getTransfer(Operation *op) {
   if (auto get = dyn_cast<GetOp>(op))
     return {get.getDest(),   get.getDestOffset(), get.getWindow(),
@@ -211,7 +211,7 @@ LogicalResult KernelBase::lowerCheckOp(Operation *op, ImplicitLocOpBuilder &b) {
 //===----------------------------------------------------------------------===//
 
 LogicalResult KernelBase::refuseOp(Operation *op) {
-  return op->emitOpError("has no form on the ")
+  return op->emitOpError("cannot be lowered for the ")
          << names.target << ": lower it first, the pipeline " << names.pipeline
          << " has the passes in order";
 }

@@ -67,7 +67,7 @@ static LogicalResult lowerLoops(ModuleOp module) {
   return applyPartialConversion(module, target, std::move(patterns));
 }
 
-/// Of vectors, what LLVM's have no form for is taken apart first.
+/// Decomposes vector operations that LLVM vectors do not support.
 static void addVectorPatterns(const LLVMTypeConverter &types,
                               RewritePatternSet &patterns) {
   vector::populateVectorBitCastLoweringPatterns(patterns);
@@ -92,11 +92,11 @@ static LogicalResult removeCasts(ModuleOp module, StringRef target) {
   for (UnrealizedConversionCastOp cast : left)
     return cast.emitError("a value of type ")
            << cast.getResult(0).getType()
-           << " is used in a way that has no form on the " << target;
+           << " is used in a way that cannot be lowered for the " << target;
   return success();
 }
 
-/// What is left of the kernels is in modules of their own.
+/// Rejects kernels in nested modules, which the pipelines do not lower.
 static LogicalResult findNested(ModuleOp module) {
   WalkResult result = module.walk([](KernelOp kernel) {
     kernel.emitOpError("is in a module within another: the pipelines lower the "

@@ -87,8 +87,8 @@ bool tiles::isComputedFloat(Value value) {
 
 static constexpr StringRef kMovedAttr = "comms.moved";
 
-/// What hands `value` on where a loop or a branch carries it; empty: it is none
-/// of those that are followed.
+/// Returns the operands by which a loop or branch carries `value`; empty if it
+/// is carried in another way.
 static SmallVector<OpOperand *, 2> getCarryingOperands(Value value) {
   auto ofLoop = [](scf::ForOp loop, unsigned number) {
     return SmallVector<OpOperand *, 2>{

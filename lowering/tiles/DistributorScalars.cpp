@@ -19,8 +19,8 @@ using namespace mlir;
 using namespace mlir::comms;
 using namespace mlir::comms::tiles;
 
-/// Where `op` is in the source. What folding has made of several constants has
-/// no place of its own; its first user has.
+/// Returns the source location of `op`. A constant that folding created has
+/// none, so the location of its first user is used.
 static Location placeOf(Operation *op) {
   for (Operation *user : op->getUsers())
     if (isa<UnknownLoc>(op->getLoc()) && !isa<UnknownLoc>(user->getLoc()))
@@ -55,7 +55,7 @@ LogicalResult Distributor::emitConstant(arith::ConstantOp op) {
   auto elements = dyn_cast<DenseElementsAttr>(op.getValue());
   if (!elements)
     return op.emitOpError(
-        "is no dense constant: a tile's constant has to be dense");
+        "is not a dense constant: a tile's constant has to be dense");
   if (!isLongTile(type)) {
     OpBuilder builder(op);
     auto scalar = cast<TypedAttr>(*elements.getValues<Attribute>().begin());

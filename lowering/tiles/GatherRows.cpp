@@ -36,7 +36,8 @@ private:
 };
 } // namespace
 
-/// What `op` and the ops in its regions use of `block`.
+/// Calls `use` for each op of `block` whose result `op`, or an op in its
+/// regions, uses.
 static void forEachUsed(Operation *op, Block &block,
                         llvm::function_ref<void(Operation *)> use) {
   op->walk([&](Operation *inner) {

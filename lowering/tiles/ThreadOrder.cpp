@@ -27,7 +27,7 @@ bool tiles::isMeeting(Operation *op) {
          });
 }
 
-/// What all ops in `op` touch.
+/// Adds the memory that the ops in `op` access.
 static void addTouches(Operation *op, SmallVectorImpl<Touch> &touches) {
   op->walk([&](Operation *inner) {
     if (inner->hasAttr(kStaleAttr))

@@ -44,7 +44,7 @@ enum ExitCode : int {
   ExitNothingRan = 3
 };
 
-/// What is added to an operation where both modes are measured.
+/// Suffix of an operation's name where both modes are measured.
 static constexpr llvm::StringLiteral kEager = " (eager)";
 
 //===----------------------------------------------------------------------===//

@@ -92,7 +92,7 @@ llvm::Error BenchCase::check() const {
   if (isOnRows(operation) != (columns > 0) ||
       (columns && (elements() % columns || columns > (1 << 16))))
     return bad(describe() + ": " + llvm::Twine(elements()) +
-               " elements are no rows of " + llvm::Twine(columns));
+               " elements are not whole rows of " + llvm::Twine(columns));
   if (isOnRows(operation) && element != Element::BF16 &&
       element != Element::F16)
     return bad(describe() + ": it is measured for bf16 and f16; name one of "

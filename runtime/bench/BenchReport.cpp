@@ -160,14 +160,13 @@ static void printHeader(const Header &header, llvm::raw_ostream &os) {
 /// Rows of one operation, type and size, in the order in which they are shown.
 static std::vector<const Entry *> selectRows(std::vector<const Entry *> group,
                                              size_t most) {
-  std::stable_sort(
-      group.begin(), group.end(), [](const Entry *a, const Entry *b) {
-        auto rank = [](const Entry *e) {
-          return std::make_tuple(!e->isMeasured(), e->baseline,
-                                 e->isMeasured() ? e->medianTime() : 0);
-        };
-        return rank(a) < rank(b);
-      });
+  llvm::stable_sort(group, [](const Entry *a, const Entry *b) {
+    auto rank = [](const Entry *e) {
+      return std::make_tuple(!e->isMeasured(), e->baseline,
+                             e->isMeasured() ? e->medianTime() : 0);
+    };
+    return rank(a) < rank(b);
+  });
   std::vector<const Entry *> shown;
   size_t ours[2] = {0, 0}; // On plain memory, on windows.
   for (const Entry *entry : group) {

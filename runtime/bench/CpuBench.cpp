@@ -15,6 +15,7 @@
 #include "runtime/bench/BenchTarget.h"
 #include "runtime/cpu/World.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/bit.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -223,7 +224,7 @@ public:
     for (std::thread &thread : threads)
       thread.join();
     // A clock that stands still must not give a time of 0.
-    return std::max(*std::max_element(times.begin(), times.end()), 1e-3);
+    return std::max(*llvm::max_element(times), 1e-3);
   }
 
   llvm::Error read(int64_t rank, llvm::MutableArrayRef<char> out) override {

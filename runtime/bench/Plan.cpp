@@ -191,7 +191,7 @@ static llvm::Error readOperations(Plan &plan, llvm::StringRef text) {
   return llvm::Error::success();
 }
 
-/// What is measured, as --types names it.
+/// Types that are measured, as --types names them.
 static constexpr llvm::StringLiteral kTypes =
     "bf16, f16, f32, f8E4M3FN, f8E5M2, i32, i8";
 
@@ -658,7 +658,8 @@ static llvm::Error refuseSizes(const Plan &plan,
   return llvm::Error::success();
 }
 
-/// Which of several uses of the program it is; empty: a measurement.
+/// Returns which use of the program the options select; empty for a
+/// measurement.
 static llvm::Expected<llvm::StringRef> findUse(const Plan &plan) {
   llvm::SmallVector<llvm::StringRef> uses;
   if (!plan.compareOld.empty())

@@ -16,13 +16,14 @@
 using namespace commsir;
 using namespace commsir::tune;
 
-/// What is this much slower at both neighbors is not tried in between.
+/// A configuration that is slower by this factor at both neighboring sizes is
+/// not measured in between.
 static constexpr double kFarOff = 1.5;
 /// Pairs this close to the best have their shapes searched.
 static constexpr double kClose = 1.15;
 /// A step that gains less than this is noise.
 static constexpr double kGain = 0.99;
-/// What is this close to the best is measured again, so many at most.
+/// Candidates this close to the best are measured again, at most so many.
 static constexpr double kDoubtful = 1.12;
 static constexpr size_t kMostDoubtful = 10;
 /// Steps from one start.

@@ -22,7 +22,7 @@ double commsir::tune::quantile(llvm::ArrayRef<double> values, double fraction) {
   if (values.empty())
     return kNaN;
   std::vector<double> sorted(values.begin(), values.end());
-  std::sort(sorted.begin(), sorted.end());
+  llvm::sort(sorted);
   double at = std::clamp(fraction, 0.0, 1.0) * double(sorted.size() - 1);
   size_t below = static_cast<size_t>(at);
   if (below + 1 == sorted.size())
@@ -174,7 +174,7 @@ static double studentCritical(double freedom) {
 /// Mean, and variance of that mean.
 static std::pair<double, double> meanOf(llvm::ArrayRef<double> values) {
   double n = double(values.size());
-  double mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
+  double mean = llvm::accumulate(values, 0.0) / n;
   double squares = 0;
   for (double value : values)
     squares += (value - mean) * (value - mean);

@@ -38,12 +38,13 @@ using Clock = std::chrono::system_clock;
 static constexpr const char *kWorker = "COMMSIR_TUNE_UNTIL";
 /// A worker whose journal has not grown for this long will not get on.
 static constexpr double kPatience = 120;
-/// Of the budget, what is left for measuring again. Without it a table holds
-/// the luckiest of many times, up to 10 % from what the way takes.
+/// Share of the budget that is reserved for measuring again. Without it, a
+/// table would hold the luckiest of many samples, up to 10 % from the true
+/// time.
 static constexpr double kConfirmShare = 0.4;
 
-/// What is larger takes long to check and is limited by the links alone: beyond
-/// the last size times are told from what came before.
+/// Larger arrays take long to check, and only the links limit their speed.
+/// Beyond this size, times are extrapolated.
 static constexpr int64_t kMostOutput = 128 << 20;
 
 static int fail(const llvm::Twine &message, int code = 2) {
@@ -207,12 +208,13 @@ public:
            Journal &journal)
       : plan(plan), target(target), all(all), journal(journal) {}
 
-  /// What is not in the journal is measured until `end`, as `now()` counts.
+  /// Measures what the journal does not contain, until `end` on the clock
+  /// `now()`.
   std::vector<std::optional<double>> measure(size_t range, int64_t size,
                                              const std::vector<Recipe> &recipes,
                                              std::optional<double> end);
 
-  /// As `measure`, side by side and more often.
+  /// Like `measure`, with the candidates side by side and more repetitions.
   std::vector<std::optional<double>> confirm(size_t range, int64_t size,
                                              const std::vector<Recipe> &recipes,
                                              bool recall);
@@ -543,7 +545,7 @@ static llvm::Error checkReplaced(const Plan &plan, const BenchTarget &target) {
   llvm::Expected<Table> table = parseTable((*buffer)->getBuffer(), plan.tune);
   if (!table) {
     llvm::consumeError(table.takeError());
-    return refuse("which is no table of its own");
+    return refuse("which is not a table of its own");
   }
   ConfigQuery machine;
   target.describeMachine(machine);

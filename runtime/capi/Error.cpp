@@ -24,7 +24,7 @@ namespace {
 struct LastError {
   std::string message, json;
   llvm::json::Object fields;
-  /// Of a launch before the call that has returned it.
+  /// The error is of a launch before the call that has returned it.
   bool isEarlier = false;
 };
 
@@ -42,7 +42,8 @@ static LastError &last() {
   return error;
 }
 
-/// How deep this thread is in `guard`: elsewhere nobody would catch.
+/// Nesting depth of `guard` on this thread. Outside of it, nothing would catch
+/// an exception.
 static thread_local unsigned guards = 0;
 
 static void onFatalError(void *, const char *reason, bool) {

@@ -46,7 +46,7 @@ static commsir_status statusOf(const group::GroupError &error) {
   return COMMSIR_USAGE;
 }
 
-/// What blocks of this rank wait for, as JSON.
+/// Renders what this rank's blocks wait for as JSON.
 static llvm::json::Array renderWaiting(const group::GroupError &error) {
   llvm::json::Array waiting;
   for (const cpu::Waiting &one : error.getWaiting())
@@ -94,8 +94,8 @@ static std::string textOf(const char *text) { return text ? text : ""; }
 // Threads
 //===----------------------------------------------------------------------===//
 
-/// What calls that are under way have to end when another thread closes their
-/// group, and then again once it is aborted.
+/// Time that calls in progress have to end when another thread closes their
+/// group, and again after the group is aborted.
 static constexpr std::chrono::seconds kGrace(5);
 
 static commsir_status makeCall(commsir_group *group, bool evenClosed,
@@ -739,7 +739,7 @@ static bool readOptions(llvm::StringRef text, group::KernelRequest &request,
   }
   const llvm::json::Object *object = value->getAsObject();
   if (!object) {
-    bad = "they are no object";
+    bad = "they are not an object";
     return false;
   }
   for (const auto &[name, entry] : *object) {

@@ -14,7 +14,7 @@ using namespace commsir::capi;
 /// The innermost call that a thread is in.
 static thread_local Handle::Call *innermost = nullptr;
 
-/// For tools that look for memory that nobody points to.
+/// Keeps the handle reachable for leak checkers.
 static void keep(Handle *handle) {
   static std::mutex mutex;
   static auto *all = new std::vector<Handle *>;

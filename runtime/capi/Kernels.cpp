@@ -47,7 +47,7 @@ public:
   llvm::Error read(const Request &request);
   /// Lowers for the target of `request`.
   llvm::Error lower(const Request &request);
-  /// What was said, of one severity; "" for all.
+  /// Returns the diagnostics of one severity; "" for all.
   std::vector<driver::Diagnosis> list(llvm::StringRef severity) const;
 
   mlir::MLIRContext context;
@@ -202,11 +202,11 @@ static llvm::Expected<std::string> printPtx(ModuleCompiler &workshop,
   target.chip = request.chip;
   mlir::FailureOr<std::string> ptx = comms::emitPTX(*workshop.module, target);
   if (mlir::failed(ptx))
-    return badSource("no PTX could be made of the kernel");
+    return badSource("cannot generate PTX for the kernel");
   return std::move(*ptx);
 }
 
-/// What is known of a kernel that was lowered.
+/// Reports the facts about a lowered kernel.
 static llvm::json::Object reportKernel(ModuleCompiler &workshop) {
   mlir::LLVM::LLVMFuncOp function;
   jit::Description description;

@@ -21,7 +21,7 @@ static commsir_status access(commsir_group *group, OneSidedBody body) {
       group, [&](OpenGroup &open) { return body(open.oneSided); });
 }
 
-/// What all ranks do together.
+/// Runs a collective step that all ranks make.
 static commsir_status together(commsir_group *group, const char *what,
                                OneSidedBody body) {
   return capi::inTurn(group, what,

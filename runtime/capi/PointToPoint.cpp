@@ -23,7 +23,7 @@ struct commsir_p2p final : capi::Handle {
   static constexpr Kind kKind = Kind::Messages;
   explicit commsir_p2p(std::shared_ptr<group::PointToPoint> made)
       : Handle(kKind), messages(std::move(made)) {}
-  /// Only in a call.
+  /// Set only during a call.
   std::shared_ptr<group::PointToPoint> messages;
 
 private:

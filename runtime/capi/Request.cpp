@@ -41,7 +41,7 @@ static Reader text(std::string &into) {
   return [&into](const Value &value) -> llvm::Error {
     auto string = value.getAsString();
     if (!string)
-      return bad("a string is wanted");
+      return bad("expected a string");
     into = string->str();
     return llvm::Error::success();
   };
@@ -52,7 +52,7 @@ static Reader word(std::string &into, std::vector<llvm::StringRef> words) {
   return [&into, words](const Value &value) -> llvm::Error {
     auto string = value.getAsString();
     if (!string || !llvm::is_contained(words, *string))
-      return bad("one of these is wanted: " + llvm::join(words, ", "));
+      return bad("expected one of " + llvm::join(words, ", "));
     into = string->str();
     return llvm::Error::success();
   };
@@ -78,7 +78,7 @@ static Reader seconds(double &into) {
   return [&into](const Value &value) -> llvm::Error {
     auto real = value.getAsNumber();
     if (!real || !(*real >= 0) || std::isinf(*real))
-      return bad("a number of seconds is wanted");
+      return bad("expected a number of seconds");
     into = *real;
     return llvm::Error::success();
   };
@@ -88,7 +88,7 @@ static Reader flag(bool &into) {
   return [&into](const Value &value) -> llvm::Error {
     auto boolean = value.getAsBoolean();
     if (!boolean)
-      return bad("true or false is wanted");
+      return bad("expected true or false");
     into = *boolean;
     return llvm::Error::success();
   };
@@ -117,7 +117,7 @@ object(std::function<llvm::Error(llvm::StringRef, const Value &)> read) {
   return [read](const Value &value) -> llvm::Error {
     const llvm::json::Object *fields = value.getAsObject();
     if (!fields)
-      return bad("an object {name: value} is wanted");
+      return bad("expected an object {name: value}");
     for (const auto &field : *fields)
       if (llvm::Error error = read(field.first, field.second))
         return bad("'" + llvm::StringRef(field.first) +
@@ -134,7 +134,7 @@ static Reader shapes(driver::HostData &host) {
         for (size_t i = 0; dims && i < dims->size(); ++i)
           shape.push_back((*dims)[i].getAsInteger().value_or(-1));
         if (!dims || llvm::any_of(shape, [](int64_t dim) { return dim < 0; }))
-          return bad("a shape is wanted, as [8, 64]");
+          return bad("expected a shape, as in [8, 64]");
         host.shapes[name] = std::move(shape);
         return llvm::Error::success();
       });
@@ -145,7 +145,7 @@ static Reader types(driver::HostData &host) {
       [&host](llvm::StringRef name, const Value &value) -> llvm::Error {
         auto type = value.getAsString();
         if (!type)
-          return bad("an element type is wanted, as \"bf16\"");
+          return bad("expected an element type, as in \"bf16\"");
         host.types[name] = type->str();
         return llvm::Error::success();
       });
@@ -160,7 +160,7 @@ static Reader scalars(driver::HostData &host) {
                                      : llvm::ArrayRef<Value>(value)) {
           auto number = renderNumber(one);
           if (!number)
-            return bad("a number is wanted, or one for each rank");
+            return bad("expected a number, or one for each rank");
           values.push_back(std::move(*number));
         }
         host.scalars[name] = std::move(values);
@@ -174,7 +174,7 @@ static Reader bindings(std::vector<driver::Binding> &into) {
       [&into](llvm::StringRef name, const Value &value) -> llvm::Error {
         auto text = value.getAsString();
         if (!text)
-          return bad("a text is wanted, as \"random:1\"");
+          return bad("expected a string, as in \"random:1\"");
         into.push_back({name.str(), text->str()});
         return llvm::Error::success();
       });
@@ -184,11 +184,11 @@ static Reader devices(std::vector<int> &into) {
   return [&into](const Value &value) -> llvm::Error {
     const llvm::json::Array *list = value.getAsArray();
     if (!list)
-      return bad("a list of GPUs is wanted, as [0, 1]");
+      return bad("expected a list of GPUs, as in [0, 1]");
     for (const Value &one : *list) {
       auto device = one.getAsInteger();
       if (!device || *device < 0 || *device > 1023)
-        return bad("a list of GPUs is wanted, as [0, 1]");
+        return bad("expected a list of GPUs, as in [0, 1]");
       into.push_back(int(*device));
     }
     return llvm::Error::success();
@@ -202,11 +202,11 @@ static Reader names(std::function<llvm::Error(llvm::StringRef name)> take) {
       return take(*one);
     const llvm::json::Array *list = value.getAsArray();
     if (!list)
-      return bad("a name or a list of names is wanted");
+      return bad("expected a name or a list of names");
     for (const Value &one : *list) {
       auto name = one.getAsString();
       if (!name)
-        return bad("a name or a list of names is wanted");
+        return bad("expected a name or a list of names");
       if (llvm::Error error = take(*name))
         return error;
     }
@@ -290,7 +290,7 @@ static std::vector<Key> listKeys(Request &request, int64_t &ranks,
   };
 }
 
-/// What comms-run refuses, too.
+/// Rejects combinations of options that comms-run rejects, too.
 static llvm::Error checkTogether(const driver::Options &options) {
   if (options.fuzzSchedules == 1)
     return bad("fuzz=1 compares nothing; take at least 2 schedules");
@@ -309,19 +309,21 @@ static llvm::Error checkTogether(const driver::Options &options) {
   if (!options.weak && (options.ignoreRaces || options.broken))
     return bad("races and breaks are of a run with memory='weak'");
   if (options.timeout && options.target == "cpu")
-    return bad("timeout limits waits on GPUs (target 'cuda'): on the CPU "
-               "time_limit ends a run after so many seconds, and who waits for "
-               "ever is told at once");
+    return bad(
+        "timeout limits waits on GPUs (target 'cuda'): on the CPU "
+        "time_limit ends a run after so many seconds, and a block that waits "
+        "forever is reported at once");
   return llvm::Error::success();
 }
 
 llvm::Error capi::parseRequest(llvm::StringRef json, Request &request) {
   auto parsed = readJson(json);
   if (!parsed)
-    return bad("the request is no JSON: " + llvm::toString(parsed.takeError()));
+    return bad("the request is not JSON: " +
+               llvm::toString(parsed.takeError()));
   const llvm::json::Object *fields = parsed->getAsObject();
   if (!fields)
-    return bad("the request is no JSON object");
+    return bad("the request is not a JSON object");
   request.options.file = "kernel.mlir";
   int64_t ranks = 0;
   std::optional<uint64_t> seed;

@@ -34,7 +34,7 @@ namespace comms = mlir::comms;
 /// buffers, two channels, packets of twice the bytes and partial sums of four
 /// times the bytes, and tiles that are not full.
 static constexpr uint64_t kMostTimes = 64;
-/// Of smaller messages, tiles and slots that are not full are the most.
+/// Below this message size, tiles and partly filled slots dominate.
 static constexpr int64_t kLeastMessage = 16 << 10;
 
 uint64_t commsir::tune::boundChannels(const ConfigQuery &query) {

@@ -128,8 +128,8 @@ static std::string describe(const Config &config) {
   return text;
 }
 
-/// Of each pair of algorithm and protocol that was left out for its memory, the
-/// fastest way.
+/// Explains, for each algorithm and protocol that needed too much memory, its
+/// fastest configuration.
 static void explainRejected(const ConfigQuery &query,
                             const ConfigChoice &answer, llvm::raw_ostream &os) {
   std::set<std::pair<std::string, std::string>> told;

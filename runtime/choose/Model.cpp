@@ -41,19 +41,19 @@ static constexpr double kLaunch = 0.7;
 /// From a store to where its receiver has used it: 0.75 on the link (half a
 /// flag's way there and back), and a poll.
 static constexpr double kHop = 1.14;
-/// What each peer more adds to that, whom a thread stores to and polls.
+/// Additional cost of each further peer that a thread stores to and polls.
 static constexpr double kPeer = 0.18;
 /// A barrier of all ranks, and what its blocks add: by the square root of their
 /// number, for all wait for the last.
 static constexpr double kBarrier = 1.4, kBlocks = 0.08;
-/// What leaves a GPU where all write to all at once, and where each writes to
-/// one other: 339 to 343 and 356 to 362 by hand, on 8 and 4 GPUs.
+/// Bandwidth out of a GPU if all write to all at once, and if each writes to
+/// one other: 339 to 343 and 356 to 362 in measurements on 8 and 4 GPUs.
 static constexpr double kRate = 340e3, kRateInStep = 360e3;
 /// Bytes that wait in slots for the last phase are read from the L2, and what
 /// is more from memory, while the links are idle; Lamport writes poison over
 /// them besides.
 static constexpr double kCached = 9e6, kMemoryRate = 2.5e6, kPoisonRate = 6e6;
-/// Of poison that other work hides, what is seen of it.
+/// Visible share of poisoning, which other work hides.
 static constexpr double kSeen = 0.1;
 /// Along the ring, where slots are filled while others are read, poison is what
 /// is left of it, from fewer bytes on.
@@ -64,13 +64,14 @@ static constexpr double kThreads = 0.1, kCluster = 0.08;
 /// Each further tile of a block, as far as the links do not hide it: a tenth of
 /// their time does.
 static constexpr double kTile = 0.2, kHidden = 0.1;
-/// Of rows: reductions along the row and what follows them; in each, 16 bytes
-/// more that a thread has of it; Lamport's poison, which is written between;
-/// each further row of a block, whose threads meet in each.
+/// Costs of rows: the reductions along a row and what follows them; per
+/// reduction, each further 16 bytes of a thread; Lamport's poison, which is
+/// written in between; each further row of a block, whose threads synchronize
+/// in each.
 static constexpr double kRow = 0.5, kVector = 0.3, kRowPoison = 0.3,
                         kNextRow = 1.3;
-/// Of hops after the first, the least that is left of them when other blocks'
-/// traffic hides them, and after how much of it they would be gone.
+/// Hops after the first: the least that remains when traffic of other blocks
+/// hides them, and how much traffic hides them.
 static constexpr double kLeftOfHop = 0.4, kHides = 6.0;
 
 /// Devices, by their whole names, whose NVLink was seen to write lines of 128
@@ -108,8 +109,8 @@ public:
 };
 } // namespace
 
-/// What algorithms may ask of a collective; nothing when there is no such op
-/// or type.
+/// Returns the facts that algorithms may ask about a collective; none if there
+/// is no such op or type.
 static std::optional<comms::CollectiveInfo>
 makeProblem(const ConfigQuery &query) {
   const comms::CollectiveKind *kind = comms::findCollectiveKind(query.op);
@@ -296,7 +297,7 @@ static double getWires(const Pair &pair, const ConfigQuery &query,
   return pair.wires * double(turns) / double(rounds);
 }
 
-/// What a block's tiles beyond the first take.
+/// Returns the time of a block's tiles after the first.
 static double getLoops(const Pair &pair, const ConfigQuery &query,
                        const Config &config) {
   int64_t rounds = countRounds(pair, query, config);
@@ -320,7 +321,7 @@ static double getLoops(const Pair &pair, const ConfigQuery &query,
   return pair.protocol->cost.meets ? turns : std::max(0.0, turns - pair.wires);
 }
 
-/// What the shape of a CTA adds.
+/// Returns the time that the CTA's shape adds.
 static double getShape(const Pair &pair, const ConfigQuery &query,
                        const Config &config) {
   double time = kThreads * double(config.threads) / 128;

@@ -58,7 +58,7 @@ public:
     const json::Object *object = root->getAsObject();
     if (!object || object->getString("format") != kFormat)
       return bad("'" + name +
-                 "' is no table of comms-bench --tune: its "
+                 "' is not a table of comms-bench --tune: its "
                  "\"format\" is not \"" +
                  kFormat + "\"");
     readHead(*object);
@@ -67,7 +67,7 @@ public:
     for (const json::Value &one : readArray(*object, "sections"))
       readSection(one);
     if (!fault.empty())
-      return bad("'" + name + "' is no right table: " + fault);
+      return bad("'" + name + "' is not a valid table: " + fault);
     return std::move(table);
   }
 
@@ -147,7 +147,7 @@ private:
   void readSection(const json::Value &value) {
     const json::Object *object = value.getAsObject();
     if (!object)
-      return fail("a section is no object");
+      return fail("a section is not an object");
     Section section;
     section.op = readText(*object, "op");
     section.type = readText(*object, "type");
@@ -169,7 +169,7 @@ private:
       return 0;
     std::optional<int64_t> columns = value->getAsInteger();
     if (!columns || *columns < 0)
-      fail("\"columns\" is no number from 0");
+      fail("\"columns\" is not a number from 0");
     return columns.value_or(0);
   }
 
@@ -346,9 +346,8 @@ static std::map<Recipe, double> timesAt(const Section &section, int64_t size) {
   return times.empty() ? above->second : times;
 }
 
-/// How well what was measured of one type tells of another: 2 of itself, 1
-/// where the same ways carry both, else 0 (bytes matter more than what they
-/// are).
+/// Rates how well measurements of one type predict another: 2 for the same
+/// type, 1 if the same configurations support both, otherwise 0.
 static int getFit(const std::string &type, const ConfigQuery &query) {
   if (type == query.elementType)
     return 2;
@@ -465,7 +464,8 @@ namespace commsir::embedded {
 static llvm::Error readFile(llvm::StringRef path, std::vector<Table> &all) {
   // A FIFO would wait for whoever writes to it.
   if (llvm::sys::fs::exists(path) && !llvm::sys::fs::is_regular_file(path))
-    return bad("cannot read the table '" + path + "': it is no regular file");
+    return bad("cannot read the table '" + path +
+               "': it is not a regular file");
   auto buffer = llvm::MemoryBuffer::getFile(path);
   if (!buffer)
     return bad("cannot read the table '" + path +
@@ -497,7 +497,8 @@ static llvm::Error readPath(llvm::StringRef path, std::vector<Table> &all) {
   return llvm::Error::success();
 }
 
-/// What a table is of: its text up to what was measured, with nothing else.
+/// Reads the head of a table: its text up to the measurements, and nothing
+/// else.
 static Table readHead(llvm::StringRef text, llvm::StringRef name) {
   size_t end = text.find("\"recipes\"");
   std::string head = text.take_front(end).rtrim().rtrim(',').str();

@@ -277,7 +277,7 @@ static __bf16 truncateToBF16(float value) {
   return llvm::bit_cast<__bf16>(static_cast<uint16_t>(bits >> 16));
 }
 
-/// Where a processor has no conversions of f16, code generation calls these.
+/// Code generation calls these where a processor has no conversions of f16.
 static float extendF16(_Float16 value) { return value; }
 
 static _Float16 truncateToF16(float value) {

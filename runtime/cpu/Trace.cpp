@@ -36,7 +36,7 @@ static void writeSlice(json::OStream &out, const jit::Kernel &kernel,
   });
 }
 
-/// Who runs at that time has woken the block.
+/// Writes that the block running at that time has woken the block.
 static void writeWake(json::OStream &out, const TraceSlice &slice) {
   out.object([&] {
     out.attribute("ph", "i");

@@ -38,7 +38,7 @@ std::string Scheduler::describeCell(const Fiber &fiber) const {
   return text + "missing signal from rank " + number(wait.from);
 }
 
-/// What a rank that others wait for is doing itself.
+/// Describes what a rank that others wait for is doing.
 std::string Scheduler::describeProgress(int64_t rank, int64_t block) const {
   if (peers)
     return peers->describe(rank);
@@ -95,8 +95,8 @@ std::string Scheduler::describeSlot(const Fiber &fiber) const {
          number(static_cast<int32_t>(wait.value)) + end;
 }
 
-/// How many of a member's blocks have not come to the barrier in the generation
-/// that `wait` waits for; `first` is one of them, where it is known.
+/// Counts the blocks of a member that have not arrived at the barrier in the
+/// generation that `wait` waits for. `first` is one of them, if known.
 static int64_t countMissing(const BarrierState &barrier, const Wait &wait,
                             int64_t member, int64_t blocks, int64_t &first) {
   int64_t each = barrier.block < 0 ? blocks : 1, missing = 0;

@@ -170,7 +170,7 @@ static Error allocate(Scheduler &scheduler) {
   }
   if (canaries)
     visitCanaries(scheduler, [](MutableArrayRef<char> free) {
-      std::fill(free.begin(), free.end(), kCanary);
+      llvm::fill(free, kCanary);
     });
   return Error::success();
 }

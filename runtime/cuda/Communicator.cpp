@@ -28,8 +28,8 @@ namespace {
 constexpr size_t kWindowGranularity = size_t(2) << 20;
 /// Seconds that a rank waits for the others of its process.
 constexpr double kMeetSeconds = 60;
-/// What every rank writes at the end of its part, with its number in the low
-/// bits, to see whether the table of a window is right.
+/// Mark that every rank writes at the end of its part, with its number in the
+/// low bits, to verify the table of a window.
 constexpr uint64_t kProbeMark = 0xC0335126'00000000;
 constexpr size_t kProbeBytes = 256;
 
@@ -225,7 +225,7 @@ private:
 
   /// Fills the table by the resolver kernel.
   llvm::Error resolve(Resolver &resolver, int rank, int ranks) {
-    Nccl::Team team = nccl.TeamLsa(comm);
+    Nccl::Team team = nccl.teamLsa(comm);
     reachFirst = rank - team.rank * std::max(team.stride, 1);
     reachSize = team.ranks;
     if (team.stride > 1 || team.ranks < 1 || reachFirst < 0 ||
@@ -264,7 +264,7 @@ private:
   ncclWindow_t handle = nullptr;
 };
 
-/// What a device communicator says of itself (commsir_describe_comm).
+/// Facts that a device communicator reports (commsir_describe_comm).
 struct DeviceFacts {
   int64_t rank, ranks, reach, contexts, signals, counters, unknownAdapter;
 };
@@ -277,7 +277,7 @@ public:
   ~NcclDeviceComm() override {
     ContextGuard guard(device.driver(), device.context());
     if (!made.empty())
-      nccl.DevCommDestroy(comm, made.data());
+      nccl.devCommDestroy(comm, made.data());
   }
 
   /// Collective, as NcclWindow::create.
@@ -299,7 +299,7 @@ private:
   llvm::Error prepare(Resolver &resolver, const jit::NcclRequirements &needs,
                       std::vector<char> &requirements,
                       std::vector<char> &filled) {
-    if (!nccl.DevCommCreate || !nccl.DevCommDestroy)
+    if (!nccl.devCommCreate || !nccl.devCommDestroy)
       return fail(nccl.path + " has no ncclDevCommCreate: it was built without "
                               "the device API, which the kernel calls. Name "
                               "another file in COMMSIR_NCCL_LIBRARY, or leave "
@@ -316,7 +316,7 @@ private:
                     const std::vector<char> &requirements,
                     std::vector<char> &filled) {
     ncclResult_t result =
-        nccl.DevCommCreate(comm, requirements.data(), filled.data());
+        nccl.devCommCreate(comm, requirements.data(), filled.data());
     if (auto error = nccl.check(result, "ncclDevCommCreate", comm)) {
       if (!needs.usesGin())
         return error;

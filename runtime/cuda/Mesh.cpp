@@ -44,7 +44,7 @@ constexpr uint32_t kMagic = 0x43495231;
 /// In place of the first: a rank gives up, for the reason in `text`.
 constexpr uint32_t kGivesUp = 0x43495258;
 
-/// What a rank says of itself when it connects.
+/// What a rank sends when it connects.
 struct Hello {
   uint32_t magic;
   int32_t rank, ranks;
@@ -387,7 +387,7 @@ llvm::Expected<Mesh::Message> Mesh::receive(int peer, llvm::StringRef what) {
     return fail("rank " + llvm::Twine(peer) + " has given up: " + rest);
   if (header.magic != kMagic ||
       rest.size() != size_t(header.whatBytes) + header.textBytes)
-    return fail("rank " + llvm::Twine(peer) + " sent what is no message");
+    return fail("rank " + llvm::Twine(peer) + " sent an invalid message");
   llvm::StringRef theirs = rest.take_front(header.whatBytes);
   if (theirs != what || header.sequence != sequence)
     return fail(llvm::formatv("ranks disagree: rank {0} is at '{1}' (step {2}) "

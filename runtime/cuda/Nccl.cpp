@@ -75,15 +75,15 @@ llvm::Error load(Nccl &nccl) {
                              nccl.path.c_str());
 #include "runtime/cuda/NcclFunctions.inc"
 #undef COMMSIR_NCCL_FUNCTION
-  nccl.TeamLsa =
-      reinterpret_cast<decltype(nccl.TeamLsa)>(dlsym(handle, "ncclTeamLsa"));
-  if (!nccl.TeamLsa)
+  nccl.teamLsa =
+      reinterpret_cast<decltype(nccl.teamLsa)>(dlsym(handle, "ncclTeamLsa"));
+  if (!nccl.teamLsa)
     return createStringError("%s has no ncclTeamLsa: it was built without the "
                              "device API",
                              nccl.path.c_str());
-  nccl.DevCommCreate = reinterpret_cast<decltype(nccl.DevCommCreate)>(
+  nccl.devCommCreate = reinterpret_cast<decltype(nccl.devCommCreate)>(
       dlsym(handle, "ncclDevCommCreate"));
-  nccl.DevCommDestroy = reinterpret_cast<decltype(nccl.DevCommDestroy)>(
+  nccl.devCommDestroy = reinterpret_cast<decltype(nccl.devCommDestroy)>(
       dlsym(handle, "ncclDevCommDestroy"));
   return llvm::Error::success();
 }

@@ -28,13 +28,13 @@ struct Nccl {
   struct Team {
     int ranks, rank, stride;
   };
-  Team (*TeamLsa)(ncclComm_t) = nullptr;
+  Team (*teamLsa)(ncclComm_t) = nullptr;
   /// ncclDevCommCreate and ncclDevCommDestroy. Their structs are opaque except
   /// for their size, unless the code is compiled for the same release. Null:
   /// not available.
-  ncclResult_t (*DevCommCreate)(ncclComm_t, const void *requirements,
+  ncclResult_t (*devCommCreate)(ncclComm_t, const void *requirements,
                                 void *made) = nullptr;
-  ncclResult_t (*DevCommDestroy)(ncclComm_t, const void *made) = nullptr;
+  ncclResult_t (*devCommDestroy)(ncclComm_t, const void *made) = nullptr;
   /// As returned by ncclGetVersion: 22809 is 2.28.9.
   int version = 0;
   /// Path of the loaded file.

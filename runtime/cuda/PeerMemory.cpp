@@ -27,12 +27,12 @@ static llvm::Error fail(const llvm::Twine &text) {
 /// of it goes into one message of the mesh.
 static constexpr size_t kMostParts = 1024;
 
-/// What a rank says of its memory: one of the two kinds.
+/// A rank's description of its memory: one of two kinds.
 struct PeerMemory::Offer {
   int64_t pid = 0;
-  /// Of the range, from where the first part, or the allocation, begins.
+  /// Offset of the range from the first part or the allocation.
   uint64_t offset = 0;
-  /// Of the parts of virtual memory; none: memory of cudaMalloc.
+  /// Sizes of the parts of virtual memory; empty for cudaMalloc's memory.
   std::vector<uint64_t> sizes;
   CUipcMemHandle handle{};
 
@@ -47,7 +47,7 @@ struct PeerMemory::Offer {
     put(sizes.data(), sizes.size() * sizeof(uint64_t));
     return text;
   }
-  /// What a rank has said of a range of `bytes`; none: that cannot be.
+  /// Parses a rank's description of a range of `bytes`; none if it is invalid.
   static std::optional<Offer> read(llvm::StringRef text, size_t bytes) {
     Offer offer;
     constexpr size_t head =
@@ -67,7 +67,7 @@ struct PeerMemory::Offer {
       take(offer.sizes.data(), offer.sizes.size() * sizeof(uint64_t));
     return offer.holds(bytes) ? std::optional(std::move(offer)) : std::nullopt;
   }
-  /// Of the allocations of cudaMalloc only CUDA knows the size.
+  /// Only CUDA knows the size of cudaMalloc's allocations.
   bool holds(size_t bytes) const {
     uint64_t all = 0;
     for (uint64_t size : sizes)

@@ -119,7 +119,7 @@ llvm::Error World::Impl::execute(WorldRank &rank) {
   return llvm::Error::success();
 }
 
-/// Where the ranks that gave up were.
+/// Adds where the ranks that gave up were waiting.
 void World::Impl::addFailures(cpu::RunError &report) const {
   for (auto [number, rank] : llvm::enumerate(states)) {
     auto record = rank.kernel->failure();

@@ -69,7 +69,7 @@ llvm::Error World::Impl::checkMemory(const Device &device) const {
               device.getOrdinal(), free >> 20, total >> 20);
 }
 
-/// What needs no peer: code, streams, memory.
+/// Prepares what needs no peer: code, streams, memory.
 llvm::Error World::Impl::prepare(WorldRank &rank, int number) {
   if (auto error = checkMemory(*rank.device))
     return error;
@@ -205,7 +205,7 @@ void World::Impl::bindArguments(WorldRank &rank) {
   }
 }
 
-/// Of a kernel that calls NCCL's device library.
+/// Makes a device communicator for a kernel that calls NCCL's device library.
 llvm::Error World::Impl::makeDeviceComm(WorldRank &rank, int) {
   auto made = rank.communicator->createDeviceComm(*kernel.nccl());
   if (!made)

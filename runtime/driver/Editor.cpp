@@ -78,7 +78,7 @@ public:
 
 } // namespace
 
-/// As many lines as `text`, blank but for the op at `deep`.
+/// Returns `text` with all lines blank except for the op at `deep`.
 static std::string blankAllButError(llvm::StringRef text,
                                     const DeepNesting &deep) {
   std::string blank;
@@ -159,9 +159,9 @@ static bool isValid(const json::Object &message) {
          (message.getString("method") || id) && (!id || isId(*id));
 }
 
-/// What the server gets in place of an object that is no message of JSON-RPC,
-/// which would end it: a request that it answers with an error, if there is an
-/// id to answer to.
+/// Returns the replacement for an object that is not a JSON-RPC message and
+/// would end the server: a request that it answers with an error, or nothing if
+/// the object has no id.
 static std::string replaceInvalid(const json::Object &object) {
   const json::Value *id = object.get("id");
   if (!id || !isId(*id))
@@ -205,8 +205,8 @@ std::string commsir::driver::guardMessage(llvm::StringRef message) {
 
 namespace {
 
-/// What a descriptor gives, by lines and by bytes. (Streams of C have locks,
-/// which a process that ends would wait for.)
+/// Reads lines and bytes from a descriptor. (C streams have locks, which a
+/// process that exits would wait for.)
 class Reader {
 public:
   explicit Reader(int file) : file(file) {}

@@ -37,11 +37,11 @@ using namespace commsir::driver;
 namespace json = llvm::json;
 namespace comms = mlir::comms;
 
-/// How long a document must not change before it is checked.
+/// How long a document must stay unchanged before it is checked.
 static constexpr std::chrono::milliseconds kQuiet(300);
 /// Ranks of kernels that do not say how many they have.
 static constexpr int64_t kRanks = 4;
-/// What a check may take.
+/// Time limit of a check.
 static constexpr std::chrono::seconds kMostTime(20);
 static constexpr rlim_t kMostMemory = rlim_t(4) << 30;
 

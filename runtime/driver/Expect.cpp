@@ -80,8 +80,8 @@ static void record(Comparison &result, const Argument &argument, int64_t flat,
   result.allowed = allowed;
 }
 
-/// As what memory of `element` is read beside a reference of `other`: signless
-/// memory as the reference's sign says.
+/// Returns the element type to compare with: signless memory takes the sign of
+/// the reference.
 static Element viewAs(Element element, Element other) {
   return isUnsigned(other) && elementBytes(other) == elementBytes(element)
              ? other

@@ -44,7 +44,7 @@ static bool sameBits(const Argument &argument, const Npy &npy) {
          (wanted != Element::I1) && (given != Element::I1);
 }
 
-/// How to make, in NumPy, an array of the wanted type.
+/// Returns the NumPy code that converts an array to the expected type.
 static std::string conversion(Element wanted) {
   switch (wanted) {
   case Element::BF16:

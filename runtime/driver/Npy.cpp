@@ -31,7 +31,7 @@ static llvm::Error bad(llvm::StringRef path, const Parts &...parts) {
 
 namespace {
 
-/// What the header says, before it is judged.
+/// The header's fields before validation.
 struct Header {
   std::string descr;
   bool structured = false;

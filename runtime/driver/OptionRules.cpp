@@ -111,7 +111,7 @@ static llvm::Error validateOptionPairs(const Options &options) {
   return llvm::Error::success();
 }
 
-/// What a batch is given beside it; its lines say all else.
+/// Checks the options that may accompany a batch; its lines have all others.
 static llvm::Error validateBatchOptions(const Options &options,
                                         llvm::ArrayRef<llvm::StringRef> given) {
   if (!options.file.empty())

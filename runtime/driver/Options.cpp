@@ -45,7 +45,7 @@ private:
   llvm::Error readFile(llvm::StringRef word);
   llvm::Error readOption(llvm::StringRef word);
 
-  /// Those that are still to be read.
+  /// Words that are not parsed yet.
   llvm::ArrayRef<const char *> words;
   Options options;
   llvm::SmallVector<llvm::StringRef> given;

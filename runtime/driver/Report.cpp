@@ -154,7 +154,7 @@ static void printColumns(llvm::ArrayRef<Row> rows, llvm::ArrayRef<bool> right,
   }
 }
 
-/// What the table says of one rank beside its number.
+/// Returns the table row of one rank, without its number.
 static Row describeRank(const Report &report, int64_t rank) {
   Row row = {joinChoices(report, &jit::Choice::algorithm),
              joinChoices(report, &jit::Choice::protocol),
@@ -238,7 +238,8 @@ static void printFuzz(const Report &report, llvm::raw_ostream &out) {
         << " runs only that schedule\n";
 }
 
-/// What is not decided, and why; what is proven, where a proof was asked for.
+/// Prints what is not decided, and why, and with --require-proof what is
+/// proven.
 static void printProof(const Report &report, llvm::raw_ostream &out) {
   if (!report.proof)
     return;

@@ -7,13 +7,14 @@
 
 #include "runtime/driver/Session.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include <algorithm>
 #include <cstring>
 
 using namespace commsir;
 using namespace commsir::driver;
 
-/// What did not change is not written: the caller may not be allowed to.
+/// Copies changed memory only: the caller may not be allowed to write the rest.
 void Session::copyToHost(World &world) {
   // What depends on the schedule is no result: the arrays stay what the run was
   // given, which a saved run begins with.
@@ -28,7 +29,7 @@ void Session::copyToHost(World &world) {
   }
 }
 
-/// What differs between ranks in the arguments of --same, or "".
+/// Describes differences between ranks in the arguments of --same; "" if equal.
 static llvm::Expected<std::string> findRankDifference(
     llvm::ArrayRef<std::string> names,
     llvm::MutableArrayRef<Argument> arguments, int64_t ranks,
@@ -41,10 +42,7 @@ static llvm::Expected<std::string> findRankDifference(
     llvm::ArrayRef<char> first = memoryOf(name, 0);
     for (int64_t rank = 1; rank < ranks; ++rank) {
       llvm::ArrayRef<char> other = memoryOf(name, rank);
-      size_t at =
-          std::mismatch(first.begin(), first.end(), other.begin(), other.end())
-              .first -
-          first.begin();
+      size_t at = llvm::mismatch(first, other).first - first.begin();
       const auto &element = (*argument)->element;
       if (at == first.size() || !element)
         continue;

@@ -25,8 +25,8 @@ unsigned Session::compiledIndex(llvm::StringRef name) const {
   return target->findArg(name);
 }
 
-/// Of a run that begins now; 0: as many as it takes. The last of many schedules
-/// has at least time to be told that it has none.
+/// Seconds that a run which begins now may take; 0: no limit. The last of many
+/// schedules gets enough time to report that there is none left.
 double Session::secondsLeft() const {
   if (options.totalTime <= 0)
     return options.timeLimit;
@@ -156,8 +156,8 @@ bool Session::run() {
   return attend(work);
 }
 
-/// What wants to interrupt is asked on the caller's thread, while another does
-/// the work: blocks that never wait do not come back to ask.
+/// Checks for interrupts on the caller's thread while another thread works,
+/// because blocks that never wait do not return to check.
 bool Session::attend(llvm::function_ref<bool()> work) {
   std::future<bool> done = std::async(std::launch::async, work);
   while (done.wait_for(std::chrono::milliseconds(50)) ==

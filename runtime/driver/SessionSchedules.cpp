@@ -8,6 +8,7 @@
 #include "runtime/driver/Session.h"
 #include "runtime/support/HostMemory.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include <atomic>
 #include <cstring>
 #include <mutex>
@@ -18,7 +19,7 @@ using namespace commsir::driver;
 
 namespace {
 
-/// What is wrong with one schedule.
+/// The failure of one schedule.
 struct Finding {
   uint64_t seed = 0;
   std::string difference;
@@ -31,8 +32,8 @@ struct Finding {
   }
 };
 
-/// Of several findings the one with the lowest seed is told, so that the report
-/// does not depend on how the threads were scheduled.
+/// Keeps the finding with the lowest seed, so that the report does not depend
+/// on how the threads were scheduled.
 class LowestFinding {
 public:
   void add(Finding one) {
@@ -87,8 +88,7 @@ Session::firstDifference(World &left, World &right,
       llvm::ArrayRef<char> b = right.memory(index, rank);
       if (a.empty() || std::memcmp(a.data(), b.data(), a.size()) == 0)
         continue;
-      size_t at =
-          std::mismatch(a.begin(), a.end(), b.begin()).first - a.begin();
+      size_t at = llvm::mismatch(a, b).first - a.begin();
       size_t flat = at / target->args()[index].elementBytes;
       std::string text = argument->name + ", rank " + std::to_string(rank) +
                          ", element " +

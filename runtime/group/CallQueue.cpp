@@ -13,7 +13,7 @@
 using namespace commsir::group;
 using Kind = GroupError::Kind;
 
-/// How often a thread that queues asks whether to give up.
+/// How often a queued thread checks whether to give up.
 static constexpr std::chrono::milliseconds kPeriod(20);
 
 static llvm::Error closedError(const char *what) {

@@ -98,9 +98,10 @@ struct KernelCache {
   }
 };
 
-/// What a call has come to. `kept` is its kernel when it takes the arrays where
-/// they lie, in one launch, for as long as `age` is that of the kernels: no
-/// other call may be led to another kernel by a plan than without it.
+/// The result of planning a call. `kept` is its kernel if the kernel takes the
+/// arrays in place, in one launch. It is valid while `age` matches the kernels'
+/// age, so that a plan never leads a call to another kernel than planning again
+/// would.
 struct Plan {
   KernelCache *cache = nullptr;
   KernelCache::CachedKernel *kept = nullptr;
@@ -179,7 +180,7 @@ struct Scratch {
   enum Use { Packed, Unpacked, Sizes, kUses };
   char *memory = nullptr;
   size_t bytes = 0;
-  /// That it is part of; 0: none.
+  /// The capture that it is part of; 0: none.
   uint64_t capture = 0;
 };
 } // namespace
@@ -245,7 +246,8 @@ struct Collectives::Impl {
     return recoveryPending || group.needsRecovery() ||
            recoveries != group.timesRecovered();
   }
-  /// That of some members; of all ranks, whether they are named or not.
+  /// Returns the cache of some members. All ranks have one cache, whether they
+  /// are listed or not.
   KernelCache &cacheOf(llvm::ArrayRef<int64_t> members) {
     int64_t ranks = group.options().ranks;
     bool isAll = llvm::equal(members, llvm::seq<int64_t>(ranks));
@@ -345,9 +347,10 @@ struct Collectives::Impl {
   /// A call has failed: ranks may have to meet again first.
   bool recoveryPending = false;
   uint64_t recoveries = group.timesRecovered();
-  /// That the kernels on the shelves were chosen from; none on the CPU.
+  /// Digest of the tables that the cached kernels were chosen from; 0 on the
+  /// CPU.
   uint64_t tables = group.onGpu() ? tune::getTablesDigest() : 0;
-  /// Of calls at once, and of the last capture.
+  /// Scratch memory of direct calls, and of the last capture.
   Scratch scratch[2][Scratch::kUses];
   /// Graphs may be launched for as long as the group is there.
   std::vector<char *> ofGraphs;
@@ -539,7 +542,8 @@ static constexpr int64_t kLeastSized = 1024;
 /// for, at most, where one for less would not go another way.
 static constexpr int64_t kMostSpare = 8;
 
-/// How a kernel of any size, of which a part has so many elements, goes.
+/// Returns the configuration of a kernel for any size, given the elements of a
+/// part.
 tune::Config Collectives::Impl::configOfSize(const Shape &shape,
                                              int64_t elements,
                                              int64_t &multiprocessors) const {

@@ -103,7 +103,7 @@ static llvm::Error checkOptions(const GroupOptions &options) {
   return llvm::Error::success();
 }
 
-/// Where things lie in the first segment.
+/// Layout of the first segment.
 namespace {
 struct Layout {
   explicit Layout(const GroupOptions &options)
@@ -158,7 +158,7 @@ static std::string describeBuild() {
 /// Refuses ranks that are of another build than the first.
 static llvm::Error compareBuilds(llvm::StringRef name,
                                  llvm::ArrayRef<std::string> said) {
-  auto other = llvm::find_if(
+  const auto *other = llvm::find_if(
       said, [&](const std::string &text) { return text != said.front(); });
   if (other == said.end())
     return llvm::Error::success();
@@ -170,7 +170,7 @@ static llvm::Error compareBuilds(llvm::StringRef name,
                    "group '" + name + "': rank 0 runs " +
                        describe(said.front()) + ", but rank " +
                        number(other - said.begin()) + " " + describe(*other) +
-                       ": all ranks have to run the same (was it built or "
+                       ": all ranks must run the same (was it built or "
                        "installed anew while they started?)");
 }
 
@@ -357,7 +357,7 @@ llvm::Error CpuGroup::failure() const {
   return llvm::make_error<GroupError>(failureKind, failureText);
 }
 
-/// For calls that come later: they are not what has failed.
+/// The error for later calls, which are not the cause of the failure.
 llvm::Error CpuGroup::over() const {
   std::lock_guard<std::mutex> guard(lock);
   return makeError(failureKind, "group '" + settings.name +
@@ -449,7 +449,7 @@ int CpuGroup::processFile(int64_t rank) const {
   return static_cast<size_t>(rank) < processes.size() ? processes[rank] : -1;
 }
 
-/// Of a rank whose process has ended.
+/// Describes the end of a rank's process.
 std::string CpuGroup::deathReason(int64_t rank) const {
   return "rank " + number(rank) + " " +
          describeDeath(processOf(rank), processFile(rank));
@@ -520,7 +520,7 @@ bool CpuGroup::hasDisagreement(const Subgroup &subgroup) {
                number(static_cast<int64_t>(subgroup.step)) + " of group '" +
                settings.name + "'\n  rank " + number(settings.rank) + ": " +
                subgroup.text + text +
-               "\n  all ranks have to make the same calls in the same order");
+               "\n  all ranks must make the same calls in the same order");
   return true;
 }
 
@@ -882,12 +882,13 @@ llvm::Expected<void *> CpuGroup::allocate(size_t bytes,
   Segment made;
   llvm::Error error = shareSegment(world, stride * settings.ranks, made);
   llvm::Error late = end(world);
-  if (error || late) {
-    // The first says more; that the group is broken follows from it.
-    if (error)
-      llvm::consumeError(std::move(late));
-    return error ? std::move(error) : std::move(late);
+  if (error) {
+    // The first error is the cause of the second.
+    llvm::consumeError(std::move(late));
+    return std::move(error);
   }
+  if (late)
+    return std::move(late);
   char *first = made.data(), *own = first + settings.rank * stride;
   auto window = std::make_shared<Window>(own, bytes, first, stride);
   window->segment = std::move(made);
@@ -902,7 +903,7 @@ llvm::Error CpuGroup::release(void *base) {
     return error;
   auto window = windows.at(base);
   if (!window || window->isAdopted())
-    return makeError(Kind::Usage, "release of memory that is no window of "
+    return makeError(Kind::Usage, "release of memory that is not a window of "
                                   "this group, or was released before");
   std::string text = "release window " + std::to_string(window->number) +
                      " of " + std::to_string(window->bytes) + " bytes";
@@ -1126,8 +1127,7 @@ CpuGroup::shrink(llvm::ArrayRef<int64_t> survivors, Store &store) {
     return check();
   auto own = llvm::find(survivors, settings.rank);
   if (own == survivors.end() || !llvm::is_sorted(survivors) ||
-      std::adjacent_find(survivors.begin(), survivors.end()) !=
-          survivors.end() ||
+      llvm::adjacent_find(survivors) != survivors.end() ||
       survivors.front() < 0 || survivors.back() >= settings.ranks)
     return makeError(Kind::Usage,
                      "survivors are ranks of the group, ascending, this rank "

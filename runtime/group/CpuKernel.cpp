@@ -125,7 +125,7 @@ static bool isOurs(const jit::ArgInfo &info) {
          info.kind == jit::ArgKind::Counter;
 }
 
-/// As windows: parts of whole pages are moved apart.
+/// Aligns parts to whole pages, as windows do.
 static uint64_t partStride(const jit::ArgInfo &info) {
   uint64_t stride = llvm::alignTo(std::max<uint64_t>(info.bytes(), 64), 64);
   return stride % 4096 == 0 ? stride + 192 : stride;
@@ -143,7 +143,8 @@ llvm::Error CpuKernel::reserve() {
         "kernel @" + name() + " needs " + llvm::Twine(bytes) +
             " bytes of channel memory, and so much is not free of the " +
             llvm::Twine(subgroup.arenaBytes) +
-            " of the group: make it with more (channelBytes), or use fewer or "
+            " of the group: make the group with more (channelBytes), or use "
+            "fewer or "
             "smaller kernels");
   bool used = static_cast<uint64_t>(offset) < subgroup.touched;
   char *at = subgroup.arena + offset;
@@ -248,7 +249,8 @@ CpuKernel::placeOf(const Argument &argument) const {
   return {window->number, window->offsetOf(argument.data)};
 }
 
-/// What peers are told of a launch. The text is made where that is new.
+/// Returns the description of a launch for peers. The text is built only if it
+/// is new.
 const std::string &CpuKernel::describe(llvm::ArrayRef<Argument> arguments) {
   if (!launchText.empty() && places == describedPlaces)
     return launchText;

@@ -23,9 +23,9 @@ using namespace commsir::group;
 using Kind = GroupError::Kind;
 using Clock = std::chrono::steady_clock;
 
-/// How often somebody who waits or puts looks whether peers live.
+/// How often a wait or put checks whether peers are alive.
 static constexpr std::chrono::milliseconds kPeriod(20);
-/// As of waits of kernels (CpuGroup.cpp).
+/// Same as for waits of kernels (CpuGroup.cpp).
 static constexpr unsigned kLooks = 64, kYields = 30;
 
 static_assert(sizeof(std::atomic<int64_t>) == sizeof(int64_t) &&
@@ -35,7 +35,7 @@ static std::atomic<int64_t> &cellAt(const int64_t *cell) {
   return *reinterpret_cast<std::atomic<int64_t> *>(const_cast<int64_t *>(cell));
 }
 
-/// What a rank says that has given up; empty: it has not.
+/// Returns the reason of a rank that has given up; empty if it has not.
 std::string CpuGroup::giveUpReason(int64_t rank, RankStatus status) const {
   std::string who = "rank " + std::to_string(rank);
   if (status == RankStatus::Damaged)

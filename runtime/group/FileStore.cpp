@@ -68,8 +68,8 @@ public:
   }
 
 private:
-  /// What a file holds. None: it is not there, or cannot be used: `why` says
-  /// why.
+  /// Returns the contents of a file. Returns none if the file is missing, or
+  /// unusable; `why` then has the reason.
   std::optional<std::string> read(const std::string &name,
                                   std::string &why) const {
     Descriptor file = folder.openFile(name, O_RDONLY, why);

@@ -19,7 +19,7 @@
 using namespace commsir;
 using namespace commsir::group;
 
-/// As far apart as vectors of kernels are wide.
+/// Alignment of the widest vectors that kernels use.
 static constexpr std::align_val_t kAlignment{64};
 
 llvm::Expected<void *> Group::allocateOwn(size_t bytes) {

@@ -82,8 +82,8 @@ llvm::Error OneSided::checkPeer(int64_t peer, const char *what) const {
                        " is not in a group of " + llvm::Twine(ranks));
 }
 
-/// Where this rank reaches the peer's copy of `own`, which has to lie in a
-/// window; `other` is the other side of the copy.
+/// Returns the address of the peer's copy of `own`, which must lie in a window.
+/// `other` is the other side of the copy.
 llvm::Expected<OneSided::Place> OneSided::reach(int64_t peer, const void *own,
                                                 size_t bytes, const void *other,
                                                 const char *what) {

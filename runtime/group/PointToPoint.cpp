@@ -44,36 +44,36 @@ using Kind = GroupError::Kind;
 using std::chrono::microseconds;
 
 static constexpr uint64_t kMail = 0x6C69616D736D6F63;
-/// Of a ring, and of what is copied before the other side is told: both copy at
-/// the same time, in their caches.
+/// Size of a ring, and of the pieces after which the other side is notified:
+/// both sides copy at the same time, in their caches.
 static constexpr uint64_t kRingBytes = uint64_t(1) << 20, kPiece = uint64_t(128)
                                                                    << 10;
 static constexpr uint64_t kLine = 64, kMailboxBytes = 4096;
 static constexpr size_t kWhatBytes = 44;
-/// As of waits of kernels (CpuGroup.cpp).
+/// Same as for waits of kernels (CpuGroup.cpp).
 static constexpr unsigned kLooks = 64, kYields = 3;
-/// How often a wait looks whether peers live, and asks whether to end.
+/// How often a wait checks whether peers are alive, and whether to end.
 static constexpr std::chrono::milliseconds kPeriod(20);
 /// The longest pause between looks into the store.
 static constexpr microseconds kLongest(5000);
-/// How long a rank that is gone, and was never met, may be one of an earlier
-/// group whose successor has still to come. Processes of one job begin within
-/// seconds of each other.
+/// How long a dead rank that was never met may belong to an earlier group whose
+/// successor has yet to start. Processes of one job start within seconds of
+/// each other.
 static constexpr std::chrono::seconds kGrace(5);
 /// While a rank is waited for that has not begun, how long the store is asked
 /// at a time; one that knows nothing after half of it does not answer.
 static constexpr double kAsk = 0.02;
-/// How long the end waits for who looks into the store.
+/// How long the destructor waits for a thread that reads the store.
 static constexpr std::chrono::seconds kLastAnswer(2);
-/// How often the thread looks whether anybody waits in its place.
+/// How often the thread checks whether another one waits in its place.
 static constexpr std::chrono::milliseconds kStandByPeriod(2);
 
-/// Of a message, in the ring.
+/// Header of a message in the ring.
 struct group::Envelope {
   uint64_t bytes;
   int64_t tag;
   char what[kWhatBytes];
-  /// Of the rest: what no rank has sent as a message is not taken for one.
+  /// Checksum of the other fields, to detect data that no rank has sent.
   uint32_t check;
 
   uint32_t sum() const {
@@ -83,13 +83,13 @@ struct group::Envelope {
 };
 static_assert(sizeof(Envelope) == kLine);
 
-/// What a rank shows to the others.
+/// The state that a rank publishes to the others.
 struct alignas(64) group::RankMailbox {
   uint64_t magic;
   SharedText<kNumberBytes> number;
   std::atomic<RankStatus> status;
   SharedText<kReasonBytes> reason;
-  /// What sleepers of the rank wait at, and how many sleep.
+  /// The word that sleepers of the rank wait on, and the number of sleepers.
   alignas(64) std::atomic<uint32_t> bell;
   std::atomic<uint32_t> sleepers;
 };
@@ -757,7 +757,7 @@ void PointToPoint::fail(const TransferPtr &transfer, Kind kind,
   end(*transfer, Transfer::Failed);
 }
 
-/// Those of any rank, too.
+/// Also fails receives from any rank.
 void PointToPoint::failReceives(Kind kind, llvm::StringRef why) {
   for (const TransferPtr &one : receives)
     fail(one, kind, why);

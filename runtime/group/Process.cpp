@@ -64,8 +64,8 @@ bool group::hasEnded(int process, int file) {
   return ended;
 }
 
-/// How a process has ended, as wait() has it; -1: that cannot be known any
-/// more.
+/// Returns how a process has ended, as wait() reports it; -1 if that is no
+/// longer known.
 static int findStatus(int process, int file) {
   // Who has not been waited for is still to be seen.
   if (auto stat = llvm::MemoryBuffer::getFileAsStream(

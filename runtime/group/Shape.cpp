@@ -132,7 +132,7 @@ commsir::group::noKernelReason(const CollectiveCall &call, const Group &group) {
   if (isFloat(type) &&
       !llvm::is_contained({"f64", "f32", "f16", "bf16", "f8E4M3FN", "f8E5M2"},
                           type))
-    return "there is no arithmetic on '" + call.elementType +
+    return "no arithmetic is supported on '" + call.elementType +
            "'; it can be copied";
   bool bitwise = reduction == "and" || reduction == "or" || reduction == "xor";
   if (bitwise && isFloat(call.elementType))
@@ -379,7 +379,7 @@ std::string Shape::key() const {
                        onGpu ? typeName : std::string());
 }
 
-/// What stands between the op's name and its arrays.
+/// Returns the text between the op's name and its arrays.
 static std::string detail(const Shape &shape) {
   std::string text;
   if (!shape.reduction.empty())

@@ -34,7 +34,7 @@ static std::string nameOf(const CacheKey &key, const char *extension) {
   return toHex(key) + extension;
 }
 
-/// None: there is no folder, or nothing in it is to be trusted.
+/// Returns none if there is no folder, or it cannot be trusted.
 OwnFolder Cache::openFolder(bool make) {
   if (!usesDisk())
     return OwnFolder();

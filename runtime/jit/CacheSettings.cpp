@@ -69,11 +69,11 @@ CacheSettings CacheSettings::fromEnvironment() {
   settings.folder = chooseFolder();
   if (settings.folder.empty())
     warnOnce("there is no home folder: compiled kernels are not kept; "
-             "COMMSIR_CACHE_DIR says where they may be");
+             "set COMMSIR_CACHE_DIR to a folder for them");
   if (const char *size = std::getenv("COMMSIR_CACHE_SIZE"); size && *size)
     if (!parseSize(size, settings.diskLimit))
       warnOnce("COMMSIR_CACHE_SIZE='" + Twine(size) +
-               "' is no size (like 512M or 2G); the limit is 1G");
+               "' is not a size (like 512M or 2G); the limit is 1G");
   if (const char *compiler = std::getenv("COMMSIR_COMPILER");
       compiler && *compiler) {
     StringRef text(compiler);

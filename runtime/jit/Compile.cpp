@@ -271,7 +271,7 @@ static Error chooseProcessor(orc::JITTargetMachineBuilder &builder,
                              StringRef name) {
   if (!isProcessor(builder.getTargetTriple(), name))
     return createStringError("COMMSIR_PROCESSOR='" + name +
-                             "' is no processor of 64 bits that LLVM knows: "
+                             "' is not a processor of 64 bits that LLVM knows: "
                              "give a name like x86-64 or x86-64-v3, or unset "
                              "it");
   builder.setCPU(name.str());
@@ -457,8 +457,8 @@ static Expected<size_t> readFrameBytes(MemoryBufferRef object) {
   return total;
 }
 
-/// Of the compiler's own library: divisions of the 128 bits in which loops are
-/// counted whose ends are not known.
+/// Functions of the compiler's own library: divisions of 128-bit integers,
+/// which count loops whose bounds are not known.
 extern "C" {
 __int128 __divti3(__int128, __int128);
 __int128 __modti3(__int128, __int128);

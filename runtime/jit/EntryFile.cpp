@@ -45,7 +45,7 @@ static StringRef findFault(StringRef file, const CacheKey &key) {
   if (file.size() < kEntryHeader)
     return "it is cut short";
   if (!file.starts_with(kMagic))
-    return "it is no entry of this cache";
+    return "it is not an entry of this cache";
   if (endian::read32le(file.data() + 8) != kEntryFormat)
     return "another version of CommsIR wrote it";
   if (endian::read64le(file.data() + 16) != file.size() - kEntryHeader)

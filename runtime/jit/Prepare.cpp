@@ -311,8 +311,8 @@ Error commsir::jit::runPipeline(
     if (mlir::succeeded(mlir::verify(module)))
       return Error::success();
     return failCompilation(CompileError::Stage::Lowering,
-                           "the kernel could not be lowered: what the passes "
-                           "made of it is no valid module");
+                           "the kernel could not be lowered: the module "
+                           "made of it is not a valid module");
   }
   if (failed == "comms-check-sync")
     return failCompilation(CompileError::Stage::Checker,

@@ -54,7 +54,7 @@ public:
   }
 
 private:
-  /// What an alias stands for.
+  /// The value of an alias.
   struct Alias {
     unsigned depth = 0;
     uint64_t words = 0;
@@ -174,7 +174,8 @@ private:
     pass(1);
   }
 
-  /// Where an alias is defined or used. A name with a dot is a dialect's.
+  /// Records the definition or use of an alias. A name with a dot belongs to a
+  /// dialect.
   void addAlias() {
     size_t end = at + 1;
     // A number ends where no digit follows: `#1at#1` is two aliases.
@@ -234,7 +235,7 @@ private:
   llvm::StringRef text;
   size_t at = 0;
   llvm::SmallVector<Group, 32> groups;
-  /// Of the expression that is looked at.
+  /// Operators of the current expression.
   unsigned operators = 0;
   /// The last character that is no space.
   char last = '=';
@@ -286,7 +287,7 @@ llvm::Error commsir::driver::refuseSource(llvm::StringRef text,
   // It ends a lexer early: the rest would be dropped silently.
   if (text.contains('\0'))
     return llvm::createStringError("'" + name +
-                                   "' is no MLIR text: it holds a zero byte");
+                                   "' is not MLIR text: it holds a zero byte");
   return refuseDeepNesting(text, name, "");
 }
 

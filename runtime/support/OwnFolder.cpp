@@ -145,7 +145,7 @@ Descriptor OwnFolder::openFile(const std::string &name, int flags,
   else if (!file || ::fstat(file.get(), &status) != 0)
     return Descriptor();
   else if (!S_ISREG(status.st_mode))
-    why = "it is no plain file";
+    why = "it is not a plain file";
   else
     why = findOthers(status);
   if (why.empty())

@@ -104,6 +104,8 @@ private:
   /// becomes part of keys: a store may hold anything.
   static bool isNumber(const std::string &text) {
     return !text.empty() && text.size() <= 64 &&
+           // This header may use the standard library only.
+           // NOLINTNEXTLINE(llvm-use-ranges)
            std::all_of(text.begin(), text.end(), [](char c) {
              return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z');
            });
@@ -288,7 +290,7 @@ private:
                   " is one of " + textOf(ranks) + ", and rank 0 is not");
     if (rankEntries[rank].number != number)
       return fail("another process has come as rank " + textOf(rank) +
-                  "; give each process a rank of its own");
+                  "; give each process its own rank");
     number = leader;
     return finish(rankEntries);
   }

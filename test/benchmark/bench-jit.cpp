@@ -268,7 +268,7 @@ group::CollectiveCall makeFlatCall(void *memory) {
   return call;
 }
 
-/// kFlat over memory that is no window.
+/// kFlat over memory that is not a window.
 group::KernelRequest makeFlatRequest() {
   group::KernelRequest request;
   request.source = kFlat;

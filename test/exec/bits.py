@@ -147,7 +147,7 @@ def check_fp8_rows(added: Array, weight: Array, q: Array, scale: Array) -> None:
     allowed = np.maximum(np.abs(exact) / 16, scale[ordinary] / 1024) * 1.00001
     assert (np.abs(got - exact) <= allowed).all()
     assert (scale[ordinary] > 0).all() and np.isfinite(scale[ordinary]).all()
-    # Squares that overflow make rstd 0; what is no number is no number again.
+    # Squares that overflow make rstd 0; what is not a number is not a number again.
     assert (scale[5] == 0).all() and np.isfinite(q[5].astype(f64)).all()
     assert np.isnan(q[6:9].astype(f64) * scale[6:9].astype(f64)).all()
 

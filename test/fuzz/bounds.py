@@ -47,7 +47,7 @@ REFUSAL = re.compile(
     r"out.of.bounds|leaves? the (packet )?(memory|source|window|dest|(left|right) operand|product)"
     r"|addresses rank|no rank of the team"
     r"|valid elements of a tile|there is no (signal|counter) cell|(reads|writes) elements \[|negative|below 0"
-    r"|uses cell|of a tile that has|has a step of|has bounds that are 2|it has to be at least 0"
+    r"|uses cell|of a tile that has|has a step of|has bounds that are 2|it must be at least 0"
 )
 
 Array = np.ndarray[Any, Any]

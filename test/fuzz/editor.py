@@ -258,7 +258,7 @@ def read_frames(output: bytes) -> tuple[list[Any], str]:
         try:
             found.append(json.loads(rest[:length]))
         except ValueError as error:
-            return found, f"output is no JSON: {error}: {rest[:length][:80]!r}"
+            return found, f"output is not JSON: {error}: {rest[:length][:80]!r}"
         output = rest[length:]
     return found, ""
 

@@ -55,7 +55,7 @@ TEST(FileStore, FoldersAndFilesOfOthers) {
   ASSERT_EQ(::symlink((path + "/link").c_str(), (path + "/to").c_str()), 0);
   expect(getError(*store, "to"), "it is a link");
   ASSERT_EQ(::mkfifo((path + "/pipe").c_str(), 0600), 0);
-  expect(getError(*store, "pipe"), "it is no plain file");
+  expect(getError(*store, "pipe"), "it is not a plain file");
   ::chmod((path + "/link").c_str(), 0666);
   expect(getError(*store, "link"), "can be written to by others");
   EXPECT_FALSE(bool(store->set("large", "")));

@@ -645,7 +645,7 @@ TEST(GroupTest, SizesThatRanksTellEachOtherAreCalledSizes) {
   });
 }
 
-/// A step that is no collective's: nobody knows what it has left behind.
+/// A step that is not a collective's: nobody knows what it has left behind.
 TEST(GroupTest, WindowsOfOtherSizesAreNone) {
   runRanks(3, [&](Member &member) {
     group::Collectives collectives(*member.group);
@@ -778,7 +778,7 @@ TEST(GroupTest, AnAbsentRankIsNamedAfterTheTimeout) {
 TEST(GroupTest, AbortEndsAWait) {
   runRanks(2, [&](Member &member) {
     if (member.rank == 1) {
-      // Rank 0 waits for nobody: it has to be told.
+      // Rank 0 waits for nobody: it must be told.
       member.good(member.store->get("waits", 60).takeError());
       member.good(member.store->get("ended", 60).takeError());
       return;

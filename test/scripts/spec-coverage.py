@@ -181,7 +181,7 @@ def check_executed_tests(source: pathlib.Path, ops: set[str]) -> list[str]:
         body = "\n".join(line for line in text.split("\n") if not line.lstrip().startswith("//"))
         for op in (name for claim in claims for name in claim.replace(",", " ").split()):
             if op not in ops:
-                wrong.append(f"{place}: EXEC names {op}, which is no operation of the dialect")
+                wrong.append(f"{place}: EXEC names {op}, which is not an operation of the dialect")
             elif op not in IMPLICIT and not re.search(rf"\b{re.escape(op)}\b", body):
                 wrong.append(f"{place}: EXEC names {op}, which the file does not contain")
             else:
@@ -337,7 +337,7 @@ BREAKS = [
     ("so nothing is checked", "test/dialect/invalid/fence.mlir", " -verify-diagnostics", ""),
     ("comms.fence: no test of test/exec", "test/exec/fence.mlir", "// EXEC: comms.fence\n", ""),
     (
-        "which is no operation of the dialect",
+        "which is not an operation of the dialect",
         "test/exec/fence.mlir",
         "EXEC: ",
         "EXEC: comms.fense ",

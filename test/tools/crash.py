@@ -1,4 +1,4 @@
-"""Feeds the tools damaged kernels and passes in orders that nobody meant; whatever is no plain error is a finding.
+"""Feeds the tools damaged kernels and passes in orders that nobody meant; whatever is not a plain error is a finding.
 
 Usage: crash.py --runs N [--seed S] [--bin FOLDER] [--keep FOLDER] [--jobs J] [--only TOOL] [FILE…]
 
@@ -86,7 +86,7 @@ REPORTS = re.compile(
 PLACE = re.compile(
     r"\.mlir\S*:\d+:\d+: error|<stdin>:\d+:\d+: error|loc\(callsite|^comms-run: error: "
     # An option of a pipeline is no place in a file.
-    r"|^<unknown>:0: error: (?:[a-z-]+=\S*|no code can be made for the chip \S*): give ",
+    r"|^<unknown>:0: error: (?:[a-z-]+=\S*|unsupported chip \S*): give ",
     re.MULTILINE,
 )
 

@@ -90,7 +90,7 @@ TEST(Table, RefusesWhatIsNone) {
     return table ? std::string("no fault") : llvm::toString(table.takeError());
   };
   EXPECT_NE(why("{").find("is not JSON"), std::string::npos);
-  EXPECT_NE(why("[]").find("is no table"), std::string::npos);
+  EXPECT_NE(why("[]").find("is not a table"), std::string::npos);
   std::string head = R"({"format": "commsir-table-1", "device": "", )"
                      R"("chip": "cpu", "date": "", "ranks": )";
   EXPECT_EQ(why(head + R"(2, "recipes": [], "sections": []})"), "no fault");
@@ -106,7 +106,7 @@ TEST(Table, RefusesWhatIsNone) {
         R"("ring", "ll", 33, 1, 1, 1)", R"("ring", "ll", 2048, 1, 1, 1)",
         R"("ring", "ll", 32, 3, 1, 1)"})
     EXPECT_NE(why(head + R"(2, "sections": [], "recipes": [[)" + recipe + "]]}")
-                  .find("is no right table"),
+                  .find("is not a valid table"),
               std::string::npos)
         << recipe;
   std::string recipes =
@@ -118,7 +118,7 @@ TEST(Table, RefusesWhatIsNone) {
         R"("op": "all_reduce", "type": "f32", "columns": -1, "points": [])",
         R"("op": "all_reduce", "type": "f32", "points":
            [[8, 0, 1], [8, 0, 1]])"})
-    EXPECT_NE(why(recipes + section + "}]}").find("is no right table"),
+    EXPECT_NE(why(recipes + section + "}]}").find("is not a valid table"),
               std::string::npos)
         << section;
   std::string body = recipes + R"("op": "all_reduce", "type": "f32", )"
@@ -126,7 +126,7 @@ TEST(Table, RefusesWhatIsNone) {
   EXPECT_EQ(why(body + "[8, 0, 1.5]]}]}"), "no fault");
   for (const char *point : {"[8, 1, 1.5]", "[8, 0]", "[0, 0, 1]", "[8, 0, 0]",
                             "[8, 0, -1]", "7", "[]", "[8, 0, \"x\"]"})
-    EXPECT_NE(why(body + point + "]}]}").find("is no right table"),
+    EXPECT_NE(why(body + point + "]}]}").find("is not a valid table"),
               std::string::npos)
         << point;
 }

@@ -40,7 +40,7 @@ outside: Callable[[str, dict[str, Any]], Any] | None = None
 
 
 class _Options(TypedDict, total=False):
-    """Keyword options of collectives, in addition to those of their kind."""
+    """Keyword options of collectives, in addition to the ones that each kind has."""
 
     outs: Any
     args: Any
@@ -117,10 +117,11 @@ def _collective(kind: F) -> Callable[[Callable[[], None]], F]:
 def all_reduce() -> None:
     """Every rank gets the reduction over all ranks.
 
-    In a kernel `x` is a window or array, or several; `outs` is written (without it `x`). `produce(*rows)` makes the
-    tiles that travel of one row of every input, `consume(*reduced, *args)` the rows of the outputs. Ranks are combined
-    in their order, narrow floats in f32. `op` is "sum", "prod", "min", "max", "avg", or of integers "and", "or", "xor".
-    Outside a kernel `x` is a list of one array a rank; the reduced arrays are returned.
+    In a kernel, `x` is a window, an array, or several of them. The result is written to `outs`, or to `x` without it.
+    `produce(*rows)` computes the tiles to send from one row of every input. `consume(*reduced, *args)` computes the
+    rows of the outputs. Ranks are combined in rank order, narrow floats in f32. `op` is "sum", "prod", "min", "max" or
+    "avg", or for integers "and", "or" or "xor". Outside a kernel, `x` is a list with one array per rank, and the
+    reduced arrays are returned.
     """
 
 
@@ -141,10 +142,10 @@ def all_to_all() -> None:
 
 @_collective(_varies)
 def all_to_all_v() -> None:
-    """All-to-all with a number of rows for each pair of ranks, known at run time.
+    """All-to-all with a number of rows for each pair of ranks that is known only at run time.
 
-    `send_rows` (i32, one element a rank) are the rows for each rank, which lie one after the other in `x`, `recv_rows`
-    those from each; no pair has more than `max_rows`.
+    `send_rows` (i32, one element per rank) has the number of rows for each rank; these rows are consecutive in `x`.
+    `recv_rows` has the number of rows from each rank. No pair exchanges more than `max_rows`.
     """
 
 

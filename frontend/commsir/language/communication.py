@@ -64,10 +64,10 @@ def put(
 ) -> None:
     """Writes this rank's memory to a peer's part of a window: `put(x[0:32], inbox[o:o + 32], peer)`.
 
-    Both have one type; `count` elements travel (a part that is a slice or a row has room for them, or the run ends with
-    a BoundsError), or as many as both parts have. It may end before anything has moved:
-    the source stays as it is until a `flush`, a barrier, or a wait for the counter `counted`, and the peer reads only
-    behind a signal or barrier that follows.
+    Both parts have one element type. `count` elements are copied; by default as many as both parts have. A part that is
+    a slice or a row must have room for `count` elements, otherwise the run ends with a BoundsError. A put is
+    asynchronous: do not change the source until a `flush`, a barrier, or a wait for the counter `counted`. The peer may
+    read the data only after a later signal or barrier.
     """
 
 
@@ -83,8 +83,8 @@ def get(
 ) -> None:
     """Reads a peer's part of a window into this rank's memory: `get(w[r], x[r], peer)`.
 
-    What the peer wrote is seen behind its signal or a barrier. The values are there when it ends, with `gin` after the
-    next `flush`.
+    A signal or barrier must order the peer's writes before the get. The data is there when the get returns or, with
+    `gin`, after the next `flush`.
     """
 
 
@@ -101,7 +101,7 @@ def put_signal(
     add: Index | None = None,
     gin: str | None = None,
 ) -> None:
-    """`put`, then `signal` of the same peer, which the data cannot be overtaken by."""
+    """A `put` followed by a `signal` to the same peer, which the data precedes."""
 
 
 @op
@@ -116,9 +116,10 @@ def signal(
     scope: str = "sys",
     gin: str | None = None,
 ) -> None:
-    """Increments a cell of a peer; with `add` adds to it, with `set` sets it.
+    """Adds 1 to a cell of a peer; `add` adds another amount, `set` sets the cell.
 
-    With the order "release" whoever waits for it sees all that this block did before, puts included.
+    With the order "release", a block that waits for the signal then sees everything this block did before, puts
+    included.
     """
 
 
@@ -126,10 +127,11 @@ def signal(
 def wait_signal(
     cell: Cell, *, ge: Index | None = None, eq: Index | None = None, order: str = "acquire", scope: str = "sys"
 ) -> Token:
-    """Waits until a cell of this rank is at least `ge`, or equals `eq`, which a value that passes by may miss.
+    """Waits until a cell of this rank is at least `ge`, or equal to `eq`. A wait for `eq` may miss a value that changes
+    again.
 
-    With the order "acquire" what follows sees all that came before the signals. The cell stays as it is, in the next
-    launch too: count with `epoch()`, or `reset_signal`.
+    With the order "acquire", later accesses see everything that preceded the signals. The cell keeps its value, also in
+    the next launch: count with `epoch()`, or use `reset_signal`.
     """
 
 
@@ -144,12 +146,12 @@ def wait_signal_from(
     order: str = "acquire",
     scope: str = "sys",
 ) -> Token:
-    """As `wait_signal`, and the checker holds `peer` to signaling it."""
+    """Like `wait_signal`; the checker also verifies that `peer` sends the signal."""
 
 
 @op
 def read_signal(cell: Cell, order: str = "acquire") -> int:
-    """The present value of a cell of this rank (i64)."""
+    """Returns the current value of a cell of this rank (i64)."""
 
 
 @op
@@ -159,12 +161,12 @@ def reset_signal(cell: Cell) -> None:
 
 @op
 def wait_counter(cell: Cell, *, ge: Index) -> Token:
-    """Waits until the counter is at least `ge`: that many counted puts have left their source."""
+    """Waits until the counter is at least `ge`, that is, until so many counted puts have read their source."""
 
 
 @op
 def read_counter(cell: Cell) -> int:
-    """The present value of a counter (i64)."""
+    """Returns the current value of a counter (i64)."""
 
 
 @op
@@ -174,18 +176,18 @@ def reset_counter(cell: Cell) -> None:
 
 @op
 def flush(team: Team | None = None, *, gin: str | None = None) -> None:
-    """Waits until every earlier put of this block to the team has read its source, which may then be written.
+    """Waits until every earlier put of this block to the team has read its source. The source may then be changed.
 
-    It does not say that a put has arrived: a signal does.
+    A flush does not tell whether a put has arrived; use a signal for that.
     """
 
 
 @op
 def fence(order: str = "acq_rel", scope: str = "sys", proxy: str = "generic") -> None:
-    """Orders this block's earlier accesses before its later ones, as PTX's fence.
+    """Orders this block's earlier accesses before its later ones, like PTX's fence.
 
-    `order` is "acquire", "release" or "acq_rel", `scope` "block", "cluster", "gpu" or "sys"; `proxy` names another way
-    to memory than "generic", with which accesses are ordered as well.
+    `order` is "acquire", "release" or "acq_rel"; `scope` is "block", "cluster", "gpu" or "sys". `proxy` names a proxy
+    other than "generic" whose accesses are ordered too.
     """
 
 
@@ -194,15 +196,16 @@ def fence(order: str = "acq_rel", scope: str = "sys", proxy: str = "generic") ->
 
 @op
 def barrier(team: Team | None = None, extent: str = "block", order: str = "acq_rel") -> None:
-    """Waits for the same block ("block"), or all blocks ("grid"), of every rank of a team (the world).
+    """Waits for the same block ("block"), or all blocks ("grid"), of every rank of a team (by default the world).
 
-    With the order "acq_rel" what any of them did before, puts included, comes before what any does after it.
+    With the order "acq_rel", everything these blocks did before, puts included, happens before everything they do after
+    it.
     """
 
 
 @op
 def barrier_arrive(team: Team | None = None, extent: str = "block", order: str = "release") -> Token:
-    """The first half of a barrier, which does not wait; its token is for `barrier_wait`."""
+    """The first half of a barrier. Does not wait; pass the token to `barrier_wait`."""
 
 
 @op
@@ -217,10 +220,10 @@ def barrier_wait(arrived: Token, order: str = "acquire") -> Token:
 def packet_store(
     tile: Tile, memory: Memory, offset: Index, flag: Index, valid: Index | None = None, assumes: str = "store8_whole"
 ) -> None:
-    """Writes each 32 bits of a tile together with a flag, in one store: whoever sees the flag sees the data.
+    """Writes each 32 bits of a tile together with a flag in one store. A reader that sees the flag sees the data.
 
-    `memory` is of i64, one for each 32 bits of the tile from `offset` on; `flag` is a number that the memory has not
-    held there, such as `epoch()`. Nothing else is ordered.
+    `memory` has i64 elements, one for each 32 bits of the tile from `offset` on. `flag` must be a value that the memory
+    has not held there before, such as `epoch()`. The store orders nothing else.
     """
 
 
@@ -234,29 +237,31 @@ def packet_load(
     valid: Index | None = None,
     assumes: str = "store8_whole",
 ) -> Tile:
-    """Waits until every packet of a tile carries the flag, and reads the tile: `length` elements of `dtype`.
+    """Waits until every packet of a tile carries the flag, then reads the tile: `length` elements of `dtype`.
 
-    `memory` is of i64, `offset` counts its elements: see `packet_store`.
+    `memory` has i64 elements, and `offset` counts them: see `packet_store`.
     """
 
 
 @op
 def poison_store(tile: Tile, memory: Memory, offset: Index = 0, valid: Index | None = None) -> None:
-    """Writes a tile, none of whose elements reads as poison: NaN are made the one of their type."""
+    """Writes a tile. NaNs become the canonical NaN of the type, so that no element reads as poison."""
 
 
 @op
 def poison_load(memory: Memory, offset: Index, length: int, valid: Index | None = None) -> Tile:
-    """Waits until none of `length` elements from `offset` on is poison, and reads the tile.
+    """Waits until none of the `length` elements from `offset` on is poison, then reads the tile.
 
-    What was never filled with poison is not waited for: memory begins as zero, so `poison_fill` and a barrier come
-    before the first load, as in `if epoch() == 1: …`.
+    Memory starts as zeros, which are not poison. Use `poison_fill` and a barrier before the first load, for example in
+    `if epoch() == 1: …`.
     """
 
 
 @op
 def poison_fill(memory: Memory, offset: Index = 0, count: Index | None = None) -> None:
-    """Fills `count` elements (all) with poison, a NaN that `poison_store` never writes: the slot is empty again."""
+    """Fills `count` elements (by default all) with poison, a NaN that `poison_store` never writes. The slot is then
+    empty.
+    """
 
 
 # Copies.
@@ -264,7 +269,7 @@ def poison_fill(memory: Memory, offset: Index = 0, count: Index | None = None) -
 
 @op
 def multimem_load_reduce(op: str, memory: Memory, offset: Index, length: int, valid: Index | None = None) -> Tile:
-    """Reads a tile from every rank at once, combined by the switch."""
+    """Reads a tile from every rank at once; the switch reduces it."""
 
 
 @op
@@ -274,29 +279,29 @@ def multimem_store(tile: Tile, memory: Memory, offset: Index = 0, valid: Index |
 
 @op
 def multimem_reduce(op: str, tile: Tile, memory: Memory, offset: Index = 0, valid: Index | None = None) -> None:
-    """Combines a tile into every rank's memory at once."""
+    """Adds a tile to, or combines it with, every rank's memory at once."""
 
 
 @op
 def bulk_copy(source: Memory | Tile, dest: Memory | Tile, count: Index | None = None) -> Token:
-    """Starts an asynchronous copy through shared memory (TMA), of parts of one type and length.
+    """Starts an asynchronous copy through shared memory (TMA) between parts of one type and length.
 
-    Neither part may be touched before `bulk_wait` of the token.
+    Access neither part before `bulk_wait` of the token.
     """
 
 
 @op
 def bulk_wait(*copies: Token) -> Token:
-    """Ends when the copies have been made."""
+    """Waits until the copies are complete."""
 
 
 @op
 def engine_copy(
     source: Memory | Tile, window: Window | Tile, peer: Index, team: Team | None = None, *, count: Index | None = None
 ) -> None:
-    """A copy by the copy engine, as a step of the host: it begins when everything before it has ended on this rank.
+    """A copy by the GPU's copy engine, which the host starts when everything before it has ended on this rank.
 
-    It orders nothing at the peer: a barrier or signal behind it does.
+    It orders nothing at the peer; a later barrier or signal does.
     """
 
 
@@ -313,16 +318,18 @@ def channel(
     slots: int = 1,
     protocol: str = "ll",
 ) -> Channel:
-    """A channel that sends tiles of `length` elements between the ranks of a team, with `slots` slots for each pair.
+    """A channel that sends tiles of `length` elements between the ranks of a team, with `slots` slots per pair of
+    ranks.
 
-    `pattern` is "multicast" (a tile goes to all, its sender included), "pairwise" or "single" (to one rank, from one).
-    In a launch a slot carries one tile from a source to a destination. `protocol` says how: "pull", "push", "ll", ….
+    `pattern` is "multicast" (every rank gets the tile, the sender included), "pairwise" or "single" (from one rank to
+    one rank). In one launch, a slot carries one tile from a source to a destination. `protocol` selects the
+    implementation: "pull", "push", "ll", ….
     """
 
 
 @op
 def send(tile: Tile, slot: Slot, peer: Index | None = None, valid: Index | None = None) -> None:
-    """Sends a tile through a slot: to one peer, or (multicast) to all."""
+    """Sends a tile through a slot to one peer or, on a multicast channel, to all ranks."""
 
 
 @op
@@ -332,4 +339,4 @@ def recv(slot: Slot, peer: Index, valid: Index | None = None) -> Tile:
 
 @op
 def channel_barrier(channel: Channel) -> None:
-    """Ends a round of sends: every block passes it, and receives of the round may only follow it."""
+    """Ends a round of sends. Every block must reach it, and receives of the round must follow it."""

@@ -19,7 +19,7 @@ _MOVING = ("all_gather", "all_to_all")
 
 @dataclass(frozen=True)
 class Contract:
-    """One collective: in `output`, or in the only array that a kernel writes and does not read."""
+    """One collective, whose result is in `output`, or in the only array that the kernel writes and does not read."""
 
     text: str
     output: str | None = None

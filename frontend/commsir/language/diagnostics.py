@@ -28,7 +28,7 @@ _ASSERTED = re.compile(r"(.+) covers \[1, 1 \+ 0\), but the limit is 0", re.DOTA
 
 
 def excerpt(file: str, line: int, column: int) -> str:
-    """The line, and a caret below the column (from 1); empty where the file is not to be had."""
+    """Returns the source line with a caret below the column (from 1), or an empty string if the file cannot be read."""
     text = source.line_of(file, line) if file and line > 0 else ""
     if not text.strip():
         return ""
@@ -38,7 +38,7 @@ def excerpt(file: str, line: int, column: int) -> str:
 
 
 def show(said: Diagnostic) -> Diagnostic:
-    """The diagnostic with its line of source."""
+    """Formats the diagnostic with its source line."""
     return dataclasses.replace(said, message=said.message + excerpt(said.file, said.line, said.column))
 
 
@@ -50,7 +50,7 @@ def compile_error(message: str, place: Place, hint: str = "", notes: Iterable[tu
 
 
 def _translated(error: CommsError) -> None:
-    """The error with Python's words in place of the dialect's."""
+    """Returns the error in terms of Python in place of the dialect's."""
 
     def translate(said: Diagnostic) -> Diagnostic:
         text = _ASSERTED.sub(r"\1 does not hold", in_python(said.message))

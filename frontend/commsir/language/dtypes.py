@@ -167,7 +167,7 @@ def _to_bf16(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 
 
 class _F8Format:
-    """A float of 8 bits, of which `fraction` are its fraction."""
+    """An 8-bit float format with `fraction` fraction bits."""
 
     def __init__(self, fraction: int, nan: int, most: int) -> None:
         self.fraction, self.nan, self.most = fraction, nan, most
@@ -183,7 +183,7 @@ class _F8Format:
         self.values = np.concatenate([size, -size]).astype(np.float32)
 
     def encode(self, values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """Nearest even, by the gap between neighbors; what is beyond the numbers is `most`, infinity or the last."""
+        """Rounds to nearest, ties to even. Values out of range become `most`, infinity, or the last pattern."""
         with np.errstate(invalid="ignore"):
             size = np.abs(values.astype(np.float64))
         exponent = np.maximum(np.frexp(size)[1] - 1, self.least)

@@ -79,7 +79,7 @@ Extent = int | str | DerivedDim
 
 
 def _operand(extent: Extent, outer: str, is_right: bool) -> str:
-    """An operand as it is written, in parentheses where it needs them."""
+    """Formats an operand, in parentheses if it needs them."""
     if not isinstance(extent, DerivedDim):
         return str(extent)
     inner = extent.symbol
@@ -93,7 +93,7 @@ def _calculated(symbol: str, left: object, right: object) -> DerivedDim:
     for one in (left, right):
         is_number = isinstance(one, int) and not isinstance(one, bool)
         if not is_number and not isinstance(one, str | DerivedDim):
-            raise TypeError(f"{one!r} is no dimension: {_ALLOWED}")
+            raise TypeError(f"{one!r} is not a dimension: {_ALLOWED}")
     made = DerivedDim(symbol, left, right)  # type: ignore[arg-type]
     if symbol == "//" and right == 0:
         raise TypeError(f"the dimension {made} is divided by 0")
@@ -101,7 +101,7 @@ def _calculated(symbol: str, left: object, right: object) -> DerivedDim:
 
 
 def names_in(extent: Extent) -> Iterator[str]:
-    """The names that a dimension is made of, each once for each place."""
+    """Returns the names in a dimension, once per occurrence."""
     if isinstance(extent, DerivedDim):
         yield from names_in(extent.left)
         yield from names_in(extent.right)
@@ -110,7 +110,7 @@ def names_in(extent: Extent) -> Iterator[str]:
 
 
 def evaluate(extent: Extent, values: Mapping[str, int]) -> int | None:
-    """The number that a dimension is; None where a name has no value yet."""
+    """Returns the number that a dimension stands for, or None if a name has no value yet."""
     if isinstance(extent, int):
         return extent
     if isinstance(extent, str):
@@ -136,7 +136,7 @@ def solve(extent: Extent, number: int, values: Mapping[str, int]) -> tuple[str, 
 
 
 def _inverse(symbol: str, number: int, known: int | None, is_left: bool) -> int | None:
-    """The operand that makes `number` with the known one; `is_left`: the left one is wanted."""
+    """Returns the operand that yields `number` with the known one; `is_left` selects the left operand."""
     assert known is not None
     if symbol == "+":
         return number - known
@@ -153,7 +153,7 @@ def parse(text: str) -> Extent:
     try:
         tree = ast.parse(text.strip(), mode="eval").body
     except SyntaxError:
-        raise TypeError(f"'{text.strip()}' is no dimension: {_ALLOWED}") from None
+        raise TypeError(f"'{text.strip()}' is not a dimension: {_ALLOWED}") from None
     return _parsed(tree, text)
 
 
@@ -164,4 +164,4 @@ def _parsed(node: ast.expr, text: str) -> Extent:
         return Dim(node.id)
     if isinstance(node, ast.BinOp) and type(node.op) in _SYNTAX:
         return _calculated(_SYNTAX[type(node.op)], _parsed(node.left, text), _parsed(node.right, text))
-    raise TypeError(f"'{text.strip()}' is no dimension: {_ALLOWED}")
+    raise TypeError(f"'{text.strip()}' is not a dimension: {_ALLOWED}")

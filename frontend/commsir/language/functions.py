@@ -36,7 +36,7 @@ def op(function: F) -> F:
 
 
 def plain(signature: inspect.Signature) -> inspect.Signature:
-    """A signature without types, as errors show it."""
+    """Returns the signature without types, as errors show it."""
     bare = [p.replace(annotation=p.empty) for p in signature.parameters.values()]
     return inspect.Signature(bare)
 
@@ -66,7 +66,7 @@ def size(team: Team | None = None) -> int:
 
 @op
 def translate_rank(rank: Index, source: Team, to: Team) -> int:
-    """Rank `rank` of the team `source` as a rank of the team `to`, which it has to be in."""
+    """Rank `rank` of the team `source` as a rank of the team `to`, which it must be in."""
 
 
 @op
@@ -260,7 +260,7 @@ floor = _unary("floor", "The greatest integer not above x.")
 ceil = _unary("ceil", "The least integer not below x.")
 trunc = _unary("trunc", "x without its fraction.")
 rint = _unary("rint", "The nearest integer, ties to even.")
-isnan = _unary("isnan", "Whether x is no number.")
+isnan = _unary("isnan", "Whether x is not a number.")
 isinf = _unary("isinf", "Whether x is infinite.")
 isfinite = _unary("isfinite", "Whether x is a finite number.")
 

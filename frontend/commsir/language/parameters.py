@@ -80,7 +80,7 @@ def dims(names: str) -> Any:
     made = tuple(Dim(n) for n in re.split(r"[,\s]+", names.strip()))
     for name in made:
         if not name.isidentifier():
-            raise TypeError(f"'{name}' is no name of a dimension; write dims(\"rows n\")")
+            raise TypeError(f"'{name}' is not a name of a dimension; write dims(\"rows n\")")
     return made[0] if len(made) == 1 else made
 
 
@@ -123,7 +123,7 @@ def _dims(items: tuple[Any, ...]) -> tuple[Extent, ...]:
             dims.append(item)
         else:
             raise TypeError(
-                f'{item!r} is no dimension: dimensions are numbers, names and products of them, such as "rows", 64'
+                f'{item!r} is not a dimension: dimensions are numbers, names and products of them, such as "rows", 64'
             )
     return tuple(dims)
 

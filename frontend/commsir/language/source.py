@@ -82,7 +82,7 @@ def _keep(function: FunctionType, text: str) -> None:
 
 
 def _remembered(file: str) -> list[str]:
-    """The texts that `file` had when the kernels in it were made, the newest first."""
+    """Returns the texts that `file` had when its kernels were defined, newest first."""
     with _texts_lock:
         return [text for function, text in _texts.items() if function.__code__.co_filename == file][::-1]
 
@@ -99,7 +99,7 @@ def _tree(function: FunctionType) -> ast.Module:
     if not text:
         raise errors.CompileError(
             f"the source of '{function.__name__}' is not available: it was defined in {function.__code__.co_filename}, "
-            "which is no file (exec, python -c, or an interactive prompt); "
+            "which is not a file (exec, python -c, or an interactive prompt); "
             "save it as a .py file, or run it in a notebook cell"
         )
     return _parse(text)
@@ -177,7 +177,7 @@ def _parameters(node: ast.Lambda) -> list[str]:
 
 
 def _columns(code: CodeType) -> tuple[tuple[int, int], tuple[int, int]] | None:
-    """First and last position of the code, where this Python keeps them (3.11 and newer)."""
+    """Returns the first and last position of the code, if this Python keeps them (3.11 and newer)."""
     positions: Any = getattr(code, "co_positions", None)
     if positions is None:
         return None

@@ -125,7 +125,7 @@ def register() -> None:
     dist.Backend.register_backend("commsir", _create, extended_api=True, devices=["cpu", "cuda"])
     from commsir.torch import import_hooks, torch_patches
 
-    torch_patches.lift()
+    torch_patches.install()
     import_hooks.accept_in_accelerate("commsir")
 
 

@@ -36,12 +36,12 @@ _PERIOD = 1024
 
 
 def digest_of(*what: Any) -> str:
-    """A short name for it, the same in every process."""
+    """Returns a short name for the text that is the same in every process."""
     return hashlib.sha256(repr(what).encode()).hexdigest()[:16]
 
 
 class Agreement:
-    """State of one process group on one device (-1: the CPU)."""
+    """Whether all ranks of a process group want a kernel, on one device (-1: the CPU)."""
 
     def __init__(self, process_group: Any, device: int) -> None:
         self._ranks, self._rank = int(process_group.size()), int(process_group.rank())
@@ -53,11 +53,13 @@ class Agreement:
         self._calls = 0
 
     def is_open(self, site: str) -> bool:
-        """Whether something is to be said at the site in this call."""
+        """Whether the ranks still vote at this site in this call."""
         return self._tries[site] < _TRIES or self._periods[site] != self._number() // _PERIOD
 
     def attempt(self, site: str, wanted: str, collective: Callable[[], _Made]) -> tuple[_Made, bool]:
-        """The result of `collective`, which ends on the host, and whether all ranks want `wanted` in its place."""
+        """Runs `collective`, which ends on the host. Returns its result, and whether all ranks want `wanted` in its
+        place.
+        """
         number = self._number()
         self._calls += 1
         self._tries[site] += 1
@@ -76,7 +78,7 @@ class Agreement:
         return made, all_want
 
     def _number(self) -> int:
-        """Number of the process group's last collective, equal on all ranks."""
+        """Returns the number of the process group's last collective, which is equal on all ranks."""
         try:
             return int(self._backend._get_sequence_number_for_group())
         except Exception:  # A backend that does not count: ranks go by the calls that they have made here.

@@ -1,4 +1,4 @@
-"""Makes process groups: finds or builds the C++ backend, or, where there is none, takes Gloo and NCCL."""
+"""Creates process groups: loads or builds the C++ backend, or falls back to Gloo and NCCL."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Settings:
 
 
 def settings(options: Any) -> Settings:
-    """The options that torch hands to the maker of a backend."""
+    """Reads the options that torch passes to the creator of a backend."""
     return Settings(
         options.store,
         options.group_rank,
@@ -90,7 +90,7 @@ def settings(options: Any) -> Settings:
 
 
 def library() -> str:
-    """Path of libcommsir.so; empty: it is not there, and every call is delegated."""
+    """Returns the path of libcommsir.so, or an empty string if it is missing; all calls are then delegated."""
     for folder in _folders():
         if (folder / "libcommsir.so").is_file():
             return str(folder / "libcommsir.so")
@@ -98,7 +98,7 @@ def library() -> str:
 
 
 @functools.cache
-def _tell_nccl_the_rank(rank: int) -> None:
+def _record_nccl_rank(rank: int) -> None:
     """torch's NCCL takes the first rank that a process has in a group of it for its rank in the world, guesses GPUs by
     that, and names files; but this may be its rank in a pair. (It also takes the first group for the one whose flight
     recorder hears of other ranks' dumps: in such a process there is none that does.)"""
@@ -107,7 +107,7 @@ def _tell_nccl_the_rank(rank: int) -> None:
 
 
 def delegate(timeout: timedelta) -> Callable[[Any, str, int, int, Sequence[int], str], Any]:
-    """Makes the backend that takes what CommsIR does not compile, for a group or for a pair of its ranks."""
+    """Creates the backend for calls that CommsIR does not compile, for a group or for a pair of its ranks."""
 
     @dynamo.opaque  # C++ calls it in the first call that is delegated, which may be in a compiled function.
     def make(store: Any, device: str, rank: int, size: int, global_ranks: Sequence[int], name: str) -> Any:
@@ -125,7 +125,7 @@ def delegate(timeout: timedelta) -> Callable[[Any, str, int, int, Sequence[int],
         if not dist.is_nccl_available():
             raise RuntimeError("commsir: this call is delegated to NCCL, which this torch was built without")
         if global_ranks and global_ranks[rank] != rank:
-            _tell_nccl_the_rank(global_ranks[rank])
+            _record_nccl_rank(global_ranks[rank])
         options = dist.ProcessGroupNCCL.Options()
         options._timeout = timeout
         options.global_ranks_in_group = list(global_ranks)
@@ -136,7 +136,7 @@ def delegate(timeout: timedelta) -> Callable[[Any, str, int, int, Sequence[int],
 
 
 def prebuilt() -> dict[str, list[str]]:
-    """Minors of torch that backends are prebuilt for, each with its Pythons."""
+    """Returns the minor releases of torch with prebuilt backends, each with its Python versions."""
     found: dict[tuple[int, int], set[int]] = {}
     for folder in _folders():
         for path in folder.glob(f"{_NAME}.torch-*.so"):
@@ -148,8 +148,8 @@ def prebuilt() -> dict[str, list[str]]:
     }
 
 
-def _prebuilt() -> Any:
-    """The backend that was built for this torch and Python; None: there is none, or it does not fit after all."""
+def _load_prebuilt() -> Any:
+    """Loads the backend that was built for this torch and Python. Returns None if there is none or it does not load."""
     for path in paths_of(torch.__version__, _folders()):
         try:
             return extension.load(_NAME, path)
@@ -159,8 +159,8 @@ def _prebuilt() -> Any:
     return None
 
 
-def _nothing_fits() -> str:
-    """Lists the available backends if none fits this torch and Python."""
+def _describe_mismatch() -> str:
+    """Lists the available backends, for the error that none fits this torch and Python."""
     have = ", ".join(f"{minor} (Python {', '.join(pythons)})" for minor, pythons in prebuilt().items())
     return (
         f"commsir: no C++ backend for torch {torch.__version__} and Python "
@@ -169,8 +169,8 @@ def _nothing_fits() -> str:
     )
 
 
-def _built() -> Any:
-    """The backend, compiled for this torch and Python; raises what kept it from being compiled."""
+def _build_module() -> Any:
+    """Compiles the backend for this torch and Python. Raises the error that prevented it."""
     return _EXTENSION.build()
 
 
@@ -180,31 +180,31 @@ def loaded_module() -> Any:
 
 
 def module_at_hand() -> Any:
-    """The extension, where it does not have to be built first; else None."""
+    """Returns the extension if no build is needed, otherwise None."""
     global _loaded, _searched
     if not _searched and os.environ.get("COMMSIR_TORCH_BACKEND", "") in ("", "cpp"):
-        _loaded = _prebuilt()
+        _loaded = _load_prebuilt()
         _searched = _loaded is not None
     return _loaded
 
 
 def load_module() -> Any:
-    """Loads the extension; None: not available, and all calls go to Gloo and NCCL.
+    """Loads the extension. Returns None if it is not available; all calls then go to Gloo and NCCL.
 
-    COMMSIR_TORCH_BACKEND says which: "cpp" (prebuilt, else built) or "build" (built, even where a prebuilt one fits);
-    with either, that there is none is an error. The default is "cpp" where it can be had.
+    COMMSIR_TORCH_BACKEND selects "cpp" (prebuilt, otherwise built) or "build" (always built). With either, a missing
+    backend is an error. By default, the backend is used if it is available.
     """
     global _loaded, _searched, _missing
     wanted = os.environ.get("COMMSIR_TORCH_BACKEND", "")
     if wanted not in ("", "cpp", "build"):
         raise ValueError(f'COMMSIR_TORCH_BACKEND is "{wanted}"; say cpp or build, or unset it')
     if not _searched:
-        _loaded = _prebuilt() if wanted != "build" else None
+        _loaded = _load_prebuilt() if wanted != "build" else None
         if _loaded is None:
             try:
-                _loaded = _built()
+                _loaded = _build_module()
             except (RuntimeError, ImportError, OSError) as error:
-                _missing = f"{_nothing_fits()}; it could not be built: {error}"
+                _missing = f"{_describe_mismatch()}; it could not be built: {error}"
         _searched = True
         if _missing and not wanted:
             warnings.warn(f"{_missing}. All calls go to Gloo or NCCL", stacklevel=2)
@@ -214,17 +214,17 @@ def load_module() -> Any:
 
 
 def create(options: Any, backend_options: Any) -> Any:
-    """Called by torch for init_process_group and new_group."""
+    """Creates a backend for torch's init_process_group and new_group."""
     return make(settings(options))
 
 
 def make(made: Settings) -> Any:
-    """A process group's backend; where there is none for this torch, a process group of Gloo and NCCL."""
-    return make_in_cpp(made) if load_module() else _made_of_others(made)
+    """Creates a process group's backend. Without a backend for this torch, creates a process group of Gloo and NCCL."""
+    return make_in_cpp(made) if load_module() else _make_from_delegates(made)
 
 
 def make_in_cpp(made: Settings) -> Any:
-    """A process group's backend. RuntimeError: there is none for this torch and Python."""
+    """Creates a process group's C++ backend. Raises RuntimeError if there is none for this torch and Python."""
     lazy_views.install(ours)
     if (module := load_module()) is None:
         raise RuntimeError(f"{_missing}. A process group of one's own class needs it")
@@ -233,7 +233,7 @@ def make_in_cpp(made: Settings) -> Any:
     )
 
 
-def _made_of_others(made: Settings) -> Any:
+def _make_from_delegates(made: Settings) -> Any:
     group, make = dist.ProcessGroup(made.store, made.rank, made.size), delegate(made.timeout)
     # Ranks that have one wait for this one in vain, and tell why.
     made.store.set("commsir/others", f"rank {made.rank} takes Gloo and NCCL for all calls: {_missing}")
@@ -248,7 +248,7 @@ def _made_of_others(made: Settings) -> Any:
 
 
 def serve(group: Any, backend: Any) -> None:
-    """Lets a process group without backends have this one for all devices."""
+    """Registers this backend for all devices of a process group without backends."""
     kind = dist.ProcessGroup.BackendType.CUSTOM
     for device in ("cpu", "cuda"):
         group._register_backend(torch.device(device), kind, backend)
@@ -256,7 +256,7 @@ def serve(group: Any, backend: Any) -> None:
 
 
 def make_group(made: Settings) -> Any:
-    """A process group that torch does not know by a name."""
+    """Creates a process group that torch's registry of names does not contain."""
     if isinstance(backend := make(made), dist.ProcessGroup):
         return backend
     group = dist.ProcessGroup(made.store, made.rank, made.size)
@@ -265,7 +265,7 @@ def make_group(made: Settings) -> Any:
 
 
 def ours(group: Any) -> list[Any]:
-    """The backends of a group that are CommsIR's in C++, without wrappers."""
+    """Returns CommsIR's C++ backends of a group, without wrappers."""
     used = dist.distributed_c10d._get_default_group() if group is None else group
     backends = (used._get_backend(torch.device(device)) for device in used._device_types)
     # TORCH_DISTRIBUTED_DEBUG=DETAIL wraps backends.
@@ -274,9 +274,9 @@ def ours(group: Any) -> list[Any]:
 
 
 def group_of(process_group: Any, device: torch.device) -> Any:
-    """CommsIR's group (capi.Group) below a process group on a device; None: its backend there is another.
+    """Returns CommsIR's group (capi.Group) below a process group on a device, or None for other backends.
 
-    It stays the process group's. Collective when it is new.
+    The process group owns it. The first call is collective.
     """
     from commsir.torch import capi
 
@@ -291,7 +291,7 @@ def group_of(process_group: Any, device: torch.device) -> Any:
 
 
 def calls_of(group: Any) -> list[dict[str, Any]] | None:
-    """The last calls of a group, as flight.py has them, the oldest first; None: the group is another backend's."""
+    """Returns a group's last calls, oldest first, in the form that flight.py uses; None for other backends."""
     if not hasattr(group, "_device_types"):
         return None
     found = ours(group)
@@ -299,40 +299,40 @@ def calls_of(group: Any) -> list[dict[str, Any]] | None:
 
 
 def recent_calls(group: Any = None) -> list[tuple[int, str, str]]:
-    """The last calls of a group: (number, name, "queued" | "begun" | "done" | "failed"), oldest first.
+    """Returns the last calls of a group: (number, name, "queued" | "begun" \| "done" \| "failed"), oldest first.
 
-    Sends and receives are counted for themselves. TORCH_FR_BUFFER_SIZE says how many are kept; the default is 2000.
+    Sends and receives are numbered separately. TORCH_FR_BUFFER_SIZE sets how many calls are kept, by default 2000.
     """
     used = dist.distributed_c10d._get_default_group() if group is None else group
     return [(call["sequence"], call["what"], call["state"]) for call in calls_of(used) or []]
 
 
 def end() -> None:
-    """Called at the program's end, while Python is intact: ends the threads of groups, which drop their Python objects.
+    """Ends the threads of all groups at exit, while Python still works, so that they drop their Python objects.
 
-    A thread that drops a tensor, or takes the interpreter's lock, after that takes the process down with it. Calls that
-    are under way get a few seconds, and are aborted then.
+    A thread that drops a tensor or takes the GIL after that would crash the process. Calls in progress get a few
+    seconds before they are aborted.
     """
     if _loaded is not None:
         _loaded.end()
 
 
 def timeout_of(group: Any, device: str) -> timedelta | None:
-    """Timeout of a process group's calls; None: its backend does not tell."""
+    """Returns the timeout of a process group's calls, or None if its backend does not report it."""
     for backend in ours(group):
         return _loaded.timeout(backend)  # type: ignore[no-any-return]
     used = group._get_backend(torch.device(device)) if hasattr(group, "_get_backend") else group
     return getattr(getattr(used, "options", None), "_timeout", None)
 
 
-def patience_of(group: Any, device: str) -> float:
-    """Default timeout in seconds for objects made for a process group: at most the timeout of its calls."""
+def default_timeout_of(group: Any, device: str) -> float:
+    """Returns the default timeout in seconds for objects of a process group: at most the timeout of its calls."""
     limit = timeout_of(group, device)
     return _PATIENCE if limit is None else min(_PATIENCE, limit.total_seconds())
 
 
 def abort(group: Any = None, reason: str = "it was aborted") -> None:
-    """Ends all waits of this rank in a group, which cannot be used afterwards; those of ops and of windows, too."""
+    """Ends all waits of this rank in a group, including those of ops and windows. The group is unusable then."""
     used = dist.distributed_c10d._get_default_group() if group is None else group
     for name in ("commsir.torch.ops", "commsir.torch.windows"):
         if module := sys.modules.get(name):

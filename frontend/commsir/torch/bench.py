@@ -57,7 +57,7 @@ TURN_CALLS, TURN_SECONDS = 20, 0.2
 
 @dataclass
 class Contender:
-    """One way to make a call."""
+    """One implementation of a collective to measure."""
 
     name: str
     made: CheckedCall
@@ -86,7 +86,7 @@ def _settle() -> None:
 
 
 def eager_us(call: Callable[[], Any], calls: int = 50) -> float:
-    """Microseconds of the caller for one call; on a GPU the kernel has not run by then."""
+    """Returns the host time of one call in µs. On a GPU, the kernel has not run by then."""
     _settle()
     dist.barrier()
     _settle()
@@ -99,10 +99,9 @@ def eager_us(call: Callable[[], Any], calls: int = 50) -> float:
 
 
 def stream_us(call: Callable[[], Any], calls: int = 50) -> float:
-    """Microseconds of the current stream for one eager call.
+    """Returns the time of one eager call in the current stream, in µs.
 
-    A call before the first event brings ranks together: else those that come first would wait for the others in what is
-    timed.
+    A call before the first event synchronizes the ranks; otherwise the time would include waiting for late ranks.
     """
     event: Any = torch.cuda.Event
     first, last = event(enable_timing=True), event(enable_timing=True)
@@ -118,7 +117,7 @@ def stream_us(call: Callable[[], Any], calls: int = 50) -> float:
 
 
 def graph_us(call: Callable[[], Any], calls: int = 50) -> Callable[[], float]:
-    """A replay of `calls` captured calls: microseconds of one."""
+    """Captures `calls` calls in a CUDA graph and returns the time of one in a replay, in µs."""
     for _ in range(3):
         call()
     torch.cuda.synchronize()
@@ -150,8 +149,8 @@ def _ours() -> Any:
     return _made["ours"]
 
 
-def _wanted(op: str, ins: int, device: str) -> torch.Tensor:
-    """The expected result of an op of OPS on this rank, if each rank passes its pattern of `ins` elements."""
+def _expected_result(op: str, ins: int, device: str) -> torch.Tensor:
+    """Returns the result of an op of OPS on this rank, if each rank passes its pattern of `ins` elements."""
     rank, ranks = dist.get_rank(), dist.get_world_size()
     inputs = [pattern(r, ins, device) for r in range(ranks)]
     if op == "all_gather":
@@ -165,10 +164,10 @@ def _wanted(op: str, ins: int, device: str) -> torch.Tensor:
 
 
 def _contender(name: str, op: str, call: Callable[[], Any], x: torch.Tensor, y: torch.Tensor) -> Contender:
-    return Contender(name, tensors(call, [x], [y], lambda: _wanted(op, x.numel(), x.device.type)))
+    return Contender(name, tensors(call, [x], [y], lambda: _expected_result(op, x.numel(), x.device.type)))
 
 
-def _lacking(name: str, why: object) -> Contender:
+def _missing(name: str, why: object) -> Contender:
     return Contender(name, CheckedCall(lambda: None, lambda: ""), missing=str(why))
 
 
@@ -208,7 +207,7 @@ def _symmetric(elements: int, dtype: torch.dtype, group: str) -> list[Contender]
     return made
 
 
-def _of_op(op: str, most: int, dtype: torch.dtype) -> Contender:
+def _op_contender(op: str, most: int, dtype: torch.dtype) -> Contender:
     """torch.ops.commsir."""
     import commsir.torch.ops  # noqa: F401  (registers torch.ops.commsir)
 
@@ -223,10 +222,10 @@ def _of_op(op: str, most: int, dtype: torch.dtype) -> Contender:
 
 
 def contenders(op: str, size: int, dtype: torch.dtype) -> list[Contender]:
-    """All that can run `op` where the larger array has `size` bytes. All ranks call this."""
+    """Returns all implementations of `op` at this size (the larger array, in bytes). Collective."""
     device, ranks = _device(), dist.get_world_size()
     most = max(size // _BYTES[dtype] // ranks, 1) * ranks
-    made = [_of_op(op, most, dtype)] if op in OPS else []
+    made = [_op_contender(op, most, dtype)] if op in OPS else []
     for name, used in (("commsir backend", _ours()), ("nccl" if device == "cuda" else "gloo", None)):
         made.append(Contender(name, make(op, used, most, dtype, device)))
     if device == "cuda" and op in OPS:
@@ -234,12 +233,12 @@ def contenders(op: str, size: int, dtype: torch.dtype) -> list[Contender]:
             ins, outs = (most // ranks if op == cut else most for cut in ("all_gather", "reduce_scatter"))
             made.append(_registered(op, ins, outs, dtype))
         except Exception as error:
-            made.append(_lacking("nccl, registered windows", error))
+            made.append(_missing("nccl, registered windows", error))
         if op == "all_reduce":
             try:
                 made += _symmetric(most, dtype, dist.group.WORLD.group_name)
             except Exception as error:
-                made.append(_lacking("symm_mem one-shot", error))
+                made.append(_missing("symm_mem one-shot", error))
     return made
 
 
@@ -262,7 +261,7 @@ def _say(*text: object) -> None:
 
 
 def _prepare(contender: Contender) -> dict[str, Callable[[], float]]:
-    """Ways to time the contender, by name; or an exception with the reason why there are none."""
+    """Returns ways to time the contender, by name, or the exception that prevents it."""
     if contender.missing:
         raise RuntimeError(contender.missing)
     if wrong := check(contender):
@@ -278,7 +277,7 @@ def _prepare(contender: Contender) -> dict[str, Callable[[], float]]:
 
 
 def measure(op: str, size: int, dtype: torch.dtype, rounds: int = 9) -> list[dict[str, Any]]:
-    """One entry per contender: its median in microseconds for each way of timing, or the error."""
+    """Returns one entry per contender: its median in µs for each way of timing, or the error."""
     entries, ways = [], {}
     for contender in contenders(op, size, dtype):
         entry: dict[str, Any] = {"op": op, "bytes": size, "contender": contender.name}
@@ -342,7 +341,9 @@ def _cells(entry: dict[str, Any]) -> dict[str, str]:
 
 
 def bests(entries: list[dict[str, Any]]) -> str:
-    """On GPUs, for each of ours: which other was the best, and how many times as long it took [95 %]."""
+    """Returns, on GPUs and for each of our contenders, the fastest other one and its relative time with a 95 %
+    interval.
+    """
     rows = [["op", "bytes", "ours", *WAYS]]
     for op, size, own in dict.fromkeys((e["op"], e["bytes"], own) for e in entries for own in e.get("ratios", {})):
         others = [e for e in entries if (e["op"], e["bytes"]) == (op, size) and own in e.get("ratios", {})]
@@ -356,7 +357,7 @@ def bests(entries: list[dict[str, Any]]) -> str:
 
 
 def _lines(rows: list[list[str]]) -> str:
-    """A table in Markdown; the first row has the heads."""
+    """Formats a Markdown table. The first row has the column titles."""
     widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
     lines = [
         "| " + " | ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) + " |" for row in rows
@@ -410,12 +411,12 @@ def _size(text: str) -> int:
     try:
         return int(text[:-1]) * units[text[-1].upper()] if text[-1:].upper() in units else int(text)
     except (ValueError, IndexError):
-        raise argparse.ArgumentTypeError(f"'{text}' is no size: write 4096, 64K or 4M") from None
+        raise argparse.ArgumentTypeError(f"'{text}' is not a size: write 4096, 64K or 4M") from None
 
 
 def _count(text: str) -> int:
     if not text.isdigit() or not int(text):
-        raise argparse.ArgumentTypeError(f"'{text}' is no number of rounds: write 1 or more")
+        raise argparse.ArgumentTypeError(f"'{text}' is not a number of rounds: write 1 or more")
     return int(text)
 
 
@@ -471,8 +472,8 @@ def _ops(named: list[str], cuda: bool) -> list[str]:
     return [op for op in CALLS if not cuda or op not in OBJECTS]
 
 
-def _lacking_gpu(local: int, count: int) -> str:
-    """Why this rank of the host cannot run on a GPU; empty: it can."""
+def _missing_gpu_reason(local: int, count: int) -> str:
+    """Returns why this rank has no GPU on the host, or an empty string if it has one."""
     if local < count:
         return ""
     if not count:
@@ -481,12 +482,12 @@ def _lacking_gpu(local: int, count: int) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Under torchrun. Returns 1 if a contender gave a wrong result."""
+    """Runs the benchmark under torchrun. Returns 1 if a contender gave a wrong result."""
     options = _parse(arguments)
     cuda = options.device == "cuda" or (options.device is None and torch.cuda.is_available())
     if cuda:
         local = int(os.environ["LOCAL_RANK"])
-        if lack := _lacking_gpu(local, torch.cuda.device_count()):
+        if lack := _missing_gpu_reason(local, torch.cuda.device_count()):
             sys.exit(f"commsir.bench: error: {lack}")
         torch.cuda.set_device(local)
         dist.init_process_group("nccl", device_id=torch.device("cuda", local))

@@ -1,4 +1,4 @@
-"""Which path each call of a process group took, and why."""
+"""Counts which path each call of a process group took, and why."""
 
 from __future__ import annotations
 
@@ -14,23 +14,24 @@ _counts: Counter[tuple[str, str, str, str]] = Counter()
 
 
 def count(group: str, op: str, path: str, reason: str) -> None:
-    """One call that the extension does not count."""
+    """Counts one call that the extension does not count."""
     _counts[group, op, path, reason] += 1
 
 
 def _module() -> Any:
-    """The extension, if a group has loaded it."""
+    """Returns the extension if a group has loaded it."""
     backend = sys.modules.get("commsir.torch.backend")
     return backend.loaded_module() if backend else None
 
 
 def stats(group: Any = None) -> dict[str, Any]:
-    """Counters of the calls of this process.
+    """Returns the counters of this process.
 
-    "calls" is a list of {"group", "op", "path", "reason", "count"}, of the backend; `path` is "commsir", "gloo" or
-    "nccl", of monitored_barrier "store", and `reason` says why it is not "commsir". "groups" has, for each kind of
-    device of `group` (none: the default group, if there is one), what the group counted: launches, kernels compiled,
-    arrays in place and staged. What torch.ops.commsir has for the same ranks is "cpu.ops" and "cuda.ops".
+    "calls" is a list of {"group", "op", "path", "reason", "count"} of the backend. `path` is "commsir", "gloo" or
+    "nccl", and for monitored_barrier "store"; `reason` says why it is not "commsir". "groups" has for each kind of
+    device of `group` (by default the default group, if there is one) the counters of its CommsIR group: launches,
+    kernels compiled, arrays used in place and staged. Calls of torch.ops.commsir over the same ranks are in "cpu.ops"
+    and "cuda.ops".
     """
     counts = Counter(_counts)
     module = _module()

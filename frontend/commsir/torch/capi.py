@@ -39,7 +39,7 @@ __all__ = [
 
 
 class _OnGpu:
-    """Bytes of a GPU as torch wants to be shown them, and their owner."""
+    """GPU memory with the interface that torch imports, and its owner."""
 
     def __init__(self, data: int, size: int, owner: object) -> None:
         self.owner = owner
@@ -47,9 +47,9 @@ class _OnGpu:
 
 
 def memory(address: int, size: int, device: torch.device, owner: object = None) -> torch.Tensor:
-    """`size` bytes, more than none, that somebody else owns, on the CPU or on this GPU, as a tensor of bytes.
+    """Returns a tensor of bytes over `size` > 0 bytes that another object owns, on the CPU or on this GPU.
 
-    `owner` lives as long as the tensor's memory is used.
+    `owner` stays alive as long as the tensor's memory is used.
     """
     if device.type == "cuda":
         return torch.as_tensor(_OnGpu(address, size, owner), device=device)
@@ -136,7 +136,7 @@ _NAMES = {
 
 
 def element_type(dtype: torch.dtype) -> str:
-    """MLIR's name of a type; empty: CommsIR has none."""
+    """Returns MLIR's name of a type, or an empty string if CommsIR does not support it."""
     return _TYPES.get(dtype, "")
 
 
@@ -150,7 +150,7 @@ def _device(ordinal: int) -> torch.device:
 
 
 class GroupKernel(Signature):
-    """A kernel that a group has compiled, which keeps its signals and counters."""
+    """A kernel that a group has compiled. It keeps its signals and counters between launches."""
 
     def __init__(self, group: Group, kernel: int, described: str) -> None:
         super().__init__(described)
@@ -183,12 +183,12 @@ class GroupKernel(Signature):
 
 
 def _scalar_type(name: str) -> torch.dtype:
-    """torch's type for MLIR's name; of integers the one with a sign."""
+    """Returns torch's type for MLIR's name; for integers, the signed type."""
     return getattr(torch, dlpack_name(name))  # type: ignore[no-any-return]
 
 
 class Group:
-    """Made collectively from a torch store. Used by one thread at a time, except `abort`."""
+    """One rank of a group, made collectively from a torch store. One thread may use it at a time, except `abort`."""
 
     def __init__(
         self,
@@ -223,7 +223,7 @@ class Group:
 
     @classmethod
     def borrowed(cls, address: int, rank: int, size: int, *, device: int = -1) -> Group:
-        """A commsir_group that is another's, as long as that lives."""
+        """Wraps a commsir_group that another object owns. Valid as long as the owner lives."""
         made = cls.__new__(cls)
         made._process = os.getpid()
         made.device, made.rank, made.size = _device(device), rank, size
@@ -244,16 +244,18 @@ class Group:
         return _ask(name, self._handle, *arguments)
 
     def why_not(self, call: Collective) -> str:
-        """Why CommsIR does not compile a call; empty: it does."""
+        """Returns why CommsIR does not compile a call, or an empty string if it does."""
         return str(_native.call("collective_why_not", self._handle, *call.arguments()))
 
     def collective(self, call: Collective, stream: int = 0) -> None:
-        """Runs a call; on a GPU, puts it into a stream."""
+        """Runs a call. On a GPU, the call is queued in a stream."""
         self._ask("collective_run", *call.arguments(), stream)
 
     def kernel(self, source: str | os.PathLike[str] | Kernel, name: str = "", **options: Any) -> GroupKernel:
-        """A kernel of the caller's own, as of commsir.Group: called with its arrays, as tensors, and its scalars, in
-        order or by name. Collective when it is new."""
+        """Compiles a user kernel, as commsir.Group.kernel does. Collective when it is new.
+
+        Call the result with tensors for its arrays, and with its scalars, in order or by name.
+        """
         text = kernel_text(source, self.size, options)
         kernel, described = self._ask("group_kernel", text, name, json.dumps(options) if options else "")
         return GroupKernel(self, int(kernel), str(described))
@@ -272,19 +274,23 @@ class Group:
         self._ask("window_release", base)
 
     def adopt(self, own: int, size: int, parts: Sequence[int]) -> None:
-        """Memory that others made symmetric, as a window: where this rank reaches each rank's part."""
+        """Registers memory that another library made symmetric, given the addresses at which this rank reaches each
+        part.
+        """
         self._ask("window_adopt", own, size, list(parts))
 
     def share(self, own: int, size: int) -> None:
-        """Memory of this rank's GPU, by whomever it was allocated, as a window. Collective; `size` as everywhere."""
+        """Registers memory of this rank's GPU as a window, whoever allocated it. Collective; `size` is equal on all
+        ranks.
+        """
         self._ask("window_share", own, size)
 
     def forget(self, own: int) -> None:
-        """Ends `adopt` and `share`, on this rank."""
+        """Ends `adopt` or `share`, on this rank."""
         _native.call("window_forget", self._handle, own)
 
     def peer(self, data: int, rank: int) -> int:
-        """Address at which this rank reaches another rank's copy of symmetric memory; 0: out of reach."""
+        """Returns the address at which this rank reaches another rank's copy of symmetric memory; 0: out of reach."""
         return int(_native.call("window_address", self._handle, data, rank))
 
     def put(self, peer: int, to: int, source: int, size: int, stream: int = 0) -> None:
@@ -296,7 +302,7 @@ class Group:
         self._ask("window_get", peer, source, to, size, stream)
 
     def reserve_signals(self, count: int) -> int:
-        """Cells of signals on every rank, at first 0; the number of the first. Collective."""
+        """Reserves signal cells on every rank, initially 0, and returns the number of the first. Collective."""
         return int(self._ask("signals_reserve", count))
 
     def signal(self, peer: int, cell: int, stream: int = 0, adds: bool = False) -> None:
@@ -307,18 +313,18 @@ class Group:
         self._ask("signal_send", peer, cell, int(adds), 1, stream)
 
     def take_signal(self, cell: int, value: int, source: int, stream: int = 0) -> None:
-        """Waits until a cell of this rank, signaled by `source`, holds at least `value`, then subtracts `value`.
+        """Waits until a cell of this rank, signaled by `source`, is at least `value`, then subtracts `value`.
 
-        On a GPU the stream waits; `poll` raises what it waited for in vain.
+        On a GPU the stream waits, and `poll` raises the error of a wait that failed.
         """
         self._ask("signal_take", cell, value, source, stream)
 
     def contains(self, data: int, size: int) -> bool:
-        """Whether memory lies in one window."""
+        """Whether the memory lies in one window."""
         return bool(_native.call("window_contains", self._handle, data, size))
 
     def poll(self) -> None:
-        """Raises what launches have reported since."""
+        """Raises the errors that launches have reported since the last call."""
         self._ask("group_poll")
 
     def counts(self) -> dict[str, Any]:
@@ -326,16 +332,16 @@ class Group:
         return dict(json.loads(str(self._ask("group_stats"))))
 
     def abort(self, reason: str) -> None:
-        """Ends all waits. Any thread."""
+        """Ends all waits. Any thread may call it."""
         if self._handle:
             _native.call("group_abort", self._handle, reason)
 
     def destroy(self) -> None:
-        """Ends the group, as all ranks do; may be called twice."""
+        """Destroys the group. All ranks do so; a second call does nothing."""
         self._end(waits=True)
 
     def drop(self) -> None:
-        """Same, for use while other ranks may continue: does not wait for them."""
+        """Destroys the group without waiting for other ranks, which may continue."""
         self._end(waits=False)
 
     # Late at the interpreter's exit the globals of modules are None: it brings its own.

@@ -1,4 +1,4 @@
-"""Collectives in FX graphs: which ones can begin a region, and why others cannot."""
+"""Finds collectives in FX graphs: which ones can begin a region, and why others cannot."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Collective:
     def begin(self, columns: int | None = None) -> Region:
         """The region that holds what arrives and nothing else; `columns`: of its rows, if not the last dimension's."""
         if not self.whole:
-            raise Unsupported(self._why_not_whole())
+            raise Unsupported(self._partial_reason())
         if _has_cpp_wrapper():
             raise Unsupported("cpp_wrapper is on, whose code cannot call the fused operation")
         if not isinstance(self.group, str):
@@ -115,7 +115,7 @@ class Collective:
             last *= size
             yield last
 
-    def _why_not_whole(self) -> str:
+    def _partial_reason(self) -> str:
         if self.op == "all_to_all":
             return "its parts are not of one size that is known when it is compiled"
         namespace = _target(self.node).namespace
@@ -140,21 +140,21 @@ def _has_cpp_wrapper() -> bool:
 
 
 def first_tensor(value: Any) -> torch.Tensor | None:
-    """The first tensor of a value that may be nested."""
+    """Returns the first tensor of a possibly nested value."""
     if isinstance(value, (list, tuple)):
         return next((found for found in map(first_tensor, value) if found is not None), None)
     return value if isinstance(value, torch.Tensor) else None
 
 
 def _target(node: Node) -> Any:
-    """The called operation, also behind a wrapper for effects."""
+    """Returns the called operation, without a wrapper for effects."""
     if node.target is torch.ops.higher_order.with_effects:
         return node.args[1]
     return node.target
 
 
 def is_communication(node: Node) -> bool:
-    """Whether other ranks may wait for it."""
+    """Whether other ranks may wait for the operation."""
     return node.op == "call_function" and getattr(_target(node), "namespace", "") in _COMMUNICATION
 
 
@@ -191,7 +191,7 @@ def _has_equal_parts(node: Node) -> bool:
 
 
 def collectives_of(graph: Graph) -> Iterator[Collective]:
-    """All of the graph's, in the order in which they begin."""
+    """Returns all collectives of the graph, in the order in which they begin."""
     for node in list(graph.nodes):
         if made := _collective(node):
             yield made

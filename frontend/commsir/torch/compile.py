@@ -86,14 +86,14 @@ _MOST_LOOKED_AT = 256
 
 
 def _is_random(node: Node) -> bool:
-    """Whether all it does is to draw random numbers."""
+    """Whether the node only draws random numbers."""
     schema = getattr(node.target, "_schema", None)
     is_mutable = schema is not None and schema.is_mutable
     return torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()) and not is_mutable
 
 
-def _keeps_its_place(node: Node) -> bool:
-    """Whether it begins what other ranks wait for, or does more than give a value."""
+def _is_pinned(node: Node) -> bool:
+    """Whether the node begins an operation that other ranks wait for, or has effects."""
     if node.op != "call_function":
         return False
     # Calls of ours in the program are effects.
@@ -101,9 +101,12 @@ def _keeps_its_place(node: Node) -> bool:
     return effect or is_communication(node) or _is_random(node) or node.is_impure()
 
 
-class _Before:
-    """The nodes that are there before a collective begins, or can be moved there. The kernel has to be where that is:
-    all ranks begin collectives in one order, but may wait for them, and use their results, in different ones."""
+class _Hoister:
+    """The nodes that come before a collective begins, or can be moved there.
+
+    The kernel must be at that place: all ranks begin collectives in one order, but may wait for them, and use their
+    results, in different orders.
+    """
 
     def __init__(self, graph: Graph, start: Node) -> None:
         self._start = start
@@ -112,7 +115,7 @@ class _Before:
         self._drawn_before: dict[Node, Node] = {}
         drawn: Node | None = None
         for node in self._places:
-            if _is_random(node) or (_keeps_its_place(node) and not is_communication(node)):
+            if _is_random(node) or (_is_pinned(node) and not is_communication(node)):
                 if drawn is not None:
                     self._drawn_before[node] = drawn
                 drawn = node
@@ -123,11 +126,11 @@ class _Before:
         return self._places[node] >= self._places[self._start]
 
     def __contains__(self, node: Node) -> bool:
-        return self._behind(node) is None
+        return self._appended(node) is None
 
     def why_not(self, node: Node) -> str:
-        """Why it cannot be moved there."""
-        last = self._behind(node)
+        """Returns why a node cannot be moved before the collective."""
+        last = self._appended(node)
         assert last is not None
         if last is self._start:
             return f"which needs {last} itself"
@@ -141,7 +144,7 @@ class _Before:
         earlier = self._drawn_before.get(node) if _is_random(node) else None
         return [*node.all_input_nodes, *([] if earlier is None else [earlier])]
 
-    def _behind(self, node: Node) -> Node | None:
+    def _appended(self, node: Node) -> Node | None:
         waiting = [node]
         while waiting:
             last = waiting[-1]
@@ -153,7 +156,7 @@ class _Before:
             waiting.pop()
             if last not in self._known:
                 # To wait earlier than it is written changes nothing.
-                stays = last.target is not _WAIT and _keeps_its_place(last) and not _is_random(last)
+                stays = last.target is not _WAIT and _is_pinned(last) and not _is_random(last)
                 blocks = [self._known[one] for one in sources if self._known[one] is not None]
                 self._known[last] = (
                     None if not self._is_later(last) else last if stays else blocks[0] if blocks else None
@@ -174,7 +177,7 @@ class _Before:
 
 
 def _free_sizes(graph: Graph, collective: Collective) -> None:
-    """Takes sizes that are those of the result from the input instead, so that they need no result."""
+    """Takes sizes from the collective's input instead of its result, so that they do not depend on the result."""
     source, value = collective.node.args[0], collective.node.meta["val"]
     assert isinstance(source, Node)
     size_of = torch.ops.aten.sym_size.int
@@ -198,8 +201,8 @@ def _free_sizes(graph: Graph, collective: Collective) -> None:
         graph.erase_node(node)
 
 
-def _grow(graph: Graph, start: Node, region: Region, before: _Before) -> tuple[list[Node], list[str]]:
-    """Adds nodes to the region for as long as it can hold them. Also why it could not hold others."""
+def _grow(graph: Graph, start: Node, region: Region, before: _Hoister) -> tuple[list[Node], list[str]]:
+    """Adds nodes to the region as long as it can hold them. Also returns why it could not hold others."""
     inside: dict[Node, None] = {start: None}
     # Nodes that stay outside but need something from inside: what they make cannot be an argument.
     after: set[Node] = set()
@@ -226,7 +229,7 @@ def _grow(graph: Graph, start: Node, region: Region, before: _Before) -> tuple[l
 
 
 def _descendants(starts: Iterable[Node], most: int) -> list[Node]:
-    """What follows by arithmetic alone, the first nodes that are no arithmetic among it; `most`: not many more."""
+    """Returns the arithmetic that follows, with the first nodes that are not arithmetic; not many more than `most`."""
     begun = list(starts)
     found = dict.fromkeys(begun)
     for node in begun:
@@ -241,8 +244,9 @@ def _descendants(starts: Iterable[Node], most: int) -> list[Node]:
 
 
 def _split_reductions(graph: Graph, everything: Iterable[Collective]) -> None:
-    """Reductions of a whole tensor behind a collective become one of each row, which a region holds, and one of
-    those."""
+    """Splits reductions of a whole tensor after a collective into one per row, which a region can hold, and one of
+    those.
+    """
     for node in _descendants((one.node for one in everything if one.whole), len(graph.nodes)):
         to: Any = _WHOLE_REDUCTIONS.get(node.target)
         if to is None or not _is_whole_reduction(node, node.all_input_nodes[0]):
@@ -322,7 +326,7 @@ def _is_whole_reduction(node: Node, source: Node) -> bool:
 
 
 def _results(region: Region, inside: Iterable[Node]) -> list[Node]:
-    """What others need of it; not twice what is the same in another shape."""
+    """Returns the region's nodes that others use, without duplicates that differ only in shape."""
     members = dict.fromkeys(inside)
     needed = [node for node in members if any(user not in members for user in node.users)]
     return list({_stored(region, node): node for node in reversed(needed)}.values())[::-1]
@@ -335,16 +339,16 @@ def _stored(region: Region, node: Node) -> Any:
     return (tile, value.dtype) if isinstance(value, torch.Tensor) else node
 
 
-def _excess(region: Region, inside: Iterable[Node]) -> int:
-    """How many results there are too many; more where some cannot be stored at all."""
+def _excess_results(region: Region, inside: Iterable[Node]) -> int:
+    """Returns how many results are too many; more if some cannot be stored at all."""
     results = _results(region, inside)
     values = [node.meta["val"] for node in results]
     lost = sum(not isinstance(value, torch.Tensor) or not element_type(value.dtype) for value in values)
     return max(len(results) - _MOST_OUTPUTS, 0) + lost * (len(results) + 1)
 
 
-def _ends(inside: Iterable[Node]) -> list[Node]:
-    """What nothing inside needs, but for the collective."""
+def _final_nodes(inside: Iterable[Node]) -> list[Node]:
+    """Returns the nodes that no other node of the region uses, apart from the collective."""
     members = dict.fromkeys(inside)
     return [node for node in list(members)[1:] if not any(user in members for user in node.users)]
 
@@ -362,11 +366,11 @@ def _is_view_at_the_end(node: Node, members: dict[Node, None], ends: set[Node], 
     return all_parts or any(user not in members for user in users) or all(user in ends for user in users)
 
 
-def _prune(inside: list[Node], all_parts: bool = False) -> list[Node]:
+def _trim_views(inside: list[Node], all_parts: bool = False) -> list[Node]:
     """Without views at the end: they cost nothing outside."""
     kept = list(inside)
     while True:
-        ends, members = set(_ends(kept)), dict.fromkeys(kept)
+        ends, members = set(_final_nodes(kept)), dict.fromkeys(kept)
         last = {node for node in ends if _is_view_at_the_end(node, members, ends, all_parts)}
         if not last:
             return kept
@@ -374,36 +378,36 @@ def _prune(inside: list[Node], all_parts: bool = False) -> list[Node]:
 
 
 def _from_the_end(region: Region, inside: list[Node]) -> list[Node]:
-    """The most of it, from the beginning on in the graph's order, that fits."""
+    """Returns the longest prefix of the region, in graph order, whose results fit."""
     kept = list(inside)
-    while len(kept) > 1 and _excess(region, kept):
-        kept = _prune(kept[:-1], all_parts=True)
+    while len(kept) > 1 and _excess_results(region, kept):
+        kept = _trim_views(kept[:-1], all_parts=True)
     return kept
 
 
 def _from_all_ends(region: Region, inside: list[Node]) -> list[Node]:
-    """What is left when it loses one end after the other, first those that leave the fewest results."""
+    """Drops one final node after the other, those that leave the fewest results first, until the results fit."""
     kept = list(inside)
-    while len(kept) > 1 and _excess(region, kept):
-        drop = min(reversed(_ends(kept)), key=lambda node: len(_results(region, [x for x in kept if x is not node])))
-        kept = _prune([node for node in kept if node is not drop], all_parts=True)
+    while len(kept) > 1 and _excess_results(region, kept):
+        drop = min(reversed(_final_nodes(kept)), key=lambda node: len(_results(region, [x for x in kept if x is not node])))
+        kept = _trim_views([node for node in kept if node is not drop], all_parts=True)
     return kept
 
 
-def _work(inside: list[Node]) -> int:
-    """How many of them are arithmetic."""
+def _count_arithmetic(inside: list[Node]) -> int:
+    """Counts the arithmetic nodes."""
     return sum(not moves_nothing(node) and node.target is not torch.ops.aten.clone.default for node in inside[1:])
 
 
-def _shorten(region: Region, inside: list[Node]) -> tuple[list[Node], list[str]]:
-    """As much of a region as a kernel can write the results of, and why not all."""
-    kept = _prune(inside)
-    if not _excess(region, kept):
+def _limit_results(region: Region, inside: list[Node]) -> tuple[list[Node], list[str]]:
+    """Returns the part of a region whose results a kernel can write, and why not all of it."""
+    kept = _trim_views(inside)
+    if not _excess_results(region, kept):
         return kept, []
     count = len(_results(region, kept))
-    ways = [_prune(way(region, kept)) for way in (_from_the_end, _from_all_ends)]
-    best = max(ways, key=_work)
-    if _excess(region, best):  # Views that were taken out can be results of several types.
+    ways = [_trim_views(way(region, kept)) for way in (_from_the_end, _from_all_ends)]
+    best = max(ways, key=_count_arithmetic)
+    if _excess_results(region, best):  # Views that were taken out can be results of several types.
         best = best[:1]
     first = next(node for node in kept if node not in best)
     return best, [
@@ -421,13 +425,13 @@ def _replace(
     collective: Collective,
     region: Region,
     inside: list[Node],
-    before: _Before,
+    before: _Hoister,
     everything: list[Any],
     stands: JoinedCollectives | None,
     produced: Produced | None,
     prefetches: bool,
 ) -> Call | None:
-    """Returns the kernel's call, to be measured."""
+    """Replaces the nodes by the kernel's call, which is returned for measurement."""
     results = _results(region, inside)
     kinds = [element_type(node.meta["val"].dtype) for node in results]
     weights = weights_behind(results) if prefetches else []
@@ -442,8 +446,8 @@ def _replace(
     before.move([given.node for given in region.arguments])
     with graph.inserting_before(start):
         call = (collective.reduce_op, consume, ",".join(kinds), widths, False, collective.group)
-        rows, *sources = _sent(graph, start, region, produced)
-        given = [*sources, *(_given(graph, one) for one in region.arguments)]
+        rows, *sources = _kernel_input(graph, start, region, produced)
+        given = [*sources, *(_kernel_argument(graph, one) for one in region.arguments)]
         given += [emit(graph, weight) for weight in weights]
         fused = graph.call_function(
             torch.ops.commsir.fused_collective.default,
@@ -454,7 +458,7 @@ def _replace(
         made: dict[Node, Node] = {}
         for node in members:
             if any(user not in members for user in node.users):
-                made[node] = _part(graph, fused, written[_stored(region, node)], node)
+                made[node] = _result_in_shape(graph, fused, written[_stored(region, node)], node)
     for node, part in made.items():
         node.replace_all_uses_with(part, delete_user_cb=lambda user: user not in members)
     for node in [*reversed(inside), *reversed(produced.inside if produced else ())]:
@@ -462,7 +466,7 @@ def _replace(
     return Call.of(fused.args)
 
 
-def _replace_alike(graph: Graph, collective: Collective, everything: list[Any], others: tuple[Node, ...]) -> None:
+def _replace_duplicates(graph: Graph, collective: Collective, everything: list[Any], others: tuple[Node, ...]) -> None:
     """One kernel gives the results of several collectives that are the same. It writes each of them: on other ranks
     they may not be the same."""
     nodes = (collective.node, *others)
@@ -479,7 +483,7 @@ def _replace_alike(graph: Graph, collective: Collective, everything: list[Any], 
             (collective.op, source, [], *call, widths, False, *place, None, "", 0),
         )
         set_value(fused)
-        results = [_part(graph, fused, number, node) for number, node in enumerate(nodes)]
+        results = [_result_in_shape(graph, fused, number, node) for number, node in enumerate(nodes)]
     for node, result in zip(nodes, results, strict=True):
         for wait in [user for user in node.users if user.target is _WAIT]:
             wait.replace_all_uses_with(result)
@@ -503,19 +507,19 @@ def _rows_of(graph: Graph, start: Node, region: Region) -> Node:
     return _reshaped(graph, source, [-1, region.columns])
 
 
-def _sent(graph: Graph, start: Node, region: Region, produced: Produced | None) -> list[Node]:
-    """The kernel's input, and what is read beside it to make what is sent."""
+def _kernel_input(graph: Graph, start: Node, region: Region, produced: Produced | None) -> list[Node]:
+    """Returns the kernel's input, and the other tensors that `produce` reads."""
     if produced is None:
         return [_rows_of(graph, start, region)]
-    first, *rest = (_given(graph, one) for one in produced.arguments)
+    first, *rest = (_kernel_argument(graph, one) for one in produced.arguments)
     source = produced.inside[-1]
     if not same_sizes(first.meta["val"].shape, source.meta["val"].shape) or first.meta["val"].dim() < 2:
         first = _reshaped(graph, first, [-1, region.columns])
     return [first, *rest]
 
 
-def _given(graph: Graph, argument: Argument) -> Node:
-    """An argument as the kernel takes it."""
+def _kernel_argument(graph: Graph, argument: Argument) -> Node:
+    """Returns an argument in the shape that the kernel expects."""
     node = argument.node
     if node.meta["val"].dtype != argument.dtype:
         node = graph.call_function(torch.ops.prims.convert_element_type.default, (node, argument.dtype))
@@ -529,8 +533,8 @@ def _given(graph: Graph, argument: Argument) -> Node:
     return node if shape is None else _reshaped(graph, node, shape)
 
 
-def _part(graph: Graph, fused: Node, number: int, node: Node) -> Node:
-    """A result of the kernel in the shape of `node`."""
+def _result_in_shape(graph: Graph, fused: Node, number: int, node: Node) -> Node:
+    """Returns a result of the kernel in the shape of `node`."""
     part = graph.call_function(operator.getitem, (fused, number))
     part.meta["val"] = fused.meta["val"][number]
     dtype = node.meta["val"].dtype
@@ -544,37 +548,37 @@ def _part(graph: Graph, fused: Node, number: int, node: Node) -> Node:
     return part
 
 
-def _sweep(graph: Graph) -> None:
-    """Takes out arithmetic without users, which Inductor leaves where it folds: a region of it has no results."""
+def _remove_dead_arithmetic(graph: Graph) -> None:
+    """Removes arithmetic without users, which Inductor leaves when it folds; a region of it would have no results."""
     for node in reversed(graph.nodes):
         if not node.users and is_arithmetic(node):
             graph.erase_node(node)
 
 
 @dataclass(frozen=True)
-class _Grown:
-    """A region as far as a kernel can hold it."""
+class _FusedRegion:
+    """The largest region that a kernel can hold."""
 
     region: Region
     inside: list[Node]
     because: list[str]
 
     def weight(self) -> int:
-        return _work(self.inside)
+        return _count_arithmetic(self.inside)
 
 
-def _grown(graph: Graph, collective: Collective, before: _Before, columns: int | None) -> _Grown:
+def _grow_region(graph: Graph, collective: Collective, before: _Hoister, columns: int | None) -> _FusedRegion:
     region = collective.begin(columns)
     grown, because = _grow(graph, collective.node, region, before)
-    inside, cut = _shorten(region, grown)
+    inside, cut = _limit_results(region, grown)
     if len(inside) < len(grown):
         region = collective.begin(columns)
         for node in inside[1:]:
             region.add(node)
-    return _Grown(region, inside, because + cut)
+    return _FusedRegion(region, inside, because + cut)
 
 
-def _other_sizes(collective: Collective, columns: int) -> list[int]:
+def _other_row_lengths(collective: Collective, columns: int) -> list[int]:
     """Lengths of rows, other than `columns`, that reductions behind the collective have."""
     behind = _descendants([collective.node], _MOST_LOOKED_AT)
     asked = dict.fromkeys(size(node) for node in behind for size in (row_sizes, cut_sizes))
@@ -582,27 +586,27 @@ def _other_sizes(collective: Collective, columns: int) -> list[int]:
     return [size for size in asked if size in possible and size != columns][:_MOST_SIZES]
 
 
-def _largest(graph: Graph, collective: Collective, before: _Before) -> _Grown:
-    """Of the regions with rows of one length or another the one that holds the most."""
-    best = _grown(graph, collective, before, None)
-    for size in _other_sizes(collective, best.region.columns):
-        other = _grown(graph, collective, before, size)
+def _largest_region(graph: Graph, collective: Collective, before: _Hoister) -> _FusedRegion:
+    """Returns the region that holds the most arithmetic, over the possible row lengths."""
+    best = _grow_region(graph, collective, before, None)
+    for size in _other_row_lengths(collective, best.region.columns):
+        other = _grow_region(graph, collective, before, size)
         best = other if other.weight() > best.weight() else best
     return best
 
 
-def _alone(collective: Collective, grown: _Grown) -> _Grown:
-    """The region that gives what arrives and nothing else."""
+def _identity_region(collective: Collective, grown: _FusedRegion) -> _FusedRegion:
+    """Returns the region that only returns the received data."""
     region, node = collective.begin(), collective.node
     inside = [node]
     for user in [user for user in node.users if user.target is _WAIT]:
         region.add(user)
         inside.append(user)
-    return _Grown(region, inside, grown.because)
+    return _FusedRegion(region, inside, grown.because)
 
 
 @dataclass(frozen=True)
-class _Fused:
+class _FusionResult:
     """What a collective is fused with, why not with more, and the kernel's call."""
 
     names: tuple[str, ...] = ()
@@ -615,17 +619,17 @@ class _Fused:
 
 def _fuse(
     graph: Graph, collective: Collective, everything: list[Any], stands: JoinedCollectives | None, prefetches: bool
-) -> _Fused:
+) -> _FusionResult:
     """Puts the kernel in its place; `stands`: for what it stands beside itself."""
     collective.begin()
     if stands and stands.others:
-        _replace_alike(graph, collective, everything, stands.others)
-        return _Fused(because=("it gives the results of several: what follows each of them stays",))
+        _replace_duplicates(graph, collective, everything, stands.others)
+        return _FusionResult(because=("it gives the results of several: what follows each of them stays",))
     _free_sizes(graph, collective)
-    before = _Before(graph, collective.node)
-    made = _largest(graph, collective, before)
+    before = _Hoister(graph, collective.node)
+    made = _largest_region(graph, collective, before)
     if not made.weight():
-        made = _alone(collective, made)
+        made = _identity_region(collective, made)
     produced, why = (None, "") if stands else produce(graph, collective, made.region.columns)
     because = [*made.because, *([why] if why else [])]
     if not made.weight() and not stands and produced is None:
@@ -633,11 +637,11 @@ def _fuse(
     names = tuple(str(one.target).removesuffix(".default") for one in made.inside[1:] if one.target is not _WAIT)
     sent = produced.names if produced else ()
     call = _replace(graph, collective, made.region, made.inside, before, everything, stands, produced, prefetches)
-    return _Fused(names, sent, tuple(because), call, (produced.gain or 0.0) if produced else 0.0)
+    return _FusionResult(names, sent, tuple(because), call, (produced.gain or 0.0) if produced else 0.0)
 
 
-def _leave(graph: Graph, collective: Collective) -> None:
-    """Other ranks may want a kernel there. On the CPU they hear at every call that this one does not."""
+def _skip(graph: Graph, collective: Collective) -> None:
+    """Leaves a collective as it is. Other ranks may want a kernel there; on the CPU, each call tells them."""
     source = collective.node.args[0]
     if not collective.may_be_fused() or not isinstance(source, Node) or source.meta["val"].device.type != "cpu":
         return
@@ -645,18 +649,18 @@ def _leave(graph: Graph, collective: Collective) -> None:
         graph.call_function(torch.ops.commsir._unfused.default, (source, collective.group)).meta["val"] = None
 
 
-def _leave_all(graph: Graph, why: str) -> None:
-    """Leaves all collectives of a graph as they are, behind a defect of the pass."""
+def _skip_all(graph: Graph, why: str) -> None:
+    """Leaves all collectives of a graph as they are, after a defect of the pass."""
     name = reporting.graph_name(graph)
     for one in list(collectives_of(graph)):
         reporting.note(replace(_entry(one, name), because=(f"the pass has a defect: {why}",)))
-        _leave(graph, one)
+        _skip(graph, one)
 
 
 def fuse_collectives(graph: Graph, join_sums: bool = True, prefetch_weights: bool = False) -> int:
     """Fuses what it can; returns the number of kernels. `join_sums`: sums of collectives become one collective.
     `prefetch_weights`: kernels bring the weights of the matmuls behind them into L2."""
-    _sweep(graph)
+    _remove_dead_arithmetic(graph)
     name = reporting.graph_name(graph)
     _split_products(graph, collectives_of(graph))
     whole = gather_layouts.sink(graph)
@@ -669,7 +673,7 @@ def fuse_collectives(graph: Graph, join_sums: bool = True, prefetch_weights: boo
     _split_reductions(graph, everything)
     _split_parts(graph, everything)
     count = sum(
-        _take(graph, one, everything, joined.get(one.node), why_not.get(one.node), name, prefetch_weights)
+        _fuse_one(graph, one, everything, joined.get(one.node), why_not.get(one.node), name, prefetch_weights)
         for one in everything
     )
     if count:
@@ -679,7 +683,7 @@ def fuse_collectives(graph: Graph, join_sums: bool = True, prefetch_weights: boo
 
 
 def _entry(collective: Collective, name: str) -> Fusion:
-    """What is known of a collective before anything is done with it; `name`: of the graph."""
+    """Returns the report entry of a collective before fusion; `name` is the graph's."""
     value = collective.value
     source, module = reporting.source_of(collective.node)
     return Fusion(
@@ -695,7 +699,7 @@ def _entry(collective: Collective, name: str) -> Fusion:
     )
 
 
-def _take(
+def _fuse_one(
     graph: Graph,
     collective: Collective,
     everything: list[Any],
@@ -704,19 +708,19 @@ def _take(
     name: str,
     prefetches: bool,
 ) -> bool:
-    """Fuses one collective, if it can, and notes what became of it."""
+    """Fuses one collective if possible, and records the result."""
     if collective.node._erased:
         return False
     entry = replace(_entry(collective, name), joined=stands.count if stands else 1)
     value = collective.value
-    fused, because = _Fused(), [why_not] if why_not else []
+    fused, because = _FusionResult(), [why_not] if why_not else []
     gain = None
-    beside = matmuls.fuse(graph, collective, everything, _Before(graph, collective.node), stands)
+    beside = matmuls.fuse(graph, collective, everything, _Hoister(graph, collective.node), stands)
     if beside:
         because.append(beside.because)
     try:
         if beside and beside.names:
-            fused, gain = _Fused(beside.names), beside.gain
+            fused, gain = _FusionResult(beside.names), beside.gain
         else:
             fused = _fuse(graph, collective, everything, stands, prefetches)
             because += fused.because if fused.names or not why_not else ()
@@ -725,7 +729,7 @@ def _take(
         done = True
     except Unsupported as why:
         because += [] if why_not else [str(why)]
-        _leave(graph, collective)
+        _skip(graph, collective)
         done = False
     reasons = tuple(dict.fromkeys(because))
     entry = replace(entry, fused=fused.names, produced=fused.produced, because=reasons, predicted=gain, call=fused.call)
@@ -746,7 +750,7 @@ _Pass = torch._inductor.custom_graph_pass.CustomGraphPass
 
 @functools.cache
 def _sources() -> str:
-    """All that may decide what the pass makes of a graph, but for torch: this package, and the library."""
+    """Digests everything that determines the pass's results, apart from torch: this package and the library."""
     texts = "".join(path.read_text() for path in sorted(Path(__file__).parent.rglob("*.py")))
     return hashlib.sha256(f"{texts}{_native.version()}".encode()).hexdigest()
 
@@ -769,9 +773,9 @@ class CollectivePass(_Pass):
             return
         noted = len(reporting.fusions())
         groups = [one.group for one in everything if isinstance(one.group, str)]
-        if said := defects.contained(graph, lambda: self.change(graph), groups):
+        if said := defects.run_contained(graph, lambda: self.change(graph), groups):
             reporting.drop(noted)
-            _leave_all(graph, said)
+            _skip_all(graph, said)
 
     def change(self, graph: Graph) -> None:
         """Fuses what it can in the graph."""
@@ -799,7 +803,7 @@ if not hasattr(torch._inductor.custom_graph_pass, "get_custom_graph_passes"):
     _AWARE = ()
 
 
-def _behind(before: Any, **settings: bool) -> Any:
+def _appended(before: Any, **settings: bool) -> Any:
     """The pass, after what is there already: one pass or, for a newer torch, several, which that calls itself."""
     if isinstance(before, (list, tuple)):
         return [*before, CollectivePass(None, **settings)]
@@ -817,7 +821,7 @@ def compile_options(*, join_sums: bool = True, prefetch_weights: bool = False, *
     its results, up to 32 MiB, into the L2 cache while ranks wait for each other. Results are the same.
     """
     before = options.pop("post_grad_custom_post_pass", None)
-    made = _behind(before, join_sums=join_sums, prefetch_weights=prefetch_weights)
+    made = _appended(before, join_sums=join_sums, prefetch_weights=prefetch_weights)
     return {**options, "post_grad_custom_post_pass": made}
 
 
@@ -826,7 +830,7 @@ def enable(*, join_sums: bool = True, prefetch_weights: bool = False) -> None:
     config: Any = torch._inductor.config
     there = config.post_grad_custom_post_pass
     if not any(isinstance(one, CollectivePass) for one in (there if isinstance(there, (list, tuple)) else [there])):
-        made = _behind(there, join_sums=join_sums, prefetch_weights=prefetch_weights)
+        made = _appended(there, join_sums=join_sums, prefetch_weights=prefetch_weights)
         config.post_grad_custom_post_pass = made
 
 

@@ -17,7 +17,7 @@ import torch
 from torch.fx import Graph, Node
 from torch.fx import graph as fx_graph
 
-__all__ = ["contained", "program"]
+__all__ = ["run_contained", "program"]
 
 _C10D: Any = torch.distributed.distributed_c10d
 _Names: Any = fx_graph._Namespace
@@ -59,7 +59,7 @@ def _is_strict() -> bool:
     return os.environ.get("COMMSIR_TORCH_STRICT") == "1"
 
 
-def contained(graph: Graph, change: Callable[[], None], groups: Iterable[str]) -> str:
+def run_contained(graph: Graph, change: Callable[[], None], groups: Iterable[str]) -> str:
     """Runs `change`, which changes the graph. Where it raises, the graph is as it was, and what went wrong is returned;
     `groups`: the names of the process groups that the graph's collectives are over."""
     if _is_strict():
@@ -73,7 +73,7 @@ def contained(graph: Graph, change: Callable[[], None], groups: Iterable[str]) -
     except Exception as error:
         _restore(graph, saved, output)
         said = f"{type(error).__name__}: {error}"
-        _tell(said, graph, groups)
+        _report(said, graph, groups)
         return said
 
 
@@ -91,7 +91,7 @@ def _restore(graph: Graph, saved: Graph, output: Any) -> None:
     graph.lint()  # type: ignore[no-untyped-call, unused-ignore]
 
 
-def _tell(said: str, graph: Graph, groups: Iterable[str]) -> None:
+def _report(said: str, graph: Graph, groups: Iterable[str]) -> None:
     if said in _told:
         return
     _told.add(said)
@@ -114,13 +114,13 @@ def _tell(said: str, graph: Graph, groups: Iterable[str]) -> None:
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def _shown(value: Any) -> str:
-    """Python that makes a node's value, or an argument."""
+def _as_source(value: Any) -> str:
+    """Returns Python source that creates a node's value or an argument."""
     if isinstance(value, torch.Tensor):
         sizes = [[int(size) for size in sizes] for sizes in (value.shape, value.stride())]
         return f'tensor({sizes[0]}, {sizes[1]}, {value.dtype}, "{value.device}")'
     if isinstance(value, (list, tuple)):
-        inner = ", ".join(map(_shown, value))
+        inner = ", ".join(map(_as_source, value))
         return f"[{inner}]" if isinstance(value, list) else f"({inner},)" if inner else "()"
     if isinstance(value, (torch.SymInt, torch.SymFloat, torch.SymBool)):
         return repr(value.node.hint)
@@ -140,12 +140,12 @@ def _target(target: Any) -> str:
 
 def _line(node: Node) -> str:
     if node.op == "output":
-        return f"graph.output({_shown(node.args[0])})"
+        return f"graph.output({_as_source(node.args[0])})"
     if node.op != "call_function":
-        return f"{node.name} = made(graph.placeholder({node.name!r}), {_shown(node.meta.get('val'))})"
-    named = ", ".join(f"{key!r}: {_shown(value)}" for key, value in node.kwargs.items())
-    call = f"graph.call_function({_target(node.target)}, {_shown(node.args)}, {{{named}}})"
-    return f"{node.name} = made({call}, {_shown(node.meta.get('val'))})"
+        return f"{node.name} = made(graph.placeholder({node.name!r}), {_as_source(node.meta.get('val'))})"
+    named = ", ".join(f"{key!r}: {_as_source(value)}" for key, value in node.kwargs.items())
+    call = f"graph.call_function({_target(node.target)}, {_as_source(node.args)}, {{{named}}})"
+    return f"{node.name} = made({call}, {_as_source(node.meta.get('val'))})"
 
 
 def program(graph: Graph, groups: Iterable[str]) -> str:

@@ -14,14 +14,17 @@ _heard: list[Callable[[str | None], None]] = []
 
 
 def when_gone(forget: Callable[[str | None], None]) -> None:
-    """Has `forget` called with the name of each process group that is destroyed; without one, where all are."""
+    """Registers a callback for the end of process groups.
+
+    `forget` is called with the name of each process group that is destroyed, or with None when all are.
+    """
     if not _heard:
         for name in ("_unregister_process_group", "_unregister_all_process_groups"):
-            setattr(_c10d, name, _telling(getattr(_c10d, name)))
+            setattr(_c10d, name, _notifying(getattr(_c10d, name)))
     _heard.append(forget)
 
 
-def _telling(unregister: Any) -> Any:
+def _notifying(unregister: Any) -> Any:
     def call(*names: str) -> Any:
         for forget in _heard:
             forget(*(names or (None,)))

@@ -32,11 +32,11 @@ def opaque(given: _Given) -> _Given:
     for member in list(vars(given).values()) if isinstance(given, type) else [given]:
         function = member.fget if isinstance(member, property) else member
         if isinstance(function, FunctionType):
-            _keep_out_of(function)
+            _disable_tracing(function)
     return given
 
 
-def _keep_out_of(function: Any) -> None:
+def _disable_tracing(function: Any) -> None:
     """Like `torch.compiler.disable`, without importing Dynamo and without a wrapper around each call."""
     function._torchdynamo_disable = True
     function._torchdynamo_disable_msg = "commsir: the calls of a process group are not traced"
@@ -46,12 +46,12 @@ def _keep_out_of(function: Any) -> None:
     frames.set_code_exec_strategy(function.__code__, frames._FrameExecStrategy(skip, skip))
 
 
-def _teach(module: Any) -> None:
-    """torch 2.11 tests for the exact types of its own groups; newer releases accept subclasses of ProcessGroup."""
+def _accept_subclasses(module: Any) -> None:
+    """Makes torch 2.11 accept subclasses of ProcessGroup, as newer releases do; it tests for exact types."""
     if variable := getattr(module, "ProcessGroupVariable", None):
         known = variable.is_process_group
         variable.is_process_group = staticmethod(lambda value: isinstance(value, dist.ProcessGroup) or known(value))
 
 
 # Somebody imports it, which takes a second: programs that compile nothing do not.
-when_imported(_MODULE, _teach)
+when_imported(_MODULE, _accept_subclasses)

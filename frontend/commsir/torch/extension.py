@@ -1,4 +1,4 @@
-"""Modules in C++ that are compiled where they are used, once for a torch, a Python and their sources."""
+"""Compiles C++ modules where they are used, once per torch, Python and sources."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["Extension", "load", "root_of_sources"]
 
 
 def load(name: str, path: Path) -> Any:
-    """The module `name` of a file; ImportError: it does not fit."""
+    """Loads the module `name` from a file. Raises ImportError if it does not fit."""
     loader = importlib.machinery.ExtensionFileLoader(name, str(path))
     spec = importlib.util.spec_from_loader(name, loader)
     assert spec
@@ -34,7 +34,7 @@ def load(name: str, path: Path) -> Any:
 
 
 def root_of_sources() -> Path | None:
-    """The folder that holds runtime/torch: of the wheel, or of a checkout."""
+    """Returns the folder that contains runtime/torch: in the wheel, or in a checkout."""
     here = Path(__file__).resolve().parents[1]
     for root in (here / "_source", here.parents[1]):
         if (root / "runtime" / "torch" / "c10d" / "Module.cpp").is_file():
@@ -52,7 +52,7 @@ def _loaded(library: str) -> list[str]:
 
 
 def _cache() -> Path:
-    """As runtime/jit/CacheSettings.cpp has it."""
+    """Returns the cache folder, by the rules of runtime/jit/CacheSettings.cpp."""
     cache = os.environ.get("COMMSIR_CACHE_DIR")
     return Path(cache or Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "commsir").absolute()
 
@@ -73,13 +73,13 @@ class Extension:
     what: str = "CommsIR's backend"
 
     def folder(self, root: Path) -> Path:
-        """Folder for build results, different for different sources, because torch's builder would reuse objects."""
+        """The build folder. Different sources use different folders, because torch's builder would reuse objects."""
         tag = importlib.machinery.EXTENSION_SUFFIXES[0].strip(".").removesuffix(".so")
         kind = _cache() / "torch" / f"{torch.__version__}-{tag}" / self.name.removeprefix("libcommsir_")
         return kind / self._of_sources(root)[:16]
 
     def _of_sources(self, root: Path) -> str:
-        """Digest of everything that it is built from."""
+        """Digests everything that the module is built from."""
         read = hashlib.sha256()
         own = [(root / "runtime", pattern) for pattern in (*self.sources, *self.reads)]
         for place, pattern in own + [(place, pattern) for _, place, pattern in self.links]:
@@ -90,7 +90,7 @@ class Extension:
         return read.hexdigest()
 
     def build(self) -> Any:
-        """The module; RuntimeError, ImportError or OSError: what kept it from being compiled."""
+        """Builds and loads the module. Raises RuntimeError, ImportError or OSError with the reason if that fails."""
         root = root_of_sources()
         if root is None:
             raise RuntimeError("its sources are not here")
@@ -145,7 +145,7 @@ class Extension:
         return module
 
     def _include(self, folder: Path) -> list[str]:
-        """A folder to include, in which `links` lead to headers."""
+        """Creates an include folder whose `links` point to headers."""
         for name, place, _ in self.links:
             link = folder / "include" / name
             _files.make_folders(link.parent)
@@ -154,7 +154,7 @@ class Extension:
         return [str(folder / "include")] if self.links else []
 
     def _failure(self, built: Path) -> str:
-        """How `trial` failed; empty: it did not."""
+        """Returns how `trial` failed, or an empty string if it passed."""
         if not self.trial:
             return ""
         # It finds modules where this process does.

@@ -53,7 +53,7 @@ _STATES = {"queued": "scheduled", "begun": "started", "done": "completed", "fail
 
 
 def _profiling_name(call: dict[str, Any], rank: int) -> str:
-    """As NCCL's calls are named; empty: the analyzer knows nothing of the kind."""
+    """Returns NCCL's name for a call, or an empty string if the analyzer does not know the kind."""
     name, peer = call["name"], call["peer"]
     if name == "send":
         return f"nccl:send {rank}->{peer}"
@@ -131,7 +131,7 @@ def flight_recorder() -> dict[str, Any]:
 
 
 def dump_flight_recorder(prefix: str | os.PathLike[str]) -> Path:
-    """Writes `flight_recorder()` where torch's analyzer reads it: `prefix` and this process's rank are the file."""
+    """Writes `flight_recorder()` to the file that torch's analyzer reads: `prefix` followed by this process's rank."""
     path = Path(f"{os.fspath(prefix)}{dist.get_rank()}")
     _files.make_folders(path.parent)
     return _files.write(path, pickle.dumps(flight_recorder()))

@@ -1,4 +1,4 @@
-"""Operations of other libraries that are collectives: the pass takes them for torch's own."""
+"""Operations of other libraries that the pass treats as torch's collectives."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch.fx import Graph, Node
 from commsir.errors import UsageError
 from commsir.torch.collectives import named_argument
 
-__all__ = ["Written", "group_of", "is_any_in", "register_collective", "restore", "uuid", "write"]
+__all__ = ["Replacement", "group_of", "is_any_in", "register_collective", "restore", "uuid", "write"]
 
 _C10D: Any = torch.distributed.distributed_c10d
 _FUNCTIONAL: Any = torch.ops._c10d_functional
@@ -29,7 +29,7 @@ Groups = Mapping[Any, Any] | Callable[[Any], Any]
 
 
 @dataclass(frozen=True)
-class _Meaning:
+class _Registration:
     op: str
     reduce_op: str
     groups: Groups | None
@@ -43,8 +43,8 @@ class _Meaning:
 
 
 @dataclass(frozen=True)
-class Written:
-    """A collective that stands for an operation of another library."""
+class Replacement:
+    """A collective that replaces an operation of another library."""
 
     wait: Node
     begun: Node
@@ -53,11 +53,11 @@ class Written:
     kwargs: dict[str, Any]
 
 
-_meanings: dict[Any, _Meaning] = {}
+_meanings: dict[Any, _Registration] = {}
 
 
 def group_of(group: Any) -> str:
-    """The name of a process group that is given as one, or by its name."""
+    """Returns the name of a process group that is given as an object or by name."""
     return group if isinstance(group, str) else str(group.group_name)
 
 
@@ -72,7 +72,7 @@ def register_collective(operation: Any, op: str, *, reduce_op: str = "sum", grou
     """
     if op not in _OWN:
         raise UsageError(f'register_collective: there is no collective "{op}": it is one of {", ".join(_OWN)}')
-    _meanings[_overload(operation)] = _Meaning(op, "" if op == "all_gather" else reduce_op, groups)
+    _meanings[_overload(operation)] = _Registration(op, "" if op == "all_gather" else reduce_op, groups)
 
 
 def _overload(operation: Any) -> Any:
@@ -91,8 +91,8 @@ def _overload(operation: Any) -> Any:
         found = found.default
     if not isinstance(found, torch._ops.OpOverload):
         raise UsageError(
-            f"register_collective: {operation!r} is no operation: give one of torch.ops, a torch.library.custom_op, or "
-            "its name"
+            f"register_collective: {operation!r} is not an operation: give one of torch.ops, "
+            "a torch.library.custom_op, or its name"
         )
     if found._schema.is_mutable:
         raise UsageError(f"register_collective: {found} writes into its arguments; only what makes its result is taken")
@@ -105,7 +105,7 @@ def uuid() -> Any:
     return None if None in keys.values() else tuple(sorted(keys.items()))
 
 
-def _group(node: Node, meaning: _Meaning) -> str:
+def _group(node: Node, meaning: _Registration) -> str:
     given = named_argument(node, *_GROUPS)
     if meaning.groups is not None:
         found = meaning.groups(given) if callable(meaning.groups) else meaning.groups[given]
@@ -123,13 +123,13 @@ def _is_result(op: str, given: torch.Tensor, made: torch.Tensor, ranks: int) -> 
 
 
 def is_any_in(graph: Graph) -> bool:
-    """Whether the graph has an operation that is registered."""
+    """Whether the graph has a registered operation."""
     return bool(_meanings) and any(node.target in _meanings for node in graph.nodes if node.op == "call_function")
 
 
-def write(graph: Graph) -> list[Written]:
+def write(graph: Graph) -> list[Replacement]:
     """Replaces registered operations by torch's own collectives. Returns the replaced nodes."""
-    written = list[Written]()
+    written = list[Replacement]()
     for node in list(graph.nodes):
         meaning = _meanings.get(node.target) if node.op == "call_function" else None
         value = node.meta.get("val")
@@ -150,13 +150,13 @@ def write(graph: Graph) -> list[Written]:
         for one in (begun, wait):
             one.meta = dict(node.meta)
         node.replace_all_uses_with(wait)
-        written.append(Written(wait, begun, node.target, node.args, dict(node.kwargs)))
+        written.append(Replacement(wait, begun, node.target, node.args, dict(node.kwargs)))
         graph.erase_node(node)
     return written
 
 
-def restore(graph: Graph, written: list[Written]) -> None:
-    """Puts back the operations whose collectives nothing was fused with."""
+def restore(graph: Graph, written: list[Replacement]) -> None:
+    """Restores the operations whose collectives were not fused."""
     for one in written:
         if one.begun._erased or one.wait._erased or one.wait.args != (one.begun,):
             continue

@@ -16,7 +16,7 @@ import torch.distributed
 
 dist: Any = torch.distributed
 
-__all__ = ["take_all"]
+__all__ = ["accept_all_forms"]
 
 _LISTS, _SPLITS = "output_tensors input_tensors opts", "output input output_split_sizes input_split_sizes"
 _UNEVEN = (dist.AllToAllOptions, f"{_SPLITS} opts", f"{_SPLITS} timeout")
@@ -54,13 +54,13 @@ _KINDS: dict[str, Any] = {
 _HELD = {"op": "reduceOp", "root": "rootRank", "timeout": "timeout"}
 
 
-def take_all(cls: type[Any]) -> None:
-    """Has the methods that a class defines take every form."""
+def accept_all_forms(cls: type[Any]) -> None:
+    """Makes the methods that a class defines accept every call form."""
     for name in _FORMS.keys() & vars(cls).keys():
-        setattr(cls, name, _taking_all(vars(cls)[name], *_FORMS[name]))
+        setattr(cls, name, _accepting_all_forms(vars(cls)[name], *_FORMS[name]))
 
 
-def _taking_all(method: Callable[..., Any], options: Any, first: str, *others: str) -> Callable[..., Any]:
+def _accepting_all_forms(method: Callable[..., Any], options: Any, first: str, *others: str) -> Callable[..., Any]:
     count = len(first.split())
 
     @functools.wraps(method)
@@ -78,7 +78,7 @@ def _taking_all(method: Callable[..., Any], options: Any, first: str, *others: s
 
 
 def _bound(names: list[str], given: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any] | None:
-    """Arguments by their names in a form, in its order; None: they are not of this form."""
+    """Returns the arguments in the order of a form, or None if they do not match it."""
     held = dict(zip(names, given, strict=False)) | named
     if len(held) != len(given) + len(named) or not held.keys() <= set(names):
         return None
@@ -93,7 +93,7 @@ def _fits(name: str, value: Any) -> bool:
 
 
 def _with_options(held: dict[str, Any], options: Any) -> list[Any]:
-    """Same, in the form with options, which takes lists, or lists of lists, of tensors."""
+    """Returns the arguments in the form with options, which takes lists, or lists of lists, of tensors."""
     for name in [name for name in held if name in _HELD]:
         if (value := held.pop(name)) is not None:
             setattr(options, _HELD[name], value)

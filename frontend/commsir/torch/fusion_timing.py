@@ -26,7 +26,7 @@ Like = tuple[tuple[int, ...], torch.dtype, str]
 
 @dataclass(frozen=True)
 class Call:
-    """A kernel's call, with what its tensors look like. All sizes are known."""
+    """A kernel's call, with the shapes and types of its tensors. All sizes are known."""
 
     op: str
     input: Like
@@ -70,12 +70,12 @@ def _made(like: Like) -> torch.Tensor:
     return torch.ones(shape, device=device).to(dtype)
 
 
-def _ways(call: Call) -> tuple[Callable[[], Any], Callable[[], Any]]:
-    """The kernel, and the process group's collectives with the arithmetic around them in kernels of this rank."""
+def _variants(call: Call) -> tuple[Callable[[], Any], Callable[[], Any]]:
+    """Returns the fused kernel, and the collective with the arithmetic in separate kernels of this rank."""
     x, args = _made(call.input), [_made(one) for one in call.args]
     parts = [_made(one) for one in call.parts] or [x]
     given = (call.reduce_op, call.consume, call.types, list(call.columns), False)
-    alone = ops._on_one_rank(call.reduce_op)
+    alone = ops._single_rank_result(call.reduce_op)
 
     def apart() -> Any:
         sent = ops._produced(x, args[: call.sources], call.produce) if call.produce else parts
@@ -91,7 +91,7 @@ def _ways(call: Call) -> tuple[Callable[[], Any], Callable[[], Any]]:
 
 
 def _seconds(run: Callable[[], Any], on_gpu: bool, calls: int) -> float:
-    """Time of one call: the median of several rounds, after a call that compiles."""
+    """Returns the time of one call: the median of several rounds, after a call that compiles."""
     turns = []
     run()
     for _ in range(5):
@@ -117,7 +117,7 @@ def _measure_group(name: str, calls: int) -> None:
     for digest in _shared(list(numbers), group):
         call = reporting.fusions()[numbers[digest][0]].call
         with torch.no_grad():
-            fused, apart = (_seconds(way, call.input[2] != "cpu", calls) for way in _ways(call))
+            fused, apart = (_seconds(way, call.input[2] != "cpu", calls) for way in _variants(call))
         gain = statistics.fmean(_from_all(1e6 * (apart - fused), group))
         for number in numbers[digest]:
             reporting.set_measured(number, gain)
@@ -130,7 +130,7 @@ def _from_all(value: Any, group: Any) -> list[Any]:
 
 
 def _shared(digests: list[str], group: Any) -> list[str]:
-    """The entries that all ranks have, in the first rank's order."""
+    """Returns the entries that all ranks have, in the first rank's order."""
     said = _from_all(digests, group)
     return [one for one in said[0] if all(one in some for some in said)]
 

@@ -58,8 +58,8 @@ def let_trace() -> None:
 
 
 @dataclass(frozen=True)
-class _Gathered:
-    """A concatenation of what the ranks have sent, or of what was made of that."""
+class _GatherConcat:
+    """A concatenation of the gathered pieces, or of values computed from them."""
 
     node: Node
     wait: Node
@@ -68,7 +68,7 @@ class _Gathered:
     size: Any
 
     @classmethod
-    def of(cls, node: Node) -> _Gathered | None:
+    def of(cls, node: Node) -> _GatherConcat | None:
         if node.target is not _ATEN.cat.default or not isinstance(node.args[0], (list, tuple)):
             return None
         pieces = node.args[0]
@@ -102,7 +102,7 @@ def _is_begun_by_gather(wait: Node) -> bool:
     return isinstance(begun, Node) and begun.target is _GATHER
 
 
-def _takes(node: Node, gathered: _Gathered, mapped: dict[Node, Node]) -> bool:
+def _takes(node: Node, gathered: _GatherConcat, mapped: dict[Node, Node]) -> bool:
     """Whether the node does the same with the pieces as with what they make up."""
     value, whole = node.meta.get("val"), gathered.node.meta["val"].shape
     if not isinstance(value, torch.Tensor):
@@ -119,8 +119,8 @@ def _takes(node: Node, gathered: _Gathered, mapped: dict[Node, Node]) -> bool:
     return fits and all(one in mapped or is_small(one.meta.get("val")) for one in node.all_input_nodes)
 
 
-def _grown(graph: Graph, gathered: _Gathered) -> list[Node]:
-    """What can be done with the pieces: as much as leaves one tensor to concatenate."""
+def _movable_nodes(graph: Graph, gathered: _GatherConcat) -> list[Node]:
+    """Returns the operations that can be applied to the pieces, as long as one tensor remains to concatenate."""
     found: dict[Node, Node] = {gathered.node: gathered.node}
     best = 0
     for node in graph.nodes:
@@ -135,8 +135,8 @@ def _grown(graph: Graph, gathered: _Gathered) -> list[Node]:
     return list(found)[1:best]
 
 
-def _concatenated(graph: Graph, pieces: Node, like: _Gathered) -> Node:
-    """The pieces in the layout of `like`."""
+def _concatenated(graph: Graph, pieces: Node, like: _GatherConcat) -> Node:
+    """Returns the pieces in the layout of `like`."""
     split = graph.call_function(_ATEN.split.Tensor, (pieces, like.size))
     set_value(split)
     parts = []
@@ -158,9 +158,9 @@ def _erase(graph: Graph, node: Node) -> None:
             waiting += [source for source in sources if source.target in (operator.getitem, _ATEN.split.Tensor)]
 
 
-def _sink(graph: Graph, gathered: _Gathered) -> _Gathered | None:
+def _sink(graph: Graph, gathered: _GatherConcat) -> _GatherConcat | None:
     """Moves what can be done with the pieces before the concatenation, and returns that of what they become."""
-    inside = _grown(graph, gathered)
+    inside = _movable_nodes(graph, gathered)
     if not inside:
         return None
     mapped = {gathered.node: gathered.wait}
@@ -179,7 +179,7 @@ def _sink(graph: Graph, gathered: _Gathered) -> _Gathered | None:
     for node in reversed(inside):
         graph.erase_node(node)
     _erase(graph, gathered.node)
-    return _Gathered(whole, mapped[last], gathered.dim, gathered.size)
+    return _GatherConcat(whole, mapped[last], gathered.dim, gathered.size)
 
 
 def _is_same_of_all(pieces: list[Any]) -> bool:
@@ -211,7 +211,7 @@ def _joined_unaries(graph: Graph, node: Node) -> Node:
     with graph.inserting_before(node):
         made = whole = graph.call_function(_CAT, (pieces, *node.args[1:]), dict(node.kwargs))
         set_value(whole)
-        if _Gathered.of(whole) is None:
+        if _GatherConcat.of(whole) is None:
             graph.erase_node(whole)
             return node
         for one in reversed(chain):
@@ -230,7 +230,7 @@ def _joined_unaries(graph: Graph, node: Node) -> Node:
 
 
 def _first_reader(node: Node) -> Node | None:
-    """What reads it first, past views; None: the program returns it."""
+    """Returns the first reader, past views, or None if the program returns the value."""
     for user in node.users:
         found = _first_reader(user) if moves_nothing(user) else user
         if found is not None and found.op != "output":
@@ -238,8 +238,8 @@ def _first_reader(node: Node) -> Node | None:
     return None
 
 
-def _why_left(gathered: _Gathered) -> str:
-    """What is said where nothing is the same before the concatenation."""
+def _unsupported_reason(gathered: _GatherConcat) -> str:
+    """Returns why nothing can be moved before the concatenation."""
     reader = _first_reader(gathered.node)
     if reader is None:
         return "nothing follows: the program returns what is gathered"
@@ -272,7 +272,7 @@ class _Parts:
     """Arithmetic of rows that are concatenated of parts, and the same of the parts. `of[node]` is that of a node."""
 
     graph: Graph
-    gathered: _Gathered
+    gathered: _GatherConcat
     of: dict[Node, Node | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -326,7 +326,7 @@ def _is_of_rows(node: Node) -> bool:
     return node.target is not _ATEN.sum.dim_IntList or source.dtype is torch.float32
 
 
-def _reduce_parts(graph: Graph, gathered: _Gathered) -> bool:
+def _reduce_parts(graph: Graph, gathered: _GatherConcat) -> bool:
     """Splits reductions of rows that are gathered along the last dimension; whether there are any."""
     if gathered.keeps_rows:
         return False
@@ -352,7 +352,7 @@ def sink(graph: Graph) -> dict[Node, str]:
         if node._erased or node.target is not _ATEN.cat.default:
             continue
         node = _joined_unaries(graph, node)
-        gathered = _Gathered.of(node)
+        gathered = _GatherConcat.of(node)
         if gathered is None:
             continue
         if gathered.is_view():
@@ -364,7 +364,7 @@ def sink(graph: Graph) -> dict[Node, str]:
             continue
         moved = _sink(graph, gathered)
         if not _reduce_parts(graph, moved or gathered) and not moved:
-            left[gathered.wait.all_input_nodes[0]] = _why_left(gathered)
+            left[gathered.wait.all_input_nodes[0]] = _unsupported_reason(gathered)
     return left
 
 

@@ -1,4 +1,4 @@
-"""Tells when somebody imports a module, which programs that do not need it are spared."""
+"""Calls functions when a module is imported, so that programs that do not import it pay nothing."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ __all__ = ["accept_in_accelerate", "when_imported"]
 
 
 class _Finder(importlib.abc.MetaPathFinder):
-    def __init__(self, name: str, teach: Callable[[Any], None]) -> None:
-        self._name, self._teach = name, teach
+    def __init__(self, name: str, callback: Callable[[Any], None]) -> None:
+        self._name, self._callback = name, callback
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -25,29 +25,29 @@ class _Finder(importlib.abc.MetaPathFinder):
             return None
         run = loader.exec_module
 
-        def run_and_teach(module: ModuleType) -> None:
+        def run_with_hook(module: ModuleType) -> None:
             run(module)
-            self._teach(module)
+            self._callback(module)
 
-        loader.exec_module = run_and_teach
+        loader.exec_module = run_with_hook
         return spec
 
 
-def when_imported(name: str, teach: Callable[[Any], None]) -> None:
-    """Calls `teach` with the module of that name: now if it was imported before, else once somebody has imported it."""
+def when_imported(name: str, callback: Callable[[Any], None]) -> None:
+    """Calls `callback` with the module `name`: now if it is imported already, otherwise after its first import."""
     if name in sys.modules:
-        teach(sys.modules[name])
+        callback(sys.modules[name])
     else:
-        sys.meta_path.insert(0, _Finder(name, teach))
+        sys.meta_path.insert(0, _Finder(name, callback))
 
 
 def accept_in_accelerate(name: str) -> None:
     """Makes Accelerate, and therefore Hugging Face's Trainer, accept the backend `name` for CPU tensors.
 
-    It knows Gloo and MPI there, and says of all others that they are not available.
+    Accelerate knows only Gloo and MPI for CPU tensors and rejects other backends as not available.
     """
 
-    def teach(module: Any) -> None:
+    def callback(module: Any) -> None:
         original = module.PartialState._prepare_backend
 
         def _prepare_backend(self: Any, cpu: bool = False, sagemaker_dp: bool = False, backend: Any = None) -> Any:
@@ -56,4 +56,4 @@ def accept_in_accelerate(name: str) -> None:
 
         module.PartialState._prepare_backend = _prepare_backend
 
-    when_imported("accelerate.state", teach)
+    when_imported("accelerate.state", callback)

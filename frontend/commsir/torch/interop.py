@@ -1,4 +1,4 @@
-"""Memory and communicators that others made, as CommsIR's, and CommsIR's as theirs."""
+"""Shares memory and communicators with other libraries."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _shared: weakref.WeakKeyDictionary[Any, dict[int, dict[int, int]]] = weakref.Wea
 
 
 def nccl_communicator(group: Any = None) -> int:
-    """The ncclComm_t of an existing process group, which stays its own."""
+    """Returns the ncclComm_t of an existing process group, which still owns it."""
     used = dist.distributed_c10d._get_default_group() if group is None else group
     device = torch.device("cuda", torch.cuda.current_device()) if torch.cuda.is_available() else None
     if device is None or not hasattr(found := used._get_backend(device), "_comm_ptr"):
@@ -50,7 +50,7 @@ def wrap_process_group(group: Any = None, *, name: str = "wrapped", timeout: flo
     used = dist.distributed_c10d._get_default_group() if group is None else group
     store = dist.PrefixStore(f"commsir/{name}/{used.group_name}", store_of(used))
     on_gpu = torch.cuda.is_available() and "nccl" in str(dist.get_backend_config(used))
-    limit = backend.patience_of(used, "cuda" if on_gpu else "cpu") if timeout is None else timeout
+    limit = backend.default_timeout_of(used, "cuda" if on_gpu else "cpu") if timeout is None else timeout
     return capi.Group(
         store,
         used.rank(),
@@ -107,7 +107,7 @@ def _sharing(group: Any) -> tuple[list[Any], dict[int, int]]:
     return [one for one in groups if one is not None], _shared.setdefault(used, {}).setdefault(device, {})
 
 
-def _agreed(used: Any, memory: Any, known: dict[int, int]) -> list[tuple[int, int]]:
+def _agreed_extents(used: Any, memory: Any, known: dict[int, int]) -> list[tuple[int, int]]:
     """The part of `memory` to share, equal on all ranks of a process group, or an error on all of them."""
     mine: list[tuple[int, int]] = []
     wrong: Exception | None = None
@@ -121,11 +121,11 @@ def _agreed(used: Any, memory: Any, known: dict[int, int]) -> list[tuple[int, in
     if wrong:
         raise wrong
     if any(other != told for other in heard):
-        raise RuntimeError(_differing(heard))
+        raise RuntimeError(_describe_differences(heard))
     return [one for one in mine if known.get(one[0]) != one[1]]
 
 
-def _differing(heard: list[Any]) -> str:
+def _describe_differences(heard: list[Any]) -> str:
     """Describes each rank's value if they differ."""
     ranks: dict[str, list[str]] = {}
     for rank, told in enumerate(heard):
@@ -139,7 +139,7 @@ def _differing(heard: list[Any]) -> str:
         [
             "commsir: ranks share memory that is not alike",
             *(f"  rank{'s' * (len(of) != 1)} {', '.join(of)}: {said}" for said, of in ranks.items()),
-            "  all ranks have to make the same allocations in the pool, in the same order, and then share it",
+            "  all ranks must make the same allocations in the pool, in the same order, and then share it",
         ]
     )
 
@@ -156,7 +156,7 @@ def share(memory: torch.Tensor | torch.cuda.MemPool, group: Any = None) -> None:
     """
     used = dist.distributed_c10d._get_default_group() if group is None else group
     groups, known = _sharing(used)
-    for address, size in _agreed(used, memory, known):
+    for address, size in _agreed_extents(used, memory, known):
         if address in known:  # It has grown in its place.
             del known[address]
             for one in groups:

@@ -1,13 +1,13 @@
-"""Whole collectives that a graph can do without.
+"""Replaces several collectives of a graph by one.
 
-Sums of sums: `all_reduce(a) + all_reduce(b) + ...` is one all_reduce of `a + b + ...`, as the gradients of q, k and v
-are, of gate and up, of attention and MLP side by side, and of shared and routed experts; reduce_scatter alike. And
-collectives of one tensor, which are the same: one of them gives the result of all.
+A sum of all_reduces, `all_reduce(a) + all_reduce(b) + ...`, becomes one all_reduce of `a + b + ...`, for example for
+the gradients of q, k and v, of gate and up, of attention and MLP in parallel, and of shared and routed experts.
+reduce_scatter is treated alike. Equal collectives of one tensor are replaced by one, whose result all of them use.
 
-Other ranks may have compiled something else, and run the collectives one by one, on what need not be the same on them.
-So the one that is left remembers what it stands for, and until all ranks agree (agreement.py) each has the process
-group's own collective and its own result. That needs them to begin one right after the other: where another collective
-begins in between, they stay.
+Other ranks may have compiled something else and run the collectives one by one, on values that need not be equal there.
+So the remaining collective records what it replaces, and until all ranks agree (agreement.py), each of the replaced
+ones runs as the process group's own collective, with its own result. That requires that they begin directly one after
+the other; if another collective begins in between, they stay.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def _value(node: Node) -> Any:
 
 
 def _dtype(node: Any) -> torch.dtype | None:
-    """Type of a tensor; None: a number, which may be unknown at compile time."""
+    """Returns the type of a tensor, or None for a number, which may be unknown at compile time."""
     value = node.meta.get("val") if isinstance(node, Node) else None
     return value.dtype if isinstance(value, torch.Tensor) else None
 
@@ -83,7 +83,7 @@ class _GraphCollectives:
         return cls(known, tuple(order))
 
     def left(self) -> list[Collective]:
-        """The collectives that are still there."""
+        """The collectives that still exist."""
         return [one for one in self.known.values() if not one.node._erased]
 
     def runs(self, nodes: Iterable[Node]) -> Iterator[list[Node]]:
@@ -127,7 +127,7 @@ def _is_sum(node: Any, like: Node | None = None) -> bool:
 
 
 def _sums_of(root: Node) -> list[Node]:
-    """The additions of a tree, from the root on."""
+    """Returns the additions of a tree, starting from the root."""
     found = [root]
     for node in found:
         found += [one for one in node.args if isinstance(one, Node) and _is_sum(one, root)]
@@ -135,7 +135,7 @@ def _sums_of(root: Node) -> list[Node]:
 
 
 def _leaves(root: Node) -> list[Node]:
-    """The summands of a tree of additions."""
+    """Returns the summands of a tree of additions."""
     tree = dict.fromkeys(_sums_of(root))
     return [one for node in tree for one in node.all_input_nodes if one not in tree]
 

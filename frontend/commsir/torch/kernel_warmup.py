@@ -1,4 +1,4 @@
-"""Kernels made ahead, so that no call of a serving loop waits for the compiler."""
+"""Compiles kernels ahead of time, so that no call of a serving loop waits for the compiler."""
 
 from __future__ import annotations
 

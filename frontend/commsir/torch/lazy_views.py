@@ -52,7 +52,7 @@ def _is_ours(given: Any, ours: Callable[[Any], list[Any]]) -> bool:
     return False
 
 
-def _calling(op: Any, after: Any, ours: Callable[[Any], list[Any]]) -> _Kernel:
+def _wrap_c10d(op: Any, after: Any, ours: Callable[[Any], list[Any]]) -> _Kernel:
     """Wrapper of a c10d function: CommsIR's backend gets the program's tensors, others get what they always got."""
 
     def call(keys: Any, *given: Any) -> Any:
@@ -61,8 +61,8 @@ def _calling(op: Any, after: Any, ours: Callable[[Any], list[Any]]) -> _Kernel:
     return call
 
 
-def _writing(op: Any, after: Any) -> _Kernel:
-    """A functional collective that writes to an argument: it is over before it is copied back."""
+def _wrap_functional(op: Any, after: Any) -> _Kernel:
+    """Wraps a functional collective that writes to an argument: it must end before the result is copied back."""
     written = [argument.name for argument in op._schema.arguments if argument.is_write]
 
     def call(keys: Any, *given: Any, **named: Any) -> Any:
@@ -93,8 +93,8 @@ def _kernel_of(name: str, op: Any, after: Any, ours: Callable[[Any], list[Any]])
     if name == _WAIT:
         return _waiting(op, after)
     if name.startswith("c10d::"):
-        return _calling(op, after, ours) if any("Tensor" in str(one.type) for one in op._schema.arguments) else None
-    return _writing(op, after) if any(one.is_write for one in op._schema.arguments) else None
+        return _wrap_c10d(op, after, ours) if any("Tensor" in str(one.type) for one in op._schema.arguments) else None
+    return _wrap_functional(op, after) if any(one.is_write for one in op._schema.arguments) else None
 
 
 @functools.cache

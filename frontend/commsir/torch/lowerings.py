@@ -106,7 +106,7 @@ _ARGUMENTS = 13
 
 
 def _split(arguments: list[str]) -> tuple[list[str], str]:
-    """Tensors, and the rest as `commsir.torch.ops.prepared` takes it."""
+    """Separates tensors from the other arguments, which `commsir.torch.ops.prepared` takes."""
     op, x, args, *rest, parts, produce, sources = arguments
     return [x, args, *([] if parts == "None" else [parts])], ", ".join([op, *rest, produce, sources])
 

@@ -4,7 +4,7 @@
     y, kept = fused_collective("all_reduce", x, [residual, weight], consume=..., ...)
 
 The group is any process group of torch.distributed, by its name (`group.group_name`): CommsIR makes a group of its own
-beside it, from its store, on the first call, which all ranks have to make. An op runs on the current stream; for that
+beside it, from its store, on the first call, which all ranks must make. An op runs on the current stream; for that
 stream it is done when it returns.
 """
 
@@ -77,7 +77,7 @@ _said = threading.local()
 
 
 def group_of(name: str, device: int = -1) -> capi.Group:
-    """The group that the ops use for a process group on the CPU (-1) or a GPU: collective when it is new."""
+    """Returns the group that the ops use for a process group on the CPU (-1) or a GPU. Collective when it is new."""
     process_group = None if name == _ALONE else _C10D._resolve_process_group(name)
     # One of several threads makes it.
     with _making.setdefault((name, device), threading.Lock()):
@@ -90,7 +90,7 @@ def group_of(name: str, device: int = -1) -> capi.Group:
 
 
 def abort(process_group: Any, reason: str) -> None:
-    """Ends the waits of ops in a process group's groups. Any thread."""
+    """Ends the waits of ops in a process group's groups. Any thread may call it."""
     for known, made in list(_groups.values()):
         if known is process_group:
             made.abort(reason)
@@ -117,7 +117,7 @@ def _timeout_of(process_group: Any, device: int) -> timedelta:
 
 
 def _guarded(call: Any, failed: Any) -> Any:
-    """A callback must not raise: what went wrong is kept for `error`."""
+    """Keeps exceptions of a callback for `error`, because a callback must not raise."""
 
     def safe(*arguments: Any) -> Any:
         try:
@@ -154,8 +154,8 @@ def _symmetric(name: str, device: int, data: int, size: int) -> list[int]:
 
 
 @contextlib.contextmanager
-def _limited(process_group: Any, limit: timedelta) -> Iterator[None]:
-    """Within it, waits in the process group's store last no longer."""
+def _bounded_store_timeout(process_group: Any, limit: timedelta) -> Iterator[None]:
+    """Limits waits in the process group's store to `limit`."""
     store = _C10D._get_process_group_store(process_group)
     before = store.timeout
     store.set_timeout(min(limit, before))
@@ -184,7 +184,7 @@ def _extents(process_group: Any, limit: timedelta, reached: Any) -> tuple[list[i
     meet("")
     parts, why = list[int](), ""
     try:
-        with _limited(process_group, limit):
+        with _bounded_store_timeout(process_group, limit):
             parts = reached()
         why = "" if all(parts) else "it does not reach all ranks"
     except Exception as error:
@@ -368,7 +368,7 @@ def _check_result(out: torch.Tensor, input: torch.Tensor, result: torch.Tensor) 
             f"{tuple(input.shape)} has {tuple(result.shape)}"
         ),
     )
-    _check(out.is_contiguous(), lambda: "commsir: an output has to be contiguous")
+    _check(out.is_contiguous(), lambda: "commsir: an output must be contiguous")
 
 
 def _fake_out(fake: Any) -> Any:
@@ -393,7 +393,7 @@ def _fake_fused_collective_out(
         _check_device("an argument", arg, input)
     for out in outs:
         _check_device("an output", out, input)
-        _check(out.is_contiguous(), lambda: "commsir: an output has to be contiguous")
+        _check(out.is_contiguous(), lambda: "commsir: an output must be contiguous")
 
 
 _FAKES = {
@@ -605,7 +605,7 @@ def _produced(input: torch.Tensor, sources: list[torch.Tensor], produce: str) ->
 
 
 def _sum_of(op: str, arrived: list[torch.Tensor], input: torch.Tensor, group_name: str) -> torch.Tensor:  # noqa: A002
-    """The sum of several collectives' results, in the shape that the result of `input` has."""
+    """Sums the results of several collectives, in the result shape of `input`."""
     if len(arrived) == 1:
         return arrived[0]
     shape = list(input.shape)
@@ -617,8 +617,8 @@ def _sum_of(op: str, arrived: list[torch.Tensor], input: torch.Tensor, group_nam
     return total
 
 
-def _on_one_rank(reduce_op: str) -> str:
-    """The collective that on one rank gives what arrives."""
+def _single_rank_result(reduce_op: str) -> str:
+    """Returns the collective that leaves the data unchanged on one rank."""
     return "all_reduce" if reduce_op else "all_gather"
 
 
@@ -681,7 +681,7 @@ def _apart(
     if _times(site) > 1:
         # Results of collectives that are the same here, and need not be the same elsewhere.
         return [one.reshape([-1, *input.shape[1:]] if input.dim() > 1 else [1, -1]) for one in arrived]
-    alone = _on_one_rank(reduce_op)
+    alone = _single_rank_result(reduce_op)
     if produce:
         total, args = arrived[0], [*arrived[1:], *args[sources:]]
     else:
@@ -690,8 +690,8 @@ def _apart(
     return cast("list[torch.Tensor]", made)
 
 
-def _saying(call: Any) -> Any:
-    """Keeps the exception for `error`: the C++ code between here and the caller can only return a status."""
+def _capturing_error(call: Any) -> Any:
+    """Keeps the exception for `error`, because the C++ code up to the caller can only return a status."""
 
     def said(*arguments: Any) -> Any:
         try:
@@ -707,7 +707,7 @@ def _saying(call: Any) -> Any:
 
 
 for _key in ("CPU", "CUDA"):
-    _implementations.impl("_apart", _saying(_apart), _key)
+    _implementations.impl("_apart", _capturing_error(_apart), _key)
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -747,7 +747,7 @@ def _call(forms: _Forms, input: torch.Tensor, *others: Any, rows: Any = None) ->
 
 
 def all_reduce(input: torch.Tensor, op: str = "sum", group: Any = None) -> torch.Tensor:  # noqa: A002
-    """The reduction of all ranks' `input`, on every rank."""
+    """Reduces all ranks' `input`. Every rank gets the result."""
     return _call(_all_reduce, input, op, _named(group))
 
 
@@ -757,7 +757,7 @@ def all_gather(input: torch.Tensor, group: Any = None) -> torch.Tensor:  # noqa:
 
 
 def reduce_scatter(input: torch.Tensor, op: str = "sum", group: Any = None) -> torch.Tensor:  # noqa: A002
-    """This rank's part, along dimension 0, of the reduction of all ranks' `input`."""
+    """Returns this rank's part, along dimension 0, of the reduction of all ranks' `input`."""
     return _call(_reduce_scatter, input, op, _named(group), rows=lambda: _rows(input, 1, _ranks(group)))
 
 
@@ -767,7 +767,7 @@ def all_to_all(input: torch.Tensor, group: Any = None) -> torch.Tensor:  # noqa:
 
 
 def broadcast(input: torch.Tensor, root: int = 0, group: Any = None) -> torch.Tensor:  # noqa: A002
-    """The `input` of rank `root` of the group, on every rank."""
+    """Returns the `input` of rank `root` of the group on every rank."""
     return _call(_broadcast, input, root, _named(group))
 
 

@@ -1,10 +1,10 @@
-"""A process group to subclass: the backend in C++, with collectives of a program's own in the place of some of its.
+"""A process group to subclass: the C++ backend, with a program's own versions of some collectives.
 
-    class Mine(commsir.torch.ProcessGroup):
+    class MyGroup(commsir.torch.ProcessGroup):
         def allreduce(self, tensors, opts):
             return self.submit("all_reduce", tensors, tensors, run=lambda: my_all_reduce(self.group, tensors[0]))
 
-    commsir.torch.register_backend("mine", Mine)
+    commsir.torch.register_backend("mine", MyGroup)
 
 torch calls these methods, also from its C++ (functional collectives, DDP). What a subclass does not override goes to
 the backend.
@@ -63,8 +63,8 @@ _METHODS = (
 
 
 @dynamo.opaque
-class _Joined(dist.Work):  # type: ignore[misc]
-    """Several Works as one, whose future has `tensors`. Without Works it is complete."""
+class _JointWork(dist.Work):  # type: ignore[misc]
+    """Several Works as one, whose future has `tensors`. Without Works, it is complete."""
 
     def __init__(self, tensors: Sequence[torch.Tensor], works: Sequence[Any]) -> None:
         super().__init__()
@@ -96,7 +96,7 @@ class _Joined(dist.Work):  # type: ignore[misc]
 
 
 def _has_memory(tensor: torch.Tensor) -> bool:
-    """Tensors of the device "meta" and of FakeTensorMode have none, and nothing moves."""
+    """Whether tensors have memory. Those of the device "meta" and of FakeTensorMode have none, and nothing is sent."""
     return tensor.device.type != "meta" and not isinstance(tensor, FakeTensor)
 
 
@@ -104,7 +104,7 @@ _BOTH_NAMES = _NAMES | {new: old for old, new in _NAMES.items()}
 
 
 def _name_in_torch(name: str) -> str:
-    """The name of a method in this release of torch; empty: it has none."""
+    """Returns the name of a method in this release of torch, or an empty string if torch lacks it."""
     return next((one for one in (name, _BOTH_NAMES.get(name, "")) if hasattr(dist.ProcessGroup, one)), "")
 
 
@@ -120,7 +120,7 @@ def _forwarding(name: str) -> Callable[..., Any]:
         # torch takes no options where there are none.
         given = tuple(one for one in given if one is not None)
         work = getattr(self._plain, known)(*given, **{key: one for key, one in named.items() if one is not None})
-        return _Joined(given[0] if given and isinstance(given[0], list) else [], ()) if work is None else work
+        return _JointWork(given[0] if given and isinstance(given[0], list) else [], ()) if work is None else work
 
     call.__name__ = call.__qualname__ = name
     return call
@@ -138,7 +138,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         for one, other in _BOTH_NAMES.items():
             if one in vars(cls) and other not in vars(cls):
                 setattr(cls, other, vars(cls)[one])
-        forms.take_all(cls)
+        forms.accept_all_forms(cls)
         dynamo.opaque(cls)
 
     def __init__(self, settings: backend.Settings) -> None:
@@ -170,7 +170,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         return self.group_on(getattr(self._running, "device", "cpu"))
 
     def group_on(self, device: str) -> capi.Group:
-        """Same, for "cpu" or "cuda"."""
+        """Returns the group for "cpu" or "cuda"."""
         found = torch.device(device)
         if found.type == "cuda" and found.index is None:
             found = torch.device("cuda", torch.cuda.current_device())
@@ -186,13 +186,13 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         run: Callable[[], None],
         opts: Any = None,
     ) -> torch.distributed.Work:
-        """A collective that is `run` in its turn: on the group's thread, of CUDA tensors in a stream. Returns its Work.
+        """Queues a collective: `run` is called in its turn on the group's thread; for CUDA tensors, in a stream.
 
-        `name` is what counters and reports call it. `opts` are those that torch gave the method.
+        Returns the Work. Counters and reports use `name`. `opts` are the options that torch passed to the method.
         """
         tensors = [*inputs, *outputs]
         if not all(map(_has_memory, tensors)):
-            return _Joined(outputs or inputs, ())
+            return _JointWork(outputs or inputs, ())
         device = tensors[0].device.type if tensors else "cpu"
 
         def on_device() -> None:
@@ -208,7 +208,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         work: torch.distributed.Work | None = module.run_in_turn(
             self._backend, name, list(inputs), list(outputs), on_device, limit, asynchronous
         )
-        return _Joined(outputs or inputs, ()) if work is None else work
+        return _JointWork(outputs or inputs, ()) if work is None else work
 
     def _overrides(self, method: str) -> bool:
         return getattr(type(self), method) is not getattr(ProcessGroup, method)
@@ -222,10 +222,10 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         for name in ("reduceOp", "timeout", "asyncOp"):
             if hasattr(used, name) and hasattr(asked, name):
                 setattr(used, name, getattr(asked, name))
-        return _Joined(tensors, [method(*each, used) for each in zip(*given, strict=True)])
+        return _JointWork(tensors, [method(*each, used) for each in zip(*given, strict=True)])
 
     def shrink(self, ranks_to_exclude: Sequence[int], shrink_flags: int = 0, options: Any = None) -> ProcessGroup:
-        """A group of the ranks that are left, also where this one has failed; they meet in the store again."""
+        """Makes a group of the surviving ranks, also if this group has failed. They meet in the store again."""
         left = [rank for rank in range(self.settings.size) if rank not in ranks_to_exclude]
         chosen = options if options is not None else self._backend.options
         made = self._backend.shrink(list(ranks_to_exclude), shrink_flags, chosen)

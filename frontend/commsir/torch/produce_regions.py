@@ -55,7 +55,7 @@ def _is_work(node: Node) -> bool:
 
 
 def _may_write(node: Node) -> bool:
-    """Whether it may write into a tensor that is read before it."""
+    """Whether the node may write into a tensor that is read before it."""
     if node.op != "call_function":
         return False
     schema = getattr(node.target, "_schema", None)
@@ -63,7 +63,7 @@ def _may_write(node: Node) -> bool:
 
 
 def _movable(graph: Graph, end: Node) -> dict[Node, None]:
-    """The nodes before `end` that read the same values there."""
+    """Returns the nodes before `end` that would read the same values there."""
     found: dict[Node, None] = {}
     for node in graph.nodes:
         if node is end:
@@ -96,7 +96,7 @@ def _chain(source: Node, end: Node, movable: dict[Node, None], refused: dict[Nod
 
 
 def _translated(chain: Sequence[Node], collective: Collective, columns: int, refused: dict[Node, str]) -> Region | None:
-    """The region of a chain; None: a node is `refused`, and why."""
+    """Returns the region of a chain, or None and adds the reason to `refused`."""
     value = chain[-1].meta["val"]
     region = Region(columns, value.numel() // columns, [], device=value.device)
     for node in chain:
@@ -114,8 +114,8 @@ def _first(region: Region) -> Argument | None:
     return next(rows, None)
 
 
-def _why_not(source: Node, end: Node, movable: dict[Node, None], refused: dict[Node, str]) -> str:
-    """Why what makes the collective's input stays outside; empty: it is no arithmetic."""
+def _unsupported_reason(source: Node, end: Node, movable: dict[Node, None], refused: dict[Node, str]) -> str:
+    """Returns why the node that computes the collective's input is not fused; empty if it is not arithmetic."""
     if source in refused:
         return f"produce: {refused[source]}"
     if not _is_taken(source) or not _is_work(source):
@@ -140,7 +140,10 @@ def _gain(region: Region, chain: Sequence[Node]) -> float | None:
 
 
 def produce(graph: Graph, collective: Collective, columns: int) -> tuple[Produced | None, str]:
-    """The region for rows of `columns` elements, or why there is none; without a reason, no arithmetic precedes."""
+    """Returns the region for rows of `columns` elements, or the reason why there is none.
+
+    Without a reason, no arithmetic precedes the collective.
+    """
     end = collective.node
     source = end.args[0]
     assert isinstance(source, Node)
@@ -149,7 +152,7 @@ def produce(graph: Graph, collective: Collective, columns: int) -> tuple[Produce
     while region is None:
         chain = _chain(source, end, movable, refused)
         if not any(map(_is_work, chain)):
-            return None, _why_not(source, end, movable, refused)
+            return None, _unsupported_reason(source, end, movable, refused)
         region = _translated(chain, collective, columns, refused)
     first = _first(region)
     if first is None:

@@ -37,7 +37,7 @@ _REDUCED = (torch.float32, torch.bfloat16, torch.float16, torch.int32)
 
 
 def _reduction(opts: Any, tensor: torch.Tensor) -> str:
-    """Empty: Gloo reduces."""
+    """Returns the reduction's name, or an empty string if Gloo reduces."""
     return _REDUCTIONS.get(getattr(opts.reduceOp, "op", opts.reduceOp), "") if tensor.dtype in _REDUCED else ""
 
 
@@ -49,7 +49,7 @@ def _one(tensors: Any) -> torch.Tensor:
 
 @dynamo.opaque
 class _Done(dist.Work):  # type: ignore[misc]
-    """Work that is over when the program gets it: calls of this backend return when they have run."""
+    """A Work that is complete when the program gets it, because calls of this backend return when they have run."""
 
     def __init__(self, tensors: list[torch.Tensor]) -> None:
         super().__init__()
@@ -103,7 +103,7 @@ class ReferenceGroup(dist.ProcessGroup):  # type: ignore[misc]
 
     @property
     def gloo(self) -> Any:
-        """For what this file does not have."""
+        """The backend for calls that this file does not implement."""
         if self._gloo is None:
             store = dist.PrefixStore("gloo", self.settings.store.clone())
             self._gloo = backend.delegate(self.settings.timeout)(

@@ -59,7 +59,7 @@ _MOST_MULTIPLIED = 31
 
 
 class Unsupported(Exception):
-    """Why a node cannot be part of a region."""
+    """The reason why a node cannot be part of a region."""
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Tile:
 
 @dataclass(frozen=True)
 class Argument:
-    """A tensor from outside, and how the kernel is given it."""
+    """A tensor from outside the region, and how the kernel reads it."""
 
     node: Node
     width: int
@@ -100,7 +100,7 @@ class Argument:
 
 @dataclass
 class Region:
-    """A region as it grows: text, and the tile that each node has become."""
+    """A region under construction: its text, and each node's tile."""
 
     columns: int
     rows: int | torch.SymInt
@@ -167,7 +167,7 @@ class Region:
         return self.cast("arith.uitofp" if tile.kind == "i1" else "arith.sitofp", tile, "f32")
 
     def mask_of(self, tile: Tile) -> Tile:
-        """Where the tile is not 0."""
+        """Returns a mask of the elements that are not 0."""
         if tile.kind == "i1":
             return tile
         return self.compare("une", tile, self.constant(0.0, tile.width))
@@ -264,7 +264,7 @@ class Region:
         raise Unsupported(f"a tensor of shape {list(shape)} has other rows than the collective's result")
 
     def begin(self, node: Node, tile: str, kind: str) -> None:
-        """`node` is what arrives."""
+        """Begins the region: `node` is the received data."""
         self.device = node.meta["val"].device
         is_integer = kind.startswith("i")
         self.tiles[node] = Tile(tile, self.columns, kind) if is_integer else self.widen(Tile(tile, self.columns), kind)
@@ -324,7 +324,7 @@ class Region:
         """A tensor from outside: read by the region."""
         value = node.meta.get("val")
         if not isinstance(value, torch.Tensor):
-            raise Unsupported(f"{node} is no tensor")
+            raise Unsupported(f"{node} is not a tensor")
         is_number = value.dtype is torch.float64 and value.dim() == 0
         if value.dtype not in (*_FLOATS, *_SMALL_FLOATS, *_INTEGERS, torch.bool) and not is_number:
             raise Unsupported(f"{node} is of {value.dtype}")
@@ -344,7 +344,7 @@ class Region:
         return Tile(tile.name, tile.width, kind) if dtype in _INTEGERS else self.widen(tile, kind)
 
     def operand(self, value: Any, width: int = 1) -> Tile:
-        """The tile of an operand: a node's, or a constant of that width."""
+        """Returns the tile of an operand: a node's tile, or a constant of that width."""
         if isinstance(value, Node):
             tile = self.tiles.get(value)
             if tile is None:
@@ -491,12 +491,12 @@ _VIEWS = {
 
 
 def is_arithmetic(node: Node) -> bool:
-    """Whether the node does nothing but make a value, of a kind that regions know."""
+    """Whether the node only computes a value, with an operation that regions support."""
     return (node.target in _RULES or node.target is operator.getitem) and node.target is not _WAIT
 
 
 def moves_nothing(node: Node) -> bool:
-    """Whether what it makes is what it is given, seen in another way: outside of a region it costs nothing."""
+    """Whether the node only changes the view of its operand; outside of a region, that costs nothing."""
     return node.target in _VIEWS
 
 
@@ -551,7 +551,7 @@ def cut_sizes(node: Node) -> int | None:
 
 
 def is_row_statistic(node: Node) -> bool:
-    """Whether it reduces the last dimension alone, and keeps it."""
+    """Whether the node reduces only the last dimension, and keeps it."""
     if node.target not in _REDUCTIONS or not isinstance(node.meta.get("val"), torch.Tensor):
         return False
     source = node.all_input_nodes[0].meta["val"]
@@ -560,7 +560,7 @@ def is_row_statistic(node: Node) -> bool:
 
 
 def row_sizes(node: Node) -> int | None:
-    """How many elements a reduction of the last dimensions reduces to one; None: it is none, or that is not known."""
+    """Returns how many elements a reduction of the last dimensions combines, or None if that is not known."""
     if node.target not in _REDUCTIONS:
         return None
     value = node.all_input_nodes[0].meta["val"]

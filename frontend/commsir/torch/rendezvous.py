@@ -52,7 +52,7 @@ class _Member:
 
 
 def _look(store: Any, key: str, seconds: float) -> bytes | None:
-    """Looks for a key for some time. Waits of torch's stores warn of each one that has come to nothing."""
+    """Polls for a key for some time, because torch's stores log a warning for each wait that times out."""
     end, pause = time.monotonic() + seconds, 0.0002
     while not store.check([key]):
         if time.monotonic() >= end:
@@ -63,7 +63,7 @@ def _look(store: Any, key: str, seconds: float) -> bytes | None:
 
 
 def _unpacked(packed: bytes) -> list[_Member]:
-    """The texts of all ranks in rank 0's message, as far as they can be decoded."""
+    """Decodes the texts of all ranks from rank 0's message, as far as possible."""
     guests = list[_Member]()
     while packed:
         number, _, packed = packed.partition(b" ")
@@ -77,7 +77,7 @@ def _unpacked(packed: bytes) -> list[_Member]:
 
 
 class Rendezvous:
-    """One rank's part. `stopped` is asked a few times a second whether to give up."""
+    """One rank's part. `stopped` is called a few times a second and returns whether to give up."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class Rendezvous:
         self._why = ""
 
     def hold(self, says: str = "") -> RendezvousResult:
-        """Runs the rendezvous. Collective. All ranks can read `says`."""
+        """Runs the rendezvous. Collective. All ranks can read `says` afterwards."""
         if self._ranks == 1:
             return RendezvousResult(self._number, said=[says])
         return self._lead(says) if self._rank == 0 else self._follow(says)
@@ -203,7 +203,7 @@ class Rendezvous:
             )
         if guests[self._rank].number != self._number:
             return RendezvousResult(
-                failure=f"another process has come as rank {self._rank}; give each process a rank of its own"
+                failure=f"another process has come as rank {self._rank}; give each process its own rank"
             )
         return self._finish(leader, guests)
 

@@ -60,7 +60,7 @@ class Fusion:
 
     @property
     def is_changed(self) -> bool:
-        """Whether a kernel of ours, or one collective for several, is in its place."""
+        """Whether a CommsIR kernel, or one collective for several, replaces it."""
         return bool(self.fused or self.produced) or self.joined > 1
 
     def __str__(self) -> str:
@@ -82,7 +82,7 @@ def _sizes(shape: tuple[Any, ...]) -> str:
 
 
 class Report(Sequence[Fusion]):
-    """The entries, the oldest first. `str` gives a table, `as_dicts` plain data."""
+    """The entries, oldest first. `str` gives a table, `as_dicts` plain data."""
 
     def __init__(self, entries: Sequence[Fusion]) -> None:
         self._entries = tuple(entries)
@@ -199,7 +199,7 @@ def clear_fusions() -> None:
 
 
 def graph_name(graph: Graph) -> str:
-    """A name for the next graph that the pass meets."""
+    """Returns a name for the next graph that the pass processes."""
     global _graphs
     _graphs += 1
     given = [node.name for node in graph.nodes if node.op == "placeholder"]

@@ -1,4 +1,4 @@
-"""Functions of torch that refuse all backends but Gloo and NCCL by name, or groups in Python, let through to ours."""
+"""Patches functions of torch that reject backends other than Gloo and NCCL by name, or process groups in Python."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from torch.distributed import distributed_c10d
 
 from commsir.torch import call_counts
 
-__all__ = ["Options", "lift"]
+__all__ = ["Options", "install"]
 
 c10d: Any = distributed_c10d
 _native: Any = torch._C._distributed_c10d
@@ -21,7 +21,7 @@ _Backend: Any = _native.Backend
 
 
 def _is_own_class(group: Any) -> bool:
-    """Whether it is of a subclass of commsir.torch.ProcessGroup, whatever its name."""
+    """Whether the backend belongs to a subclass of commsir.torch.ProcessGroup, whatever its name."""
     return hasattr(group, "submit")
 
 
@@ -41,7 +41,7 @@ def _unwrapped(group: Any) -> list[Any]:
     return backend.ours(group)
 
 
-def _has_its_own(group: Any) -> bool:
+def _has_own_barrier(group: Any) -> bool:
     """Whether a group in Python, of any name, has a barrier that reports missing ranks."""
     torchs = c10d.ProcessGroup.monitored_barrier
     return getattr(type(_used(group)), "monitored_barrier", torchs) is not torchs
@@ -57,7 +57,7 @@ def _replace(name: str, wrap: Callable[[Any], Any]) -> None:
 def _monitored_barrier(original: Any) -> Any:
     @functools.wraps(original)
     def monitored_barrier(group: Any = None, timeout: timedelta | None = None, wait_all_ranks: bool = False) -> Any:
-        if not _is_ours(group) and not _has_its_own(group):
+        if not _is_ours(group) and not _has_own_barrier(group):
             return original(group, timeout, wait_all_ranks)
         limit = timedelta(seconds=timeout) if isinstance(timeout, (int, float)) else timeout
         limit = c10d.default_pg_timeout if limit is None else limit
@@ -93,8 +93,8 @@ def _shrinkable(original: Any) -> Any:
     return _validate_shrink_backend_requirements
 
 
-def _serve_all(group: Any, made: Any, config: str) -> None:
-    """Has the backend serve the devices that it served before; torch gives it one, the CPU where no GPU is bound."""
+def _restore_devices(group: Any, made: Any, config: str) -> None:
+    """Registers the backend for its former devices; torch registers it for one, the CPU if no GPU is bound."""
     types = dist.ProcessGroup.BackendType
     known = {device.type for device in group._device_types}
     for device, name in (part.split(":") for part in config.split(",")):
@@ -109,7 +109,7 @@ def _shrunk(original: Any) -> Any:
         if not isinstance(made, dist.ProcessGroup):
             group = original(made, ranks, metadata, is_default_group)
             if made.name() == "commsir":
-                _serve_all(group, made, str(metadata["backend_config"]))
+                _restore_devices(group, made, str(metadata["backend_config"]))
             return group
         made._set_group_name(metadata["new_group_name"])
         old = metadata["original_group_name"]
@@ -160,8 +160,8 @@ def _give_options() -> None:
         _Backend.options = property(lambda used: Options(used.name()))
 
 
-def lift() -> None:
-    """Replaces them; others are as they were."""
+def install() -> None:
+    """Installs the patches. Other backends behave as before."""
     _give_options()
     if hasattr(c10d, "_get_split_source"):
         _replace("_get_split_source", _split_source)

@@ -33,7 +33,7 @@ _REDUCTIONS = {"SUM", "PRODUCT", "MIN", "MAX", "BAND", "BOR", "BXOR", "AVG"}
 
 
 class Work:
-    """torchcomms' view of one of our works."""
+    """torchcomms' interface to one of CommsIR's works."""
 
     def __init__(self, works: Sequence[Any]) -> None:
         self._works = [work for work in works if work is not None]
@@ -46,7 +46,7 @@ class Work:
     wait_blocking = host_synchronize = wait
 
     def is_completed(self) -> bool:
-        """Whether all of it is done."""
+        """Whether the whole call has ended."""
         return all(work.is_completed() for work in self._works)
 
 
@@ -311,7 +311,7 @@ try_out(sys.argv[1])
 
 
 def _extension(package: Path) -> extension.Extension:
-    """The backend in C++, for the torchcomms that is installed in `package`."""
+    """Builds the C++ backend for the torchcomms that is installed in `package`."""
     library = package / "libtorchcomms.so"
     if not library.is_file():
         raise RuntimeError(f"{package} has no libtorchcomms.so")
@@ -343,7 +343,7 @@ def try_out(path: str) -> None:
 
 
 def _in_cpp(package: Path) -> Any:
-    """The extension; RuntimeError, ImportError or OSError: why there is none."""
+    """Returns the extension. Raises RuntimeError, ImportError or OSError with the reason if it is not available."""
     if backend.load_module() is None:
         raise RuntimeError("this torch has no C++ backend of CommsIR")
     return _extension(package).build()

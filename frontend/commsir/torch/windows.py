@@ -53,7 +53,7 @@ class TensorWindow(GroupWindow):
     def get(
         self, peer: int, *, at: Place = (), out: torch.Tensor | None = None, stream: int | None = None
     ) -> torch.Tensor:
-        """Copies from the peer's tensor, from index `at` on, to `out`; without it, all of `tensor[at]` to a new one."""
+        """Copies the peer's tensor, from index `at` on, to `out`. Without `out`, copies `tensor[at]` to a new one."""
         made: torch.Tensor = super().get(peer, at=at, out=out, stream=stream)
         return made
 
@@ -63,7 +63,7 @@ _groups: weakref.WeakKeyDictionary[Any, tuple[str, commsir.Group]] = weakref.Wea
 
 
 def _device(used: Any, device: Any) -> str | int:
-    """ "cpu", or the number of a GPU: the one that the process group works on."""
+    """Returns "cpu" or the number of a GPU: the device that the process group works on."""
     if device is None:
         on_gpu = torch.cuda.is_available() and "cuda" in str(dist.get_backend_config(used))
         return torch.cuda.current_device() if on_gpu else "cpu"
@@ -78,7 +78,7 @@ def _group(used: Any, device: Any, timeout: float | None) -> commsir.Group:
     if found is None:
         store = dist.PrefixStore(f"commsir/windows/{used.group_name}", store_of(used))
         name, where = f"windows.{used.group_name}", _device(used, device)
-        limit = backend.patience_of(used, "cpu" if where == "cpu" else "cuda") if timeout is None else timeout
+        limit = backend.default_timeout_of(used, "cpu" if where == "cpu" else "cuda") if timeout is None else timeout
         found = commsir.Group(used.rank(), used.size(), store=store, name=name, device=where, timeout=limit)
         _groups[used] = used.group_name, found
     elif device is not None and torch.device(device).type != torch.device(found.device).type:
@@ -87,7 +87,7 @@ def _group(used: Any, device: Any, timeout: float | None) -> commsir.Group:
 
 
 def abort(process_group: Any, reason: str) -> None:
-    """Ends the waits of a process group's windows. Any thread."""
+    """Ends the waits of a process group's windows. Any thread may call it."""
     if found := _groups.get(process_group):
         found[1].abort(reason)
 
@@ -97,7 +97,7 @@ def _forget(name: str | None) -> None:
     for group, (known, made) in list(_groups.items()):
         if name in (None, known):
             _groups.pop(group, None)
-            made._let_go(waits=False)
+            made._destroy_handle(waits=False)
 
 
 when_gone(_forget)
@@ -112,10 +112,10 @@ def window(
     device: Any = None,
     timeout: float | None = None,
 ) -> TensorWindow:
-    """A zeroed tensor on each rank that the others put to and get from, with `signals` cells. Collective.
+    """Allocates a zeroed tensor on each rank that the others can put to and get from, with `signals` cells. Collective.
 
-    `group` is a process group of any backend; `device` and `timeout` (seconds of waits) are those of its first
-    window. Without a timeout waits last 300 seconds, or as long as those of the process group if that is less.
+    `group` is a process group of any backend. `device` and `timeout` (seconds of waits) come from its first window. By
+    default, waits last 300 seconds, or as long as the process group's if that is shorter.
     """
     used = dist.distributed_c10d._get_default_group() if group is None else group
     if not hasattr(used, "get_group_store"):

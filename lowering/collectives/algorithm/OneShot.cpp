@@ -22,7 +22,7 @@
 using namespace mlir;
 using namespace mlir::comms;
 
-/// Who receives one and the same tile from a sender.
+/// Which ranks receive the same tile from a sender.
 static ChannelPattern getPattern(const CollectiveInfo &problem) {
   if (problem.kind->direction == Direction::OneToOne)
     return ChannelPattern::Single;
@@ -89,7 +89,7 @@ namespace {
 /// A slot of an exchange of rows: whether a row is in it is known at run time.
 struct RowSlot {
   Value peer, slot;
-  /// Where the row lies, in elements; 0 when there is none.
+  /// Offset of the row in elements; 0 if there is none.
   Value offset;
   /// Elements of it: a row's length, or 0.
   Value valid;
@@ -175,7 +175,7 @@ static LogicalResult expand(CollectiveBuilder &b) {
 static bool supports(const CollectiveInfo &problem, std::string &why) {
   if (!problem.isSized() || !problem.kind->rowsVary)
     return true;
-  why = "its numbers of rows are arrays, and no extent of the launch";
+  why = "its row counts are arrays, which are not launch parameters";
   return false;
 }
 
@@ -183,7 +183,7 @@ static double cost(const CollectiveInfo &problem) {
   return problem.hop + problem.transfer(double(problem.ranks - 1));
 }
 
-/// What all send waits until the last of it has come.
+/// Bytes that a rank waits for before it is done: all of them.
 static double waiting(const CollectiveInfo &problem) {
   return problem.allBytes();
 }

@@ -48,8 +48,8 @@ using namespace mlir::comms;
 using namespace mlir::comms::permutation;
 
 namespace {
-/// What an exchange costs: hops over channels, barriers of all ranks, those
-/// between steps among them, and how many copies of a part pass a link through
+/// Cost of an exchange: hops over channels, barriers of all ranks (including
+/// those between steps), and how many copies of a part cross a link through
 /// channels and straight into outputs.
 struct Load {
   double hops = 0, barriers = 0, copies = 0, direct = 0;
@@ -159,7 +159,7 @@ static int64_t pieces(const CollectiveInfo &problem) {
   return problem.kind->movement == Movement::Same ? problem.ranks : 1;
 }
 
-/// What goes straight into outputs waits nowhere.
+/// Data that is written straight into outputs needs no wait.
 static double waiting(const CollectiveInfo &problem) {
   bool whole = problem.kind->movement == Movement::Same;
   bool direct = whole || !problem.kind->reduces;

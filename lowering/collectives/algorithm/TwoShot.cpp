@@ -65,7 +65,7 @@ static void sendToOwners(CollectiveBuilder &b, const Channels &channels) {
   });
 }
 
-/// What the owner of a tile hands on.
+/// Returns the owner's result for a tile: the reduction, or the root's tile.
 static Tiles makeResult(CollectiveBuilder &b, const Channels &channels,
                         Value tile) {
   auto from = [&](Value peer) {

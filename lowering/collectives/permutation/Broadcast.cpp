@@ -99,7 +99,7 @@ public:
 
 private:
   Value modulo(Value value) { return b.mod(value, b.constant(owners)); }
-  /// Of owner number `number`, the rank.
+  /// Returns the rank of owner number `number`.
   Value rankOf(Value number) {
     return b.mod(b.add(b.add(b.root(), number), b.constant(1)), b.numRanks());
   }

@@ -65,7 +65,7 @@ Value Exchange::exists(Value part, Value round, Value slot) {
   return result;
 }
 
-/// Of numbers that may be negative.
+/// Combines numbers that may be negative, and folds constants.
 template <typename OpT>
 static Value combine(CollectiveBuilder &b, Value lhs, Value rhs) {
   return b.builder().createOrFold<OpT>(b.loc(), lhs, rhs);

@@ -120,7 +120,7 @@ static Job makeResends(CollectiveBuilder &b, const Channels &sums, Value round,
   return made;
 }
 
-/// What came at the last step is left where it is.
+/// Data of the last step stays where it arrived.
 static void gatherInSteps(Exchange &e, const Channels &channels,
                           const Channels &sums, Value round) {
   CollectiveBuilder &b = e.b;

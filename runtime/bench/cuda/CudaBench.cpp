@@ -102,7 +102,7 @@ public:
     return llvm::Error::success();
   }
 
-  /// Of all operands of one rank.
+  /// Bytes of all operands of one rank.
   int64_t bytes() const {
     int64_t total = 0;
     for (const Operand &operand : operands)
@@ -167,7 +167,7 @@ private:
 // Contenders
 //===----------------------------------------------------------------------===//
 
-/// What ours and NCCL's have in common: buffers, graphs, time.
+/// Shared by CommsIR's contenders and NCCL's: buffers, graphs, timing.
 class GpuContender : public Contender {
 public:
   llvm::Error poison() override {
@@ -224,7 +224,7 @@ protected:
 
   /// Puts one call into the rank's stream.
   virtual llvm::Error enqueue(Rank &rank, int number) = 0;
-  /// What the kernels have reported; success without.
+  /// Returns the error that the kernels have reported, if any.
   virtual llvm::Error findFailure() { return llvm::Error::success(); }
 
   /// Runs once, so that what libraries do lazily is done, and captures.
@@ -444,7 +444,7 @@ private:
   bool registered;
   std::unique_ptr<jit::CudaKernel> kernel;
   std::vector<Instance> instances;
-  /// Of each argument in the channels' window, and its size.
+  /// Offset in the channels' window and size of each argument.
   std::vector<size_t> offsets;
   size_t windowBytes = 0;
 };

@@ -9,6 +9,7 @@
 
 #include "runtime/cuda/RankDevices.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include <atomic>
 #include <chrono>
 #include <thread>
@@ -224,8 +225,7 @@ llvm::Expected<double> GpuRanks::time(
     }
     return error;
   }
-  return *std::max_element(shared->microseconds.begin(),
-                           shared->microseconds.end());
+  return *llvm::max_element(shared->microseconds);
 }
 
 //===----------------------------------------------------------------------===//

@@ -26,7 +26,7 @@
 using namespace commsir;
 using namespace commsir::driver;
 
-/// Of waits, in seconds.
+/// Default timeout of waits, in seconds.
 static constexpr double kTimeout = 10;
 
 /// Fills in name and size of a GPU. Where the driver does not say, the chip
@@ -175,7 +175,7 @@ private:
     return cuda::getDeviceOf(place->local, options.devices);
   }
 
-  /// What the ranks are going to do, once the kernel is settled.
+  /// Records the task of the ranks, once the kernel's options are known.
   llvm::Error describeTask(mlir::ModuleOp module, llvm::StringRef name,
                            const jit::CudaOptions &settled) {
     llvm::raw_string_ostream out(task.request.source);
@@ -212,8 +212,8 @@ private:
     return createOneRankWorld(task, *kernel, *place);
   }
 
-  /// What neither the user nor the kernel says is chosen. Returns what is known
-  /// of the machine.
+  /// Chooses the options that neither the user nor the kernel sets. Returns the
+  /// facts about the machine.
   tune::ConfigQuery fillIn(jit::CudaOptions &request,
                            mlir::comms::KernelOp kernel) const {
     tune::ConfigQuery wish;
@@ -241,7 +241,7 @@ private:
   std::string chip, windows;
   uint64_t channelLimit = 0;
   std::unique_ptr<jit::CudaKernel> kernel;
-  /// Of a launched job.
+  /// The place in a launched job.
   std::optional<JobRank> place;
   RankTask task;
 };

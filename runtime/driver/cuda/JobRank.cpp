@@ -33,7 +33,7 @@ readFirst(llvm::ArrayRef<const char *> names) {
     int64_t number = 0;
     if (llvm::StringRef(*text).getAsInteger(10, number) || number < 0)
       return fail(llvm::Twine(name) + " is '" + *text +
-                  "', which is no number from 0 on");
+                  "', which is not a number of at least 0");
     return std::optional(number);
   }
   return std::optional<int64_t>();

@@ -72,7 +72,7 @@ private:
 
   std::vector<int> devices;
   SharedRun shared;
-  /// Where the ranks meet.
+  /// The folder where the ranks meet.
   std::string folder;
   std::vector<Child> children;
 };
@@ -196,7 +196,7 @@ static cpu::RunError explain(llvm::ArrayRef<RankOutcome> outcomes) {
   return report;
 }
 
-/// What the rank says, or how its process ended.
+/// Returns the rank's own outcome, or how its process ended.
 RankOutcome ProcessWorld::outcomeOf(int64_t rank) const {
   if (std::optional<RankOutcome> said = shared.readOutcome(rank))
     return *said;

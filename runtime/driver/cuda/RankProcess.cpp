@@ -29,7 +29,7 @@ extern char **environ;
 /// First argument of a process that runs a rank.
 static constexpr llvm::StringLiteral kRankProcess = "--rank-process";
 
-/// What this program works with: its main function's.
+/// The arguments of this program's main function.
 static llvm::ArrayRef<const char *> toolArguments;
 
 llvm::Expected<pid_t> commsir::driver::startRank(int file, int64_t rank,

@@ -20,7 +20,7 @@
 using namespace commsir;
 using namespace commsir::driver;
 
-/// What a rank may say of its run.
+/// Largest outcome that a rank may report.
 static constexpr size_t kOutcomeBytes = size_t(60) << 10;
 
 struct SharedRun::Slot {

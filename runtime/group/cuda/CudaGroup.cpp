@@ -25,7 +25,7 @@ using group::GroupOptions;
 /// Channel memory that a new group has, so that small kernels need no window of
 /// their own, and can be prepared while a graph is captured.
 static constexpr size_t kFirstChannels = size_t(8) << 20;
-/// What the host writes into abort words; a kernel writes 1.
+/// Value that the host writes into abort words; a kernel writes 1.
 static constexpr uint64_t kAbortedByHost = 2;
 /// Seconds that a rank waits for others that end the group, too.
 static constexpr double kEndPatience = 5;
@@ -61,7 +61,7 @@ llvm::Expected<bool> CudaGroup::agreeOnNccl(std::string &why) {
 
 namespace {
 
-/// Which GPU a rank has, and where.
+/// A rank's GPU and its host.
 struct RankDevice {
   std::string uuid;
   int64_t pid = 0;
@@ -219,8 +219,7 @@ llvm::Error CudaGroup::agreeOnLimits() {
         multiprocessorsText.getAsInteger(10, multiprocessors) ||
         multiprocessors < 1)
       return usage("rank " + std::to_string(rank) +
-                   " has sent what are no limits: '" + text.substr(0, 100) +
-                   "'");
+                   " has sent invalid limits: '" + text.substr(0, 100) + "'");
     limits.memory = std::min(limits.memory, memory);
     if (most)
       limits.ctas = limits.ctas ? std::min(limits.ctas, most) : most;
@@ -409,9 +408,8 @@ CudaGroup::~CudaGroup() {
 llvm::Expected<std::unique_ptr<group::Group>>
 CudaGroup::shrink(llvm::ArrayRef<int64_t> survivors, group::Store &store) {
   const auto *place = llvm::find(survivors, settings.rank);
-  bool ascends =
-      llvm::is_sorted(survivors) &&
-      std::adjacent_find(survivors.begin(), survivors.end()) == survivors.end();
+  bool ascends = llvm::is_sorted(survivors) &&
+                 llvm::adjacent_find(survivors) == survivors.end();
   if (place == survivors.end() || !ascends || survivors.front() < 0 ||
       survivors.back() >= settings.ranks)
     return usage("survivors must be ranks of the group, ascending, this one "

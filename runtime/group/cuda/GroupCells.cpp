@@ -36,8 +36,8 @@ void CudaGroup::noteCapture(void *stream) {
     hasCaptured = true;
 }
 
-/// Not after the group's last launch, as `copy`: that may wait for a peer that
-/// waits for this.
+/// Unlike `copy`, does not wait for the group's last launch, which may wait for
+/// a peer that waits for this copy.
 llvm::Error CudaGroup::move(void *to, const void *from, size_t bytes,
                             void *stream) {
   CurrentContext current(cu, device->context());

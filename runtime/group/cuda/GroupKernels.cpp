@@ -55,7 +55,7 @@ llvm::Error CudaGroup::loadCode(const KernelRequest &request,
   return llvm::Error::success();
 }
 
-/// What needs no peer.
+/// Prepares what needs no peer.
 llvm::Error CudaGroup::prepareOwn(const KernelRequest &request,
                                   CudaGroupKernel &made) {
   if (auto error = loadCode(request, made))
@@ -92,8 +92,8 @@ tune::Config CudaGroup::configOf(tune::ConfigQuery &query) const {
   return tune::choose(query).config;
 }
 
-/// How much of each multiprocessor a launch takes, at most, where it has those
-/// that NCCL leaves.
+/// Returns the largest share of a multiprocessor that a launch takes, on those
+/// that NCCL leaves free.
 double CudaGroup::shareOf(const CudaGroupKernel &kernel) const {
   int64_t all = device->getMultiprocessors();
   int64_t cluster = kernel.kernel->shape().cluster;
@@ -247,8 +247,8 @@ CudaGroup::makeSet(CudaGroupKernel &kernel,
   return &kernel.sets.back();
 }
 
-/// For a kernel that calls NCCL's device library, one for each set of channels;
-/// null for others.
+/// Makes one device communicator per set of channels for a kernel that calls
+/// NCCL's device library; null for others.
 llvm::Expected<std::vector<std::unique_ptr<DeviceComm>>>
 CudaGroup::makeDeviceComms(const CudaGroupKernel &kernel, int count) {
   std::vector<std::unique_ptr<DeviceComm>> made(count);
@@ -506,8 +506,8 @@ llvm::Error CudaGroup::setTimeout(double seconds) {
   return asGroupError(writeTimeouts());
 }
 
-/// Of the channels of graphs at once, for their next launches; the others' are
-/// written before their next launch.
+/// Writes timeouts into the channels of graphs at once, for their next
+/// launches. Other channels get them before their next launch.
 llvm::Error CudaGroup::writeTimeouts() {
   llvm::SmallVector<ChannelSet *> old;
   for (CudaGroupKernel &kernel : kernels)

@@ -31,8 +31,8 @@ using namespace commsir::cuda;
 using group::makeError;
 using Kind = group::GroupError::Kind;
 
-/// What a memory has at least, so that small kernels make no new one: blocks,
-/// and bytes of a buffer of each region.
+/// Smallest shared memory, so that small kernels need no new one: blocks, and
+/// bytes of a buffer of each region.
 static constexpr int64_t kLeastBlocks = 264;
 static constexpr size_t kLeastBytes = size_t(128) << 10;
 /// Bytes of a buffer up to which a launch is small.
@@ -77,7 +77,7 @@ static SharedChannels::Use useOf(const SharedChannelSizes &needs,
   return isGraph ? SharedChannels::Graphs : SharedChannels::Eager;
 }
 
-/// That of a kernel's launches to come; null: there was no room for it.
+/// Returns the memory of a kernel's future launches; null if there was no room.
 SharedChannels *&CudaGroup::memoryFor(const CudaGroupKernel &kernel,
                                       bool isGraph) {
   SharedChannelSizes needs = SharedChannelSizes::of(*kernel.kernel);
@@ -135,7 +135,7 @@ llvm::Error CudaGroup::makeSharedSets(CudaGroupKernel &kernel) {
   return llvm::Error::success();
 }
 
-/// What the first memory of a use has.
+/// Returns the size of the first memory of a use.
 static SharedChannelSizes leastOf(SharedChannels::Use use,
                                   SharedChannels::Slots slots) {
   SharedChannelSizes least;
@@ -154,7 +154,7 @@ static SharedChannelSizes leastOf(SharedChannels::Use use,
   return least;
 }
 
-/// What a memory of a use gets in reserve at most.
+/// Returns the largest reserve of a use's memory.
 static SharedChannelSizes maxReserve(SharedChannels::Use use,
                                      uint64_t kernelBytes) {
   if (use == SharedChannels::Both)
@@ -162,8 +162,8 @@ static SharedChannelSizes maxReserve(SharedChannels::Use use,
   return smallSizes();
 }
 
-/// What a memory of a use is to hold so that `needs` fit: a buffer of small
-/// launches has one of two sizes, and is replaced once at most.
+/// Returns the new size of a use's memory for `needs`. A buffer of small
+/// launches has one of two sizes, so it is replaced at most once.
 static SharedChannelSizes stepUp(SharedChannels::Use use,
                                  SharedChannelSizes needs) {
   if (use != SharedChannels::Both)

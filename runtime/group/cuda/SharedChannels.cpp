@@ -125,8 +125,8 @@ size_t SharedChannels::strideOf(SharedChannelSizes::Region region) const {
   return ::strideOf(needs, region);
 }
 
-/// Where the parts of a memory lie: `visit` is told the bytes of the state, of
-/// the cells of barriers, and of the buffers of each region.
+/// Visits the regions of a memory: `visit` gets the bytes of the state, of the
+/// barrier cells, and of the buffers of each region.
 static void forEachRegion(const SharedChannelSizes &needs, int64_t ranks,
                           llvm::function_ref<void(size_t)> visit) {
   visit(size_t(abi::getStateBytes(needs.blocks)));

@@ -187,13 +187,13 @@ static Expected<PtxKernel> emitPtx(mlir::ModuleOp module, StringRef name,
   mlir::FailureOr<std::string> ptx = comms::emitPTX(module, emission);
   if (mlir::failed(ptx))
     return failCompilation(CompileError::Stage::CodeGeneration,
-                           "no PTX could be made of kernel @" + name + " for " +
+                           "cannot generate PTX for kernel @" + name + " for " +
                                options.chip);
   kernel.ptx = std::move(*ptx);
   return kernel;
 }
 
-/// Of a kernel on channels, while the checker judges it.
+/// Generates PTX of a kernel on channels while the checker runs.
 static Expected<PtxKernel> makePtxBeside(mlir::ModuleOp module, StringRef name,
                                          const CudaOptions &options) {
   Expected<std::unique_ptr<Proof>> proof = startProof(module, options);

@@ -32,7 +32,7 @@ struct CudaKernel::Data {
   Cache::Entry bytes;
   KernelContents contents;
   StringRef code;
-  /// Where it lies in the cache.
+  /// The key of its cache entry.
   CacheKey key;
   bool cached = false;
 };
@@ -197,7 +197,7 @@ static Expected<std::string> buildKernel(mlir::ModuleOp module, StringRef name,
     }
   if (!linked)
     return failCompilation(CompileError::Stage::CodeGeneration,
-                           "no machine code could be made of kernel @" + name +
+                           "cannot generate machine code for kernel @" + name +
                                ": " + toString(linked.takeError()));
   KernelContents contents;
   contents.name = name.str();
@@ -272,7 +272,8 @@ commsir::jit::compileCudaWith(mlir::OwningOpRef<mlir::ModuleOp> module,
   return compileInto(module.get(), name, options, cache, maker);
 }
 
-/// What an entry for a source says: the key of the kernel that was made of it.
+/// Whether an entry for a source holds only the key of the kernel that was made
+/// from it.
 static bool isReference(StringRef bytes) {
   return bytes.size() == sizeof(CacheKey);
 }

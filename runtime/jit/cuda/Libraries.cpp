@@ -27,7 +27,7 @@ StringRef commsir::jit::getEnvironment(const char *name) {
 }
 
 namespace {
-/// What the objects of the process say about where to look.
+/// Search paths of the objects that the process has loaded.
 struct LoadedObjects {
   StringRef stem;
   /// The library itself; empty: it is not loaded.

@@ -289,8 +289,8 @@ struct Request {
 using Outcome = Expected<std::optional<LinkedCode>>;
 } // namespace
 
-/// What linkers call the chip: with an `a` where the code uses instructions
-/// that it alone has.
+/// Returns the linkers' name of the chip, with an `a` if the code uses
+/// instructions that only this chip has.
 static std::string getArchitecture(const Request &request) {
   std::string own = (request.chip + "a").str();
   bool usesOwn = request.ptx.contains((".target " + own));
@@ -374,7 +374,7 @@ static Outcome linkByPtxas(const Request &request, std::string &why) {
   }
   std::string program = findPtxas();
   if (program.empty()) {
-    why = "ptxas: there is none in PATH, CUDA_HOME or /usr/local/cuda";
+    why = "ptxas was not found in PATH, CUDA_HOME or /usr/local/cuda";
     return std::nullopt;
   }
   TemporaryFiles files;

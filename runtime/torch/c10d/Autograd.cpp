@@ -58,7 +58,7 @@ static void refuse(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
   op.redispatchBoxed(keys & c10::after_autograd_keyset, stack);
 }
 
-/// As long as the process: the module is never unloaded.
+/// Lives as long as the process: the module is never unloaded.
 static torch::Library &implementations() {
   static auto *library =
       new torch::Library(torch::Library::IMPL, "commsir",

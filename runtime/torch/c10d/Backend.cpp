@@ -24,9 +24,10 @@ using namespace commsir::torch_c10d;
 using std::chrono::milliseconds;
 
 static constexpr const char *kInterrupted = "it was interrupted in a call";
-/// What calls under way get at the end of a program, and once they are aborted.
+/// Time that calls in progress have at the end of a program, and after they are
+/// aborted.
 static constexpr std::chrono::seconds kLastCalls{5}, kLastWaits{2};
-/// How often a call on a GPU is looked for that a hook is to hear of.
+/// How often the backend polls a call on a GPU that a hook observes.
 static constexpr std::chrono::microseconds kLook{100};
 
 commsir::torch_c10d::Backend::Backend(Settings given)
@@ -224,7 +225,8 @@ WorkPtr commsir::torch_c10d::Backend::runInTurn(const std::string &name,
   return submit(call);
 }
 
-/// As NCCL's backend has it: who asks for no Work gets none, and has waited.
+/// Like NCCL's backend, waits for the call and returns no Work if the caller
+/// asked for none.
 static WorkPtr outcome(c10d::Work &work) {
   if (std::exception_ptr error = work.exception())
     std::rethrow_exception(error);
@@ -430,9 +432,8 @@ void commsir::torch_c10d::Backend::run(Call &call, CallWork &work,
   }
 }
 
-/// What the streams of the group's GPU have been given by now is done before
-/// the call begins: the current one, as NCCL's barrier has it, and the group's
-/// own.
+/// Orders the call after everything queued so far in the streams of the group's
+/// GPU: the current one, as NCCL's barrier does, and the group's own.
 void commsir::torch_c10d::Backend::beginAfterGpu(Call &call) {
   std::optional<c10::Device> gpu;
   {

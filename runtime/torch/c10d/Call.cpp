@@ -105,8 +105,8 @@ static const char *widthType(size_t bytes) {
   return bytes == 1 ? "i8" : bytes == 2 ? "i16" : bytes == 4 ? "i32" : "i64";
 }
 
-/// What elements are taken for: those of other ranks must be the same, even
-/// where bytes alone move.
+/// The element type that must be equal on all ranks, even if only bytes are
+/// moved.
 static const char *namedType(at::ScalarType type) {
   switch (type) {
   case at::kDouble:

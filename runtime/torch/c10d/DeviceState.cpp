@@ -19,9 +19,9 @@ using namespace commsir::torch_c10d;
 using std::chrono::milliseconds;
 using Clock = std::chrono::steady_clock;
 
-/// How long ranks that have met get at least to make their group.
+/// Least time that ranks which have met get to make their group.
 static constexpr milliseconds kAfterMeeting{5000};
-/// How long a rank that has failed waits for what the others were calling.
+/// How long a failed rank waits for the others' reports of their calls.
 static constexpr milliseconds gossip{3000};
 
 StorePtr DeviceState::place(const StorePtr &store, const std::string &epoch,
@@ -130,8 +130,8 @@ static std::string differing(std::vector<std::string> &said) {
                   "CommsIR and torch on all ranks");
 }
 
-/// Of ranks that have not come because they have no backend in C++, as
-/// backend.py tells it; empty: of none.
+/// Lists the ranks that are missing because they have no C++ backend, as
+/// backend.py reports it; empty if there are none.
 static std::string otherBackends(Settings &settings) {
   try {
     auto said = look(settings, *settings.ownStore(), "commsir/others", 0);
@@ -192,7 +192,8 @@ std::string DeviceState::agree(const std::string &why, milliseconds timeout) {
 // The group
 //===----------------------------------------------------------------------===//
 
-/// What is left of `timeout`, and a little for ranks that have met late.
+/// Returns the rest of `timeout`, and a little more for ranks that have met
+/// late.
 static milliseconds leftOf(milliseconds timeout, Clock::time_point begun) {
   auto passed = std::chrono::duration_cast<milliseconds>(Clock::now() - begun);
   return std::max(timeout - passed, std::min(timeout, kAfterMeeting));
@@ -374,7 +375,7 @@ void DeviceState::failEarlier() {
 // Failures
 //===----------------------------------------------------------------------===//
 
-/// Of a rank that is late, and of one that is gone.
+/// Advice for a late rank, and for one that has ended.
 static const char *adviceFor(const std::string &what, bool isLate) {
   if (isLate)
     return "\nSee what the late rank does (commsir.torch.recent_calls() lists "
@@ -423,8 +424,8 @@ std::string DeviceState::endReason() {
   return ended;
 }
 
-/// What each rank was calling, where it was not the same: ranks that fail tell
-/// each other through the store. One that has not failed says nothing.
+/// Describes what each rank was calling, if they differ. Ranks that fail tell
+/// each other through the store; one that has not failed says nothing.
 std::string DeviceState::disagreement(const CallRecord &call) {
   std::ostringstream text;
   std::string own = call.describe();
@@ -457,7 +458,7 @@ std::string DeviceState::disagreement(const CallRecord &call) {
 // The other backend
 //===----------------------------------------------------------------------===//
 
-/// What it raises would hide why it is ended.
+/// Ignores its errors, which would hide the reason for the end.
 static void end(c10d::Backend &other) {
   try {
     other.abort();

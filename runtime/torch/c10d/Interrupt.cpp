@@ -69,7 +69,7 @@ public:
   }
 
 private:
-  /// Who is woken finds the lock free.
+  /// Unlocks before notifying, so that the woken thread finds the lock free.
   void tell(std::unique_lock<std::mutex> &lock) {
     lock.unlock();
     changed.notify_all();

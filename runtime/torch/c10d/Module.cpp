@@ -66,8 +66,8 @@ static Ours &ours(const BackendPtr &backend) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What a function of the program has raised. Unlike pybind11's own, it may be
-/// thrown more than once, and by several threads.
+/// An error that the program's Python code raised. Unlike pybind11's own, it
+/// may be thrown more than once, and by several threads.
 struct PythonError : std::runtime_error {
   explicit PythonError(py::error_already_set &error)
       : std::runtime_error(error.what()),
@@ -104,7 +104,7 @@ static WorkPtr runInTurn(const BackendPtr &backend, const std::string &name,
                                  timeout.value_or(c10d::kUnsetTimeout), async);
 }
 
-/// As commsir/torch/flight.py has calls.
+/// Converts a call to the form that commsir/torch/flight.py expects.
 static py::dict toPython(const CallRecord &record) {
   auto list = [](const CallRecord::Shapes &shapes) {
     py::list made;
@@ -136,8 +136,8 @@ static py::dict toPython(const CallRecord &record) {
 // Derivatives
 //===----------------------------------------------------------------------===//
 
-/// Of ops, by their names with "commsir::". They stay: when Python ends, ops
-/// may still be called.
+/// Derivatives of ops, by names with "commsir::". They are never freed, because
+/// ops may still be called when Python ends.
 static std::map<std::string, py::object> &derivatives() {
   static auto *made = new std::map<std::string, py::object>;
   return *made;
@@ -169,7 +169,7 @@ static void differentiate(const c10::OperatorHandle &op,
 // Prepared calls
 //===----------------------------------------------------------------------===//
 
-/// What a prepared function is bound to.
+/// The state of a prepared function.
 struct BoundCall {
   Prepared call;
   /// Takes the same arguments, where the op has to be called.
@@ -253,8 +253,8 @@ prepare(const std::string &op, const std::string &reduction,
 //===----------------------------------------------------------------------===//
 
 static unsigned long mainThread = 0;
-/// What a handler has raised; of the main thread alone. No object: one that is
-/// left would be destroyed after Python.
+/// The error that a signal handler raised on the main thread. A pointer,
+/// because an object would be destroyed after Python.
 static py::error_already_set *raisedByHandler = nullptr;
 
 static bool isMain() {

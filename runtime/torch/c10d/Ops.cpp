@@ -16,8 +16,8 @@ using c10d::OpType;
 using Self = commsir::torch_c10d::Backend;
 using Tensors = std::vector<at::Tensor>;
 
-/// What ranks tell each other before they exchange: a rank that makes another
-/// call is told of no elements of the program's.
+/// Name of the exchange of sizes that precedes the data, so that a rank with
+/// another call never receives the program's elements.
 static constexpr const char *kSizes = "sizes";
 
 static const at::Tensor &single(const char *name, const Tensors &tensors) {
@@ -44,7 +44,7 @@ static void checkType(const char *name, const at::Tensor &a,
               b.scalar_type(), "; give tensors of one type");
 }
 
-/// What another backend is asked in place of `opts`.
+/// Returns the options for another backend in place of `opts`.
 template <typename Options>
 static Options delegated(const Call &call, Options opts) {
   opts.reduceOp = call.delegatedOp(opts.reduceOp);
@@ -705,7 +705,8 @@ Self::reduce_scatter_tensor_coalesced(Tensors &outputs, Tensors &inputs,
 // All-to-all
 //===----------------------------------------------------------------------===//
 
-/// What each rank sends to each other, and then what it expects of each.
+/// Returns the sizes that each rank sends to each other, then those that it
+/// expects.
 static at::Tensor sizesOf(const Tensors &inputs, const Tensors &outputs) {
   std::vector<int64_t> sizes;
   for (const Tensors *list : {&inputs, &outputs})

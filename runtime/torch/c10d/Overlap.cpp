@@ -62,7 +62,7 @@ private:
   int64_t steps = 0;
 };
 
-/// Where a tensor's bytes lie. One without memory has none.
+/// The address range of a tensor. A tensor without memory has none.
 struct Extent {
   int64_t begin = 0, end = 0;
 
@@ -161,6 +161,6 @@ void commsir::torch_c10d::checkApart(const char *call,
       TORCH_CHECK(!doOverlap(outputs[a], outputs[b]), "commsir: ", call,
                   ": outputs ", a, " and ", b,
                   " share memory, and only one of them could be kept; give "
-                  "each output memory of its own");
+                  "each output its own memory");
     }
 }

@@ -51,8 +51,8 @@ void commsir::torch_c10d::Backend::launchPlain(const PlainCall &call,
   recorder.mark(ticket, "done");
 }
 
-/// What torch calls the stream, and the driver: finding that takes calls of the
-/// CUDA runtime. With `plainMutex` held.
+/// Returns the driver's handle of the stream, which takes calls of the CUDA
+/// runtime. `plainMutex` is held.
 void *commsir::torch_c10d::Backend::nativeOf(const c10::Stream &stream) {
   for (const auto &[known, native] : natives)
     if (known == stream)
@@ -62,7 +62,7 @@ void *commsir::torch_c10d::Backend::nativeOf(const c10::Stream &stream) {
   return natives.emplace_back(stream, stream.native_handle()).second;
 }
 
-/// None: no call like this one has gone the long way yet.
+/// Returns none if no call like this one has taken the full path yet.
 std::optional<commsir::torch_c10d::Backend::Route>
 commsir::torch_c10d::Backend::routeOf(const PlainCall &call,
                                       const c10::Stream &current) {

@@ -16,9 +16,10 @@
 using namespace commsir::torch_c10d;
 using Clock = std::chrono::steady_clock;
 
-/// How long a side waits before it tells, and how often it looks from then on.
+/// How long a side waits before it reports, and how often it checks from then
+/// on.
 static constexpr std::chrono::milliseconds kPatience{1000}, kPeriod{500};
-/// How long a look that is under way may take at the program's end.
+/// How long a check in progress may take at the program's end.
 static constexpr std::chrono::seconds kLastLook{2};
 
 //===----------------------------------------------------------------------===//
@@ -223,7 +224,7 @@ public:
   }
 
 private:
-  /// What was said is of no use any more.
+  /// Deletes the announcement of the send, which is no longer needed.
   void forget() {
     try {
       open->store->deleteKey(open->key(open->transfer.sends));

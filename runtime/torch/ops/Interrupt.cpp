@@ -18,8 +18,9 @@
 using namespace commsir::torch_ops;
 
 namespace {
-/// What is used of the Python of this process, all of it in the stable ABI of
-/// every Python from 3.10 on. Looked up, since the library serves them all.
+/// The functions of this process's Python that are used, all in the stable ABI
+/// of Python 3.10 and newer. They are looked up at run time, because the
+/// library serves all versions.
 struct PythonApi {
   using Object = void *;
   int (*ensure)() = nullptr;
@@ -51,7 +52,7 @@ private:
   }
 };
 
-/// What a handler has raised; of the main thread alone.
+/// The error that a signal handler raised on the main thread.
 struct PythonError {
   PythonApi::Object type = nullptr, value = nullptr, traceback = nullptr;
 };
@@ -61,7 +62,7 @@ static thread_local int depth = 0;
 static thread_local bool raised = false;
 static PythonError exception;
 
-/// What libcommsir asks while it waits.
+/// The callback by which libcommsir checks for interrupts while it waits.
 static int askInterrupted() {
   if (raised || depth == 0 || ::getpid() != ::gettid())
     return raised;

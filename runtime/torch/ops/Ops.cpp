@@ -83,8 +83,8 @@ static bool isOpaque(ScalarType type) {
          type == ScalarType::Float4_e2m1fn_x2;
 }
 
-/// What elements are taken for, where that is not how they are moved or
-/// calculated with; null: it is.
+/// Returns the caller's name of an element type if it is moved or reduced as
+/// another; null otherwise.
 static const char *givenName(ScalarType type) {
   switch (type) {
   case ScalarType::Bool:
@@ -130,7 +130,7 @@ static bool isUnsigned(ScalarType type) {
          type == ScalarType::UInt32 || type == ScalarType::UInt64;
 }
 
-/// How elements are reduced as what they are moved as; "" reduces nothing.
+/// Returns the reduction of elements as they are moved; "" for none.
 static std::string reductionFor(ScalarType type, const std::string &reduce) {
   auto refuse = [&](const char *instead) {
     throw std::runtime_error("commsir: no \"" + reduce + "\" of " +
@@ -203,7 +203,7 @@ static Device deviceOf(const Tensor &tensor) {
       aoti_torch_get_device_type(tensor.get(), &device.type) == 0 &&
           (device.type == aoti_torch_device_type_cpu() ||
            aoti_torch_get_device_index(tensor.get(), &device.index) == 0),
-      "commsir: torch does not tell where a tensor lies");
+      "commsir: torch does not report the device of a tensor");
   return device;
 }
 
@@ -235,7 +235,7 @@ static void requireDevice(const char *what, const Tensor &tensor,
 
 static void requireContiguous(const Tensor &out) {
   if (!out.is_contiguous())
-    throw std::runtime_error("commsir: an output has to be contiguous");
+    throw std::runtime_error("commsir: an output must be contiguous");
 }
 
 static void requireShares(int64_t rows, int64_t ranks) {
@@ -305,8 +305,8 @@ static LockedGroup &groupOf(const Tensor &tensor, const std::string &name) {
   return Groups::get().find(name, deviceNumber(tensor));
 }
 
-/// Of the torch that is loaded: one without CUDA has no such function, so that
-/// it cannot be linked.
+/// Looks up the function in the loaded torch. It cannot be linked, because a
+/// torch without CUDA lacks it.
 static auto findCurrentStream() {
   using Function = AOTITorchError (*)(int32_t, void **);
   void *library = dlopen("libtorch_cuda.so", RTLD_LAZY | RTLD_NOLOAD);
@@ -323,7 +323,7 @@ static void *streamOn(int32_t device) {
   return stream;
 }
 
-/// That of the tensor's GPU; null on the CPU.
+/// Returns the current stream of the tensor's GPU; null on the CPU.
 static void *streamOf(const Tensor &tensor) {
   return tensor.is_cpu() ? nullptr : streamOn(tensor.get_device_index());
 }
@@ -337,7 +337,7 @@ static void check(commsir_status status) {
 // Plain collectives
 //===----------------------------------------------------------------------===//
 
-/// Where the bytes of a contiguous tensor lie.
+/// The address range of a contiguous tensor.
 struct Extent {
   const char *begin, *end;
   explicit Extent(const Tensor &tensor)
@@ -396,7 +396,7 @@ static Tensor emptyOf(const Tensor &like, const std::vector<int64_t> &shape,
   int32_t device = 0, dtype = 0;
   STD_TORCH_CHECK(aoti_torch_get_device_type(like.get(), &device) == 0 &&
                       aoti_torch_get_dtype(like.get(), &dtype) == 0,
-                  "commsir: torch does not tell where a tensor lies");
+                  "commsir: torch does not report the device of a tensor");
   if (type)
     dtype =
         torch::stable::detail::to<int32_t>(torch::stable::detail::from(*type));
@@ -526,7 +526,7 @@ static void requireApart(const Tensor &out, const Tensor &arg) {
               arg.dim() > 1;
   if (written.meets(read) && !same)
     throw std::runtime_error("commsir: an output overlaps an argument whose "
-                             "rows are not its own; give it memory of its own");
+                             "rows are not its own; give it its own memory");
 }
 
 static bool reduces(const std::string &collective) {
@@ -854,7 +854,7 @@ COMMSIR_API PreparedOutcome commsir_torch_run_prepared(
 // Registration
 //===----------------------------------------------------------------------===//
 
-/// What the ops cost by themselves: measured beside them.
+/// Measures the cost of an op itself.
 static Tensor nothing(Tensor input, std::string, std::string) {
   return empty(input);
 }

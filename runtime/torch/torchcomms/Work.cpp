@@ -20,9 +20,9 @@
 using namespace commsir::torchcomms;
 using std::chrono::milliseconds;
 
-/// How often calls are looked for.
+/// How often calls are polled.
 static constexpr milliseconds kLook{1};
-/// Of a thread's own time: many times what torchcomms takes to register a hook.
+/// CPU time of a thread: many times what torchcomms takes to register a hook.
 static constexpr std::chrono::microseconds kFrame{100};
 /// A thread that runs as little as that in all this time waits somewhere else.
 static constexpr milliseconds kAway{200};
@@ -31,7 +31,7 @@ static constexpr milliseconds kAway{200};
 // Returned
 //===----------------------------------------------------------------------===//
 
-/// What a thread has run; negative: it is no more.
+/// Returns the CPU time of a thread; negative if it has ended.
 static std::chrono::nanoseconds cpuTimeOf(clockid_t clock) {
   timespec time{};
   if (clock_gettime(clock, &time) != 0)
@@ -68,7 +68,8 @@ Work::Work(c10::intrusive_ptr<c10d::Work> inner, c10::Device device,
     returned.note();
 }
 
-/// What hooks and callbacks of a program raise has nowhere to go.
+/// Reports errors of a program's hooks and callbacks, which no caller could
+/// catch.
 static void tell(const std::function<void()> &what) {
   try {
     what();

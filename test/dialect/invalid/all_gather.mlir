@@ -21,7 +21,7 @@ comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>) attributes {ranks
 
 comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>) attributes {ranks = 8 : i64} {
   %t = comms.team world
-  // expected-error @+1 {{C2: has at least one input and one output}}
+  // expected-error @+1 {{C2: must have at least one input and one output}}
   comms.all_gather %t ins() outs(%y : memref<64x64xbf16>)
   comms.return
 }
@@ -30,7 +30,7 @@ comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>) attributes {ranks
 
 comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>) attributes {ranks = 8 : i64} {
   %t = comms.team world
-  // expected-error @+1 {{C2: has at least one input and one output}}
+  // expected-error @+1 {{C2: must have at least one input and one output}}
   comms.all_gather %t ins(%x : memref<8x64xbf16>) outs()
   comms.return
 }
@@ -83,7 +83,7 @@ comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>) attributes {ranks
 
 comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>) attributes {ranks = 8 : i64} {
   %t = comms.team world
-  // expected-error @+1 {{C5: 'produce' argument 0 is 'tensor<8xbf16>'; it has to be 'tensor<64xbf16>'}}
+  // expected-error @+1 {{C5: 'produce' argument 0 is 'tensor<8xbf16>'; it must be 'tensor<64xbf16>'}}
   comms.all_gather %t ins(%x : memref<8x64xbf16>) outs(%y : memref<64x64xbf16>)
     produce(%a: tensor<8xbf16>) {
       comms.yield %a : tensor<8xbf16>
@@ -95,7 +95,7 @@ comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>) attributes {ranks
 
 comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>) attributes {ranks = 8 : i64} {
   %t = comms.team world
-  // expected-error @+1 {{C6: 'produce' yields no tile: there is nothing to exchange}}
+  // expected-error @+1 {{C6: 'produce' must yield at least one tile to exchange}}
   comms.all_gather %t ins(%x : memref<8x64xbf16>) outs(%y : memref<64x64xbf16>)
     produce(%a: tensor<64xbf16>) {
       comms.yield
@@ -119,7 +119,7 @@ comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>) attributes {ranks
 
 comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>, %g: memref<64xbf16>) attributes {ranks = 8 : i64} {
   %t = comms.team world
-  // expected-error @+1 {{C7: 'consume' argument 1 is 'tensor<64xf32>'; it has to be 'tensor<64xbf16>'}}
+  // expected-error @+1 {{C7: 'consume' argument 1 is 'tensor<64xf32>'; it must be 'tensor<64xbf16>'}}
   comms.all_gather %t ins(%x : memref<8x64xbf16>) outs(%y : memref<64x64xbf16>) args(%g : memref<64xbf16>)
     consume(%w: tensor<64xbf16>, %v: tensor<64xf32>) {
       comms.yield %w : tensor<64xbf16>
@@ -143,7 +143,7 @@ comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>) attributes {ranks
 
 comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>, %g: memref<64xbf16>) attributes {ranks = 8 : i64} {
   %t = comms.team world
-  // expected-error @+1 {{C9: args are read by 'consume', which is absent}}
+  // expected-error @+1 {{C9: args need a 'consume' region that reads them}}
   comms.all_gather %t ins(%x : memref<8x64xbf16>) outs(%y : memref<64x64xbf16>) args(%g : memref<64xbf16>)
   comms.return
 }
@@ -185,7 +185,7 @@ comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>, %g: memref<64xbf1
 
 comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>) attributes {ranks = 8 : i64} {
   %t = comms.team world
-  // expected-error @+1 {{C12: 'produce' has an op that is no arithmetic on tiles; regions hold arith and math on tiles of rank 1 and scalars, constants, comms.row_reduce, splat, broadcast_row and iota, tensor.extract from a tile of one, and tensor.extract_slice and concat of constant lengths}}
+  // expected-error @+1 {{C12: 'produce' has an op that is not arithmetic on tiles; regions hold arith and math on tiles of rank 1 and scalars, constants, comms.row_reduce, splat, broadcast_row and iota, tensor.extract from a tile of one, and tensor.extract_slice and concat of constant lengths}}
   comms.all_gather %t ins(%x : memref<8x64xbf16>) outs(%y : memref<64x64xbf16>)
     produce(%a: tensor<64xbf16>) {
       // expected-note @+1 {{the op is comms.rank}}
@@ -200,7 +200,7 @@ comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>) attributes {ranks
 // The number of elements does not fit 63 bits.
 comms.kernel @k(%x: memref<2305843009213693952x1xi8>, %y: memref<8xi8>) attributes {ranks = 8 : i64} {
   %t = comms.team world
-  // expected-error @+1 {{C10: output 'memref<8xi8>' has 8 elements; the result is no whole number of rows of 1}}
+  // expected-error @+1 {{C10: output 'memref<8xi8>' has 8 elements; the result is not a whole number of rows of 1}}
   comms.all_gather %t ins(%x : memref<2305843009213693952x1xi8>) outs(%y : memref<8xi8>)
   comms.return
 }

@@ -20,7 +20,7 @@ comms.kernel @k(%s: memref<8xi32>) attributes {ranks = 8 : i64} {
 
 comms.kernel @k(%x: memref<64x16xf32>, %y: memref<64x16xf32>, %s: memref<8xi64>, %r: memref<8xi32>) attributes {ranks = 8 : i64} {
   %t = comms.team world
-  // expected-error @+1 {{C3: send_rows is 'memref<8xi64>'; it has to be an array of rank 1 of i32, one for each rank of the team, which has 8}}
+  // expected-error @+1 {{C3: send_rows is 'memref<8xi64>'; it must be an array of rank 1 of i32, one for each rank of the team, which has 8}}
   comms.all_to_all_v %t ins(%x : memref<64x16xf32>) outs(%y : memref<64x16xf32>) send_rows(%s : memref<8xi64>) recv_rows(%r : memref<8xi32>) max_rows 4
   comms.return
 }
@@ -38,7 +38,7 @@ comms.kernel @k(%x: memref<64x16xf32>, %y: memref<64x16xf32>, %s: memref<8xi32>,
 
 comms.kernel @k(%x: memref<64x16xf32>, %y: memref<64x16xf32>, %s: memref<8xi32>, %r: memref<2x4xi32>) {
   %t = comms.team world
-  // expected-error @+1 {{C3: recv_rows is 'memref<2x4xi32>'; it has to be an array of rank 1 of i32, one for each rank of the team}}
+  // expected-error @+1 {{C3: recv_rows is 'memref<2x4xi32>'; it must be an array of rank 1 of i32, one for each rank of the team}}
   comms.all_to_all_v %t ins(%x : memref<64x16xf32>) outs(%y : memref<64x16xf32>) send_rows(%s : memref<8xi32>) recv_rows(%r : memref<2x4xi32>) max_rows 4
   comms.return
 }
@@ -65,7 +65,7 @@ comms.kernel @k(%x: memref<64x16xf32>, %y: memref<64x16xi32>, %s: memref<8xi32>,
 
 comms.kernel @k(%x: memref<64x16xf32>, %y: memref<64x16xf32>, %s: memref<8xi32>, %r: memref<8xi32>) attributes {ranks = 8 : i64} {
   %t = comms.team world
-  // expected-error @+1 {{C5: max_rows is 0; it has to be 1 to 2147483647}}
+  // expected-error @+1 {{C5: max_rows is 0; it must be 1 to 2147483647}}
   comms.all_to_all_v %t ins(%x : memref<64x16xf32>) outs(%y : memref<64x16xf32>) send_rows(%s : memref<8xi32>) recv_rows(%r : memref<8xi32>) max_rows 0
   comms.return
 }

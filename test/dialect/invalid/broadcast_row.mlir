@@ -1,7 +1,7 @@
 // RUN: comms-opt %s -split-input-file -verify-diagnostics
 
 func.func @f(%a: tensor<2xf32>) {
-  // expected-error @+1 {{C1: the operand is 'tensor<2xf32>'; it has to be a tile of one element}}
+  // expected-error @+1 {{C1: the operand is 'tensor<2xf32>'; it must be a tile of one element}}
   %b = comms.broadcast_row %a : tensor<2xf32> -> tensor<8xf32>
   return
 }

@@ -80,7 +80,7 @@ comms.kernel @k(%src: memref<64xf32>, %any: memref<?xf32>) {
 comms.kernel @k(%src: memref<64xf32>, %any: memref<?xf32>) {
   %c0 = arith.constant 0 : index
   %c7 = arith.constant 7 : index
-  // expected-error @+1 {{C4: 7 elements of 'f32' are no multiple of 16 bytes}}
+  // expected-error @+1 {{C4: 7 elements of 'f32' are not a multiple of 16 bytes}}
   %t = comms.bulk_copy %src[%c0] to %any[%c0] count %c7 : memref<64xf32>, memref<?xf32>
   %done = comms.bulk_wait %t
   comms.return
@@ -93,7 +93,7 @@ comms.kernel @k(%src: memref<64xf32>, %any: memref<?xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c8 = arith.constant 8 : index
-  // expected-error @+1 {{C4: 1 elements of 'f32' are no multiple of 16 bytes}}
+  // expected-error @+1 {{C4: 1 elements of 'f32' are not a multiple of 16 bytes}}
   %t = comms.bulk_copy %src[%c0] to %any[%c1] count %c8 : memref<64xf32>, memref<?xf32>
   %done = comms.bulk_wait %t
   comms.return
@@ -105,7 +105,7 @@ comms.kernel @k(%src: memref<64xf32>, %any: memref<?xf32>) {
 comms.kernel @k(%src: memref<64xf32>, %any: memref<?xf32>) {
   %c0 = arith.constant 0 : index
   %c8 = arith.constant 8 : index
-  // expected-error @+1 {{C5: no comms.bulk_wait waits for this copy}}
+  // expected-error @+1 {{C5: this copy needs a comms.bulk_wait}}
   %t = comms.bulk_copy %src[%c0] to %any[%c0] count %c8 : memref<64xf32>, memref<?xf32>
   comms.return
 }

@@ -2,7 +2,7 @@
 
 // C1: nothing to wait for.
 comms.kernel @k() {
-  // expected-error @+1 {{C1: it waits for no copy; name the tokens of the copies}}
+  // expected-error @+1 {{C1: must wait for at least one copy; pass the copies' tokens}}
   %done = comms.bulk_wait
   comms.return
 }
@@ -26,7 +26,7 @@ comms.kernel @k(%src: memref<64xf32>, %any: memref<?xf32>) {
   %c0 = arith.constant 0 : index
   %c8 = arith.constant 8 : index
   %t = comms.bulk_copy %src[%c0] to %any[%c0] count %c8 : memref<64xf32>, memref<?xf32>
-  // expected-error @+1 {{C3: a copy is named twice}}
+  // expected-error @+1 {{C3: the same copy is passed twice}}
   %done = comms.bulk_wait %t, %t
   comms.return
 }

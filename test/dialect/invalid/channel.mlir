@@ -3,7 +3,7 @@
 // C1: no slot.
 comms.kernel @k() {
   %team = comms.team world
-  // expected-error @+1 {{C1: a channel has at least one slot, not 0}}
+  // expected-error @+1 {{C1: a channel must have at least one slot, not 0}}
   %c = comms.channel 0 pairwise over %team slots 0 : !comms.channel<ll, 16xf32>
   comms.return
 }
@@ -24,7 +24,7 @@ comms.kernel @k() {
 comms.kernel @k() {
   %team = comms.team world
   %a = comms.channel 7 pairwise over %team slots 1 : !comms.channel<ll, 16xf32>
-  // expected-error @+1 {{C3: the kernel already has a channel 7; each has an id of its own}}
+  // expected-error @+1 {{C3: the kernel already has a channel 7; each must have its own id}}
   %b = comms.channel 7 multicast over %team slots 1 : !comms.channel<ll, 16xf32>
   comms.return
 }

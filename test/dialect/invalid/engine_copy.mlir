@@ -61,7 +61,7 @@ comms.kernel @k(%data: !comms.window<64xf32>, %src: memref<64xf32>) attributes {
   %c2 = arith.constant 2 : index
   %c8 = arith.constant 8 : index
   %team = comms.team world
-  // expected-error @+1 {{C4: peer 2 is no rank of the team, which has 2}}
+  // expected-error @+1 {{C4: peer 2 is not a rank of the team, which has 2}}
   comms.engine_copy %src[%c0] to %data[%c0] count %c8 at %c2 of %team : memref<64xf32>, !comms.window<64xf32>
   comms.return
 }

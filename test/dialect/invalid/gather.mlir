@@ -21,7 +21,7 @@ comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>) attributes {ranks
 
 comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>) attributes {ranks = 8 : i64} {
   %t = comms.team world
-  // expected-error @+1 {{C2: has at least one input and one output}}
+  // expected-error @+1 {{C2: must have at least one input and one output}}
   comms.gather root 0 %t ins() outs(%y : memref<64x64xbf16>)
   comms.return
 }
@@ -30,7 +30,7 @@ comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>) attributes {ranks
 
 comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>) attributes {ranks = 8 : i64} {
   %t = comms.team world
-  // expected-error @+1 {{C2: has at least one input and one output}}
+  // expected-error @+1 {{C2: must have at least one input and one output}}
   comms.gather root 0 %t ins(%x : memref<8x64xbf16>) outs()
   comms.return
 }
@@ -70,7 +70,7 @@ comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>) attributes {ranks
 
 comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>) attributes {ranks = 8 : i64} {
   %t = comms.team world
-  // expected-error @+1 {{C5: 'produce' argument 0 is 'tensor<8xbf16>'; it has to be 'tensor<64xbf16>'}}
+  // expected-error @+1 {{C5: 'produce' argument 0 is 'tensor<8xbf16>'; it must be 'tensor<64xbf16>'}}
   comms.gather root 0 %t ins(%x : memref<8x64xbf16>) outs(%y : memref<64x64xbf16>)
     produce(%a: tensor<8xbf16>) {
       comms.yield %a : tensor<8xbf16>
@@ -82,7 +82,7 @@ comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>) attributes {ranks
 
 comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>) attributes {ranks = 8 : i64} {
   %t = comms.team world
-  // expected-error @+1 {{C6: 'produce' yields no tile: there is nothing to exchange}}
+  // expected-error @+1 {{C6: 'produce' must yield at least one tile to exchange}}
   comms.gather root 0 %t ins(%x : memref<8x64xbf16>) outs(%y : memref<64x64xbf16>)
     produce(%a: tensor<64xbf16>) {
       comms.yield
@@ -106,7 +106,7 @@ comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>) attributes {ranks
 
 comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>, %g: memref<64xbf16>) attributes {ranks = 8 : i64} {
   %t = comms.team world
-  // expected-error @+1 {{C7: 'consume' argument 1 is 'tensor<64xf32>'; it has to be 'tensor<64xbf16>'}}
+  // expected-error @+1 {{C7: 'consume' argument 1 is 'tensor<64xf32>'; it must be 'tensor<64xbf16>'}}
   comms.gather root 0 %t ins(%x : memref<8x64xbf16>) outs(%y : memref<64x64xbf16>) args(%g : memref<64xbf16>)
     consume(%w: tensor<64xbf16>, %v: tensor<64xf32>) {
       comms.yield %w : tensor<64xbf16>
@@ -130,7 +130,7 @@ comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>) attributes {ranks
 
 comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>, %g: memref<64xbf16>) attributes {ranks = 8 : i64} {
   %t = comms.team world
-  // expected-error @+1 {{C9: args are read by 'consume', which is absent}}
+  // expected-error @+1 {{C9: args need a 'consume' region that reads them}}
   comms.gather root 0 %t ins(%x : memref<8x64xbf16>) outs(%y : memref<64x64xbf16>) args(%g : memref<64xbf16>)
   comms.return
 }
@@ -172,7 +172,7 @@ comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>, %g: memref<64xbf1
 
 comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>) attributes {ranks = 8 : i64} {
   %t = comms.team world
-  // expected-error @+1 {{C12: 'produce' has an op that is no arithmetic on tiles; regions hold arith and math on tiles of rank 1 and scalars, constants, comms.row_reduce, splat, broadcast_row and iota, tensor.extract from a tile of one, and tensor.extract_slice and concat of constant lengths}}
+  // expected-error @+1 {{C12: 'produce' has an op that is not arithmetic on tiles; regions hold arith and math on tiles of rank 1 and scalars, constants, comms.row_reduce, splat, broadcast_row and iota, tensor.extract from a tile of one, and tensor.extract_slice and concat of constant lengths}}
   comms.gather root 0 %t ins(%x : memref<8x64xbf16>) outs(%y : memref<64x64xbf16>)
     produce(%a: tensor<64xbf16>) {
       // expected-note @+1 {{the op is comms.rank}}
@@ -186,7 +186,7 @@ comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>) attributes {ranks
 
 comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>) attributes {ranks = 8 : i64} {
   %t = comms.team world
-  // expected-error @+1 {{C13: root -1 is no rank of the team, which has 8}}
+  // expected-error @+1 {{C13: root -1 is not a rank of the team, which has 8}}
   comms.gather root -1 %t ins(%x : memref<8x64xbf16>) outs(%y : memref<64x64xbf16>)
   comms.return
 }
@@ -195,7 +195,7 @@ comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>) attributes {ranks
 
 comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>) attributes {ranks = 8 : i64} {
   %t = comms.team world
-  // expected-error @+1 {{C13: root 8 is no rank of the team, which has 8}}
+  // expected-error @+1 {{C13: root 8 is not a rank of the team, which has 8}}
   comms.gather root 8 %t ins(%x : memref<8x64xbf16>) outs(%y : memref<64x64xbf16>)
   comms.return
 }
@@ -205,7 +205,7 @@ comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>) attributes {ranks
 // Without ranks, what is negative is still no rank.
 comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<64x64xbf16>) {
   %t = comms.team world
-  // expected-error @+1 {{C13: root -1 is no rank of the team}}
+  // expected-error @+1 {{C13: root -1 is not a rank of the team}}
   comms.gather root -1 %t ins(%x : memref<8x64xbf16>) outs(%y : memref<64x64xbf16>)
   comms.return
 }

@@ -142,7 +142,7 @@ comms.kernel @k(%data: !comms.window<64xf32>, %src: memref<64xf32>) attributes {
   %c4 = arith.constant 4 : index
   %c8 = arith.constant 8 : index
   %team = comms.team world
-  // expected-error @+1 {{C4: peer 4 is no rank of the team, which has 4}}
+  // expected-error @+1 {{C4: peer 4 is not a rank of the team, which has 4}}
   comms.get %data[%c0] to %src[%c0] count %c8 at %c4 of %team : !comms.window<64xf32>, memref<64xf32>
   comms.return
 }
@@ -155,7 +155,7 @@ comms.kernel @k(%data: !comms.window<64xf32>, %src: memref<64xf32>) {
   %c8 = arith.constant 8 : index
   %m1 = arith.constant -1 : index
   %team = comms.team world
-  // expected-error @+1 {{C4: peer -1 is no rank of the team}}
+  // expected-error @+1 {{C4: peer -1 is not a rank of the team}}
   comms.get %data[%c0] to %src[%c0] count %c8 at %m1 of %team : !comms.window<64xf32>, memref<64xf32>
   comms.return
 }

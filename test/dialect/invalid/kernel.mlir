@@ -1,11 +1,11 @@
 // RUN: comms-opt %s -split-input-file -verify-diagnostics
 
-// expected-error @+1 {{C1: a kernel has a body}}
+// expected-error @+1 {{C1: a kernel must have a body}}
 "comms.kernel"() <{sym_name = "k", function_type = () -> ()}> ({}) : () -> ()
 
 // -----
 
-// expected-error @+1 {{C2: a kernel has no results; it writes to windows and memrefs}}
+// expected-error @+1 {{C2: a kernel cannot have results; it writes to windows and memrefs}}
 "comms.kernel"() <{sym_name = "k", function_type = () -> i32}> ({
   comms.return
 }) : () -> ()
@@ -105,7 +105,7 @@ comms.kernel @k(%x: i32 {comms.name = "y"}, %y: i32) {
 
 // -----
 
-// expected-error @+1 {{C6: ranks is 0; it has to be 1 to 2147483647}}
+// expected-error @+1 {{C6: ranks is 0; it must be 1 to 2147483647}}
 comms.kernel @k() attributes {ranks = 0 : i64} {
   comms.return
 }
@@ -119,7 +119,7 @@ comms.kernel @k() attributes {ranks = -9223372036854775808 : i64} {
 
 // -----
 
-// expected-error @+1 {{C7: lsa_size is 0; it has to be 1 to 2147483647}}
+// expected-error @+1 {{C7: lsa_size is 0; it must be 1 to 2147483647}}
 comms.kernel @k() attributes {lsa_size = 0 : i64} {
   comms.return
 }
@@ -133,7 +133,7 @@ comms.kernel @k() attributes {ranks = 8 : i64, lsa_size = 3 : i64} {
 
 // -----
 
-// expected-error @+1 {{C8: blocks is -1; it has to be 1 to 2147483647}}
+// expected-error @+1 {{C8: blocks is -1; it must be 1 to 2147483647}}
 comms.kernel @k() attributes {blocks = -1 : i64} {
   comms.return
 }
@@ -147,7 +147,7 @@ comms.kernel @k(%x: i32 {comms.hidden, comms.init = "zero"}) {
 
 // -----
 
-// expected-error @+1 {{C9: argument 0 is hidden: it has to be a window with the unit attribute comms.hidden and with comms.init "zero" or "poison"}}
+// expected-error @+1 {{C9: argument 0 is hidden: it must be a window with the unit attribute comms.hidden and with comms.init "zero" or "poison"}}
 comms.kernel @k(%x: !comms.window<4xf32> {comms.hidden}) {
   comms.return
 }
@@ -182,7 +182,7 @@ comms.kernel @k(%x: !comms.window<4xf32> {comms.host = 1}) {
 
 // -----
 
-// expected-error @+1 {{C10: the kernel's name is empty}}
+// expected-error @+1 {{C10: a kernel's name must not be empty}}
 comms.kernel @""() {
   comms.return
 }
@@ -204,12 +204,12 @@ comms.kernel @commsir_cpu_stored() {
 // -----
 
 comms.kernel @noEnd(%x: memref<4xf32>) {
-  // expected-error @+1 {{the kernel has no end: write comms.return behind this}}
+  // expected-error @+1 {{the kernel is not terminated: write comms.return after this}}
   %c0 = arith.constant 0 : index
 }
 
 // -----
 
-// expected-error @+1 {{the kernel has no end: write comms.return behind this}}
+// expected-error @+1 {{the kernel is not terminated: write comms.return after this}}
 comms.kernel @nothing(%x: memref<4xf32>) {
 }

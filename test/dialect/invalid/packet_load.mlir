@@ -151,7 +151,7 @@ comms.kernel @k(%lines: memref<36xi64>) {
 comms.kernel @k(%lines: memref<36xi64>) {
   %c8 = arith.constant 8 : index
   %flag = arith.constant 7 : i32
-  // expected-error @+1 {{C8: offset 8 is no line's first; use a multiple of 16}}
+  // expected-error @+1 {{C8: offset 8 is not a line's first; use a multiple of 16}}
   %t = comms.packet_load %lines[%c8] flag %flag assumes store128_whole : memref<36xi64> -> tensor<32xf32>
   comms.return
 }

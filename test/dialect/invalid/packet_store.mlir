@@ -165,7 +165,7 @@ comms.kernel @k(%lines: memref<36xi64>) {
   %c8 = arith.constant 8 : index
   %flag = arith.constant 7 : i32
   %f32x32 = arith.constant dense<1.0> : tensor<32xf32>
-  // expected-error @+1 {{C8: offset 8 is no line's first; use a multiple of 16}}
+  // expected-error @+1 {{C8: offset 8 is not a line's first; use a multiple of 16}}
   comms.packet_store %f32x32, %lines[%c8] flag %flag assumes store128_whole : tensor<32xf32>, memref<36xi64>
   comms.return
 }

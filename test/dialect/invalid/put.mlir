@@ -142,7 +142,7 @@ comms.kernel @k(%data: !comms.window<64xf32>, %src: memref<64xf32>) attributes {
   %c4 = arith.constant 4 : index
   %c8 = arith.constant 8 : index
   %team = comms.team world
-  // expected-error @+1 {{C4: peer 4 is no rank of the team, which has 4}}
+  // expected-error @+1 {{C4: peer 4 is not a rank of the team, which has 4}}
   comms.put %src[%c0] to %data[%c0] count %c8 at %c4 of %team : memref<64xf32>, !comms.window<64xf32>
   comms.return
 }
@@ -155,7 +155,7 @@ comms.kernel @k(%data: !comms.window<64xf32>, %src: memref<64xf32>) {
   %c8 = arith.constant 8 : index
   %m1 = arith.constant -1 : index
   %team = comms.team world
-  // expected-error @+1 {{C4: peer -1 is no rank of the team}}
+  // expected-error @+1 {{C4: peer -1 is not a rank of the team}}
   comms.put %src[%c0] to %data[%c0] count %c8 at %m1 of %team : memref<64xf32>, !comms.window<64xf32>
   comms.return
 }
@@ -169,7 +169,7 @@ comms.kernel @k(%data: !comms.window<64xf32>, %src: memref<64xf32>) attributes {
   %c8 = arith.constant 8 : index
   %team = comms.team world
   %pair = comms.team_split %team inner 2
-  // expected-error @+1 {{C4: peer 2 is no rank of the team, which has 2}}
+  // expected-error @+1 {{C4: peer 2 is not a rank of the team, which has 2}}
   comms.put %src[%c0] to %data[%c0] count %c8 at %c2 of %pair : memref<64xf32>, !comms.window<64xf32>
   comms.return
 }
@@ -183,7 +183,7 @@ comms.kernel @k(%data: !comms.window<64xf32>, %src: memref<64xf32>) attributes {
   %c8 = arith.constant 8 : index
   %team = comms.team world
   %far = comms.team_split %team outer 2
-  // expected-error @+1 {{C4: peer 4 is no rank of the team, which has 4}}
+  // expected-error @+1 {{C4: peer 4 is not a rank of the team, which has 4}}
   comms.put %src[%c0] to %data[%c0] count %c8 at %c4 of %far : memref<64xf32>, !comms.window<64xf32>
   comms.return
 }

@@ -152,7 +152,7 @@ comms.kernel @k(%data: !comms.window<64xf32>, %src: memref<64xf32>, %sig: !comms
   %c4 = arith.constant 4 : index
   %c8 = arith.constant 8 : index
   %team = comms.team world
-  // expected-error @+1 {{C4: peer 4 is no rank of the team, which has 4}}
+  // expected-error @+1 {{C4: peer 4 is not a rank of the team, which has 4}}
   comms.put_signal %src[%c0] to %data[%c0] count %c8 at %c4 of %team
       then inc %sig[%c0] : memref<64xf32>, !comms.window<64xf32>, !comms.signal<4>
   comms.return
@@ -166,7 +166,7 @@ comms.kernel @k(%data: !comms.window<64xf32>, %src: memref<64xf32>, %sig: !comms
   %c8 = arith.constant 8 : index
   %m1 = arith.constant -1 : index
   %team = comms.team world
-  // expected-error @+1 {{C4: peer -1 is no rank of the team}}
+  // expected-error @+1 {{C4: peer -1 is not a rank of the team}}
   comms.put_signal %src[%c0] to %data[%c0] count %c8 at %m1 of %team
       then inc %sig[%c0] : memref<64xf32>, !comms.window<64xf32>, !comms.signal<4>
   comms.return

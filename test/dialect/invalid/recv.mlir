@@ -44,7 +44,7 @@ comms.kernel @k() attributes {ranks = 2 : i64} {
   %c2 = arith.constant 2 : index
   %team = comms.team world
   %ch = comms.channel 0 pairwise over %team slots 4 : !comms.channel<ll, 16xf32>
-  // expected-error @+1 {{C4: peer 2 is no rank of the team, which has 2}}
+  // expected-error @+1 {{C4: peer 2 is not a rank of the team, which has 2}}
   %t = comms.recv %ch[%c0] from %c2 : !comms.channel<ll, 16xf32> -> tensor<16xf32>
   comms.return
 }

@@ -19,7 +19,7 @@ comms.kernel @k() {
 // -----
 
 func.func @f() {
-  // expected-error @+1 {{C2: stands in the body of a comms.kernel itself}}
+  // expected-error @+1 {{C2: must be at the top level of a comms.kernel}}
   comms.role "send" blocks 0 to 2 {
   }
   return
@@ -29,7 +29,7 @@ func.func @f() {
 
 comms.kernel @k() {
   comms.role "send" blocks 0 to 2 {
-    // expected-error @+1 {{C2: stands in the body of a comms.kernel itself}}
+    // expected-error @+1 {{C2: must be at the top level of a comms.kernel}}
     comms.role "inner" blocks 0 to 1 {
     }
   }
@@ -48,7 +48,7 @@ comms.kernel @k() attributes {blocks = 4 : i64} {
 // -----
 
 comms.kernel @k() {
-  // expected-error @+1 {{C4: a role has a name}}
+  // expected-error @+1 {{C4: a role must have a name}}
   comms.role "" blocks 0 to 2 {
   }
   comms.return

@@ -1,7 +1,7 @@
 // RUN: comms-opt %s -split-input-file -verify-diagnostics
 
 func.func @f(%a: tensor<8xf32>) {
-  // expected-error @+1 {{C1: the result is 'tensor<8xf32>'; it has to be a tile of one 'f32'}}
+  // expected-error @+1 {{C1: the result is 'tensor<8xf32>'; it must be a tile of one 'f32'}}
   %b = comms.row_reduce sum %a : tensor<8xf32> -> tensor<8xf32>
   return
 }
@@ -33,7 +33,7 @@ func.func @f(%a: tensor<8xf32>) {
 // -----
 
 func.func @f(%a: tensor<0xf32>) {
-  // expected-error @+1 {{C3: the tile has no elements}}
+  // expected-error @+1 {{C3: the tile must have at least one element}}
   %b = comms.row_reduce sum %a : tensor<0xf32> -> tensor<1xf32>
   return
 }

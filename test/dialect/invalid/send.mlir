@@ -102,7 +102,7 @@ comms.kernel @k() attributes {ranks = 2 : i64} {
   %team = comms.team world
   %f32x16 = arith.constant dense<1.0> : tensor<16xf32>
   %ch = comms.channel 0 pairwise over %team slots 4 : !comms.channel<ll, 16xf32>
-  // expected-error @+1 {{C5: peer 2 is no rank of the team, which has 2}}
+  // expected-error @+1 {{C5: peer 2 is not a rank of the team, which has 2}}
   comms.send %f32x16 on %ch[%c0] to %c2 : tensor<16xf32>, !comms.channel<ll, 16xf32>
   comms.return
 }

@@ -20,7 +20,7 @@ comms.kernel @k(%x: memref<4xf32>) attributes {ranks = 8 : i64} {
 
 comms.kernel @k(%x: memref<64xf32>, %y: memref<64xf32>) attributes {ranks = 8 : i64} {
   %t = comms.team world
-  // expected-error @+1 {{C3: source 8 is no rank of the team, which has 8}}
+  // expected-error @+1 {{C3: source 8 is not a rank of the team, which has 8}}
   comms.send_recv %t from 8 to 1 ins(%x : memref<64xf32>) outs(%y : memref<64xf32>)
   comms.return
 }
@@ -29,7 +29,7 @@ comms.kernel @k(%x: memref<64xf32>, %y: memref<64xf32>) attributes {ranks = 8 : 
 
 comms.kernel @k(%x: memref<64xf32>, %y: memref<64xf32>) {
   %t = comms.team world
-  // expected-error @+1 {{C3: destination -1 is no rank of the team}}
+  // expected-error @+1 {{C3: destination -1 is not a rank of the team}}
   comms.send_recv %t from 0 to -1 ins(%x : memref<64xf32>) outs(%y : memref<64xf32>)
   comms.return
 }

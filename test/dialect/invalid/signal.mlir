@@ -67,7 +67,7 @@ comms.kernel @k(%sig: !comms.signal<4>) attributes {ranks = 2 : i64} {
   %c0 = arith.constant 0 : index
   %c2 = arith.constant 2 : index
   %team = comms.team world
-  // expected-error @+1 {{C4: peer 2 is no rank of the team, which has 2}}
+  // expected-error @+1 {{C4: peer 2 is not a rank of the team, which has 2}}
   comms.signal inc %sig[%c0] at %c2 of %team : !comms.signal<4>
   comms.return
 }

@@ -2,7 +2,7 @@
 
 comms.kernel @k() {
   %t = comms.team world
-  // expected-error @+1 {{C1: factor is 0; it has to be at least 1}}
+  // expected-error @+1 {{C1: factor is 0; it must be at least 1}}
   %s = comms.team_split %t inner 0
   comms.return
 }
@@ -11,7 +11,7 @@ comms.kernel @k() {
 
 comms.kernel @k() {
   %t = comms.team world
-  // expected-error @+1 {{C1: factor is -2; it has to be at least 1}}
+  // expected-error @+1 {{C1: factor is -2; it must be at least 1}}
   %s = comms.team_split %t outer -2
   comms.return
 }

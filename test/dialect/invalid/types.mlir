@@ -1,6 +1,6 @@
 // RUN: comms-opt %s -split-input-file -verify-diagnostics
 
-// expected-error @+1 {{window C1: a window has at least one dimension; write 1 for a scalar}}
+// expected-error @+1 {{window C1: a window must have at least one dimension; write 1 for a scalar}}
 func.func private @f(!comms.window<f32>)
 
 // -----
@@ -30,7 +30,7 @@ func.func private @f(!comms.window<4294967296x?x4294967296xf32>)
 
 // -----
 
-// expected-error @+1 {{signal C1: number of cells is 0; it has to be 1 to 2147483647}}
+// expected-error @+1 {{signal C1: number of cells is 0; it must be 1 to 2147483647}}
 func.func private @f(!comms.signal<0>)
 
 // -----
@@ -40,17 +40,17 @@ func.func private @f(!comms.signal<4294967296>)
 
 // -----
 
-// expected-error @+1 {{counter C1: number of cells is -1; it has to be 1 to 2147483647}}
+// expected-error @+1 {{counter C1: number of cells is -1; it must be 1 to 2147483647}}
 func.func private @f(!comms.counter<-1>)
 
 // -----
 
-// expected-error @+1 {{channel C1: a channel names its protocol}}
+// expected-error @+1 {{channel C1: a channel must name its protocol}}
 func.func private @f(!comms.channel<"", 4xf32>)
 
 // -----
 
-// expected-error @+1 {{channel C2: a tile has at least one element, not 0}}
+// expected-error @+1 {{channel C2: a tile must have at least one element, not 0}}
 func.func private @f(!comms.channel<ll, 0xf32>)
 
 // -----

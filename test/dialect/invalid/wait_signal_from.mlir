@@ -32,7 +32,7 @@ comms.kernel @k(%sig: !comms.signal<4>) attributes {ranks = 2 : i64} {
   %c2 = arith.constant 2 : index
   %v1 = arith.constant 1 : i64
   %team = comms.team world
-  // expected-error @+1 {{C3: peer 2 is no rank of the team, which has 2}}
+  // expected-error @+1 {{C3: peer 2 is not a rank of the team, which has 2}}
   %t = comms.wait_signal_from %sig[%c0] ge %v1 from %c2 of %team : !comms.signal<4>
   comms.return
 }

@@ -1,7 +1,7 @@
 // RUN: comms-opt %s -split-input-file -verify-diagnostics
 
 func.func @f() {
-  // expected-error @+1 {{C1: ends a region of a collective, of comms.role or of comms.for_peers}}
+  // expected-error @+1 {{C1: may only terminate a region of a collective, of comms.role or of comms.for_peers}}
   comms.yield
 }
 

@@ -1,6 +1,6 @@
 // RUN: comms-opt %s -split-input-file -verify-diagnostics -comms-assert-bounds
 
-// Whatever no check can guard has no place in a kernel.
+// Whatever no check can guard is not allowed in a kernel.
 
 comms.kernel @pointer(%x: memref<8xf32>) {
   %zero = arith.constant 0 : i64
@@ -21,7 +21,7 @@ comms.kernel @call() {
 // -----
 
 comms.kernel @assert(%b: i1) {
-  // expected-error @+1 {{'cf.assert' op would end the process; a kernel ends with comms.return}}
+  // expected-error @+1 {{'cf.assert' op would terminate the process; a kernel ends with comms.return}}
   cf.assert %b, "no"
   comms.return
 }
@@ -106,11 +106,11 @@ comms.kernel @allocates(%v: f32, %i: index) {
 // -----
 
 comms.kernel @threads(%x: memref<8xf32>, %y: memref<8xf32>) {
-  // expected-error @+1 {{'gpu.thread_id' op has no place in a kernel; a block computes with whole tiles and has no threads to number: write arithmetic on tensors of rank 1, comms.tile_load and comms.tile_store}}
+  // expected-error @+1 {{'gpu.thread_id' op is not allowed in a kernel; a block computes with whole tiles and has no threads to number: write arithmetic on tensors of rank 1, comms.tile_load and comms.tile_store}}
   %i = gpu.thread_id x
-  // expected-error @+1 {{'gpu.block_id' op has no place in a kernel; write comms.block_id}}
+  // expected-error @+1 {{'gpu.block_id' op is not allowed in a kernel; write comms.block_id}}
   %b = gpu.block_id x
-  // expected-error @+1 {{'gpu.barrier' op has no place in a kernel; leave it out: what a block does is in order}}
+  // expected-error @+1 {{'gpu.barrier' op is not allowed in a kernel; leave it out: what a block does is in order}}
   gpu.barrier
   %v = memref.load %x[%i] : memref<8xf32>
   memref.store %v, %y[%b] : memref<8xf32>
@@ -121,7 +121,7 @@ comms.kernel @threads(%x: memref<8xf32>, %y: memref<8xf32>) {
 
 comms.kernel @registers(%x: memref<8xi32>) {
   %c0 = arith.constant 0 : index
-  // expected-error @+1 {{'nvvm.read.ptx.sreg.tid.x' op has no place in a kernel; a block computes with whole tiles}}
+  // expected-error @+1 {{'nvvm.read.ptx.sreg.tid.x' op is not allowed in a kernel; a block computes with whole tiles}}
   %t = nvvm.read.ptx.sreg.tid.x : i32
   memref.store %t, %x[%c0] : memref<8xi32>
   comms.return

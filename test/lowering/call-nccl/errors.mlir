@@ -55,7 +55,7 @@ comms.kernel @cluster() attributes {ranks = 2 : i64, blocks = 1 : i64, "comms.cl
 comms.kernel @half() attributes {ranks = 8 : i64, lsa_size = 4 : i64, blocks = 1 : i64} {
   %team = comms.team rail
   %t = comms.barrier_arrive %team block
-  // expected-error @+1 {{is half a barrier through an adapter, which NCCL does not have}}
+  // expected-error @+1 {{is half of a barrier through a network adapter, which NCCL does not have}}
   %u = comms.barrier_wait %t
   comms.return
 }
@@ -94,7 +94,7 @@ comms.kernel @no_argument(%s: !comms.signal<4>, %t: !comms.signal<4>, %flag: i1)
   %team = comms.team world
   %c0 = arith.constant 0 : index
   %either = arith.select %flag, %s, %t : !comms.signal<4>
-  // expected-error @+1 {{uses cells that are no argument of the kernel: use the argument itself}}
+  // expected-error @+1 {{uses cells that are not an argument of the kernel: use the argument itself}}
   %seen = comms.read_signal %either[%c0] : !comms.signal<4>
   comms.signal inc %either[%c0] at %c0 of %team gin <> : !comms.signal<4>
   comms.return

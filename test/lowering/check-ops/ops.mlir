@@ -1,7 +1,7 @@
 // RUN: comms-opt %s -split-input-file -verify-diagnostics -comms-check-ops
 
 comms.kernel @cast(%x: memref<16xi64>) {
-  // expected-error @+1 {{'builtin.unrealized_conversion_cast' op has no place in a kernel; write arith.index_cast or another cast of arith}}
+  // expected-error @+1 {{'builtin.unrealized_conversion_cast' op is not allowed in a kernel; write arith.index_cast or another cast of arith}}
   %m = builtin.unrealized_conversion_cast %x : memref<16xi64> to memref<64xi64>
   comms.return
 }
@@ -26,14 +26,14 @@ comms.kernel @address(%x: memref<16xi64>) {
 // -----
 
 comms.kernel @unreachable() {
-  // expected-error @+1 {{'ub.unreachable' op has no place in a kernel; write comms.return}}
+  // expected-error @+1 {{'ub.unreachable' op is not allowed in a kernel; write comms.return}}
   ub.unreachable
 }
 
 // -----
 
 comms.kernel @poison() {
-  // expected-error @+1 {{'ub.poison' op has no place in a kernel; write arith.constant}}
+  // expected-error @+1 {{'ub.poison' op is not allowed in a kernel; write arith.constant}}
   %p = ub.poison : index
   comms.return
 }
@@ -42,7 +42,7 @@ comms.kernel @poison() {
 
 comms.kernel @parallel(%n: index) {
   %c1 = arith.constant 1 : index
-  // expected-error @+1 {{'scf.parallel' op has no place in a kernel; write scf.for}}
+  // expected-error @+1 {{'scf.parallel' op is not allowed in a kernel; write scf.for}}
   scf.parallel (%i) = (%c1) to (%n) step (%c1) {
   }
   comms.return
@@ -59,7 +59,7 @@ comms.kernel @assembly() {
 // -----
 
 comms.kernel @thread() {
-  // expected-error @+1 {{'nvvm.barrier0' op has no place in a kernel; a block computes with whole tiles}}
+  // expected-error @+1 {{'nvvm.barrier0' op is not allowed in a kernel; a block computes with whole tiles}}
   nvvm.barrier0
   comms.return
 }
@@ -124,7 +124,7 @@ comms.kernel @lane(%i: index) {
 // -----
 
 comms.kernel @resource() {
-  // expected-error @+1 {{'arith.constant' op is no constant that is written down}}
+  // expected-error @+1 {{'arith.constant' op is not an inline constant}}
   %c = arith.constant dense_resource<some> : tensor<4xf32>
   comms.return
 }
@@ -135,7 +135,7 @@ comms.kernel @resource() {
 // -----
 
 comms.kernel @pair(%i: index) {
-  // expected-error @+1 {{'arith.mului_extended' op has no form for index: write arith.index_cast to i64 before it}}
+  // expected-error @+1 {{'arith.mului_extended' op does not support index: write arith.index_cast to i64 before it}}
   %l, %h = arith.mului_extended %i, %i : index
   comms.return
 }

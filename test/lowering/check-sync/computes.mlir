@@ -339,7 +339,7 @@ comms.kernel @k(%x: memref<64xf32>, %y: memref<64xf32>)
 // -----
 
 // What cannot be read.
-// expected-error @below {{'comms.kernel' op says what 'y' holds by "z[i]", which cannot be read: 'z' is no argument of the kernel, and none of i, rank and size}}
+// expected-error @below {{'comms.kernel' op says what 'y' holds by "z[i]", which cannot be read: 'z' is not an argument of the kernel, and none of i, rank and size}}
 comms.kernel @k(%x: memref<64xf32>, %y: memref<64xf32>)
     attributes {ranks = 4, blocks = 1, comms.computes = {y = "z[i]"}} {
   %c0 = arith.constant 0 : index
@@ -387,7 +387,7 @@ comms.kernel @k(%x: memref<64xf32>, %y: memref<64xf32>)
 // -----
 
 // What cannot be read.
-// expected-error @below {{'comms.kernel' op says in comms.computes what 'z' holds, which is no array among its arguments whose number of elements is known}}
+// expected-error @below {{'comms.kernel' op says in comms.computes what 'z' holds, which is not an array among its arguments whose number of elements is known}}
 comms.kernel @k(%x: memref<64xf32>, %y: memref<64xf32>)
     attributes {ranks = 4, blocks = 1, comms.computes = {z = "x[i]"}} {
   %c0 = arith.constant 0 : index

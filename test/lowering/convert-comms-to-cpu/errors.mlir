@@ -26,7 +26,7 @@ comms.kernel @window(%w: !comms.window<?xf32>) attributes {ranks = 2 : i64} {
 
 comms.kernel @channel() attributes {ranks = 2 : i64} {
   %team = comms.team world
-  // expected-error @+1 {{has no form on the CPU: lower it first}}
+  // expected-error @+1 {{cannot be lowered for the CPU: lower it first}}
   %ch = comms.channel 0 multicast over %team slots 1 : !comms.channel<ll, 64xf32>
   comms.return
 }
@@ -37,7 +37,7 @@ comms.kernel @chosen(%a: !comms.signal<1>, %b: !comms.signal<1>, %which: i1) att
   %team = comms.team world
   %c0 = arith.constant 0 : index
   %s = arith.select %which, %a, %b : !comms.signal<1>
-  // expected-error @+1 {{that is no argument of the kernel: use the argument itself}}
+  // expected-error @+1 {{that is not an argument of the kernel: use the argument itself}}
   comms.signal inc %s[%c0] at %c0 of %team : !comms.signal<1>
   comms.return
 }

@@ -6,7 +6,7 @@
 // CLUSTER: asks for clusters of 2 CTAs, which sm_80 does not have
 // RUN: not comms-opt %s --convert-comms-to-nvvm="chip=sm_90 cluster=2 threads=1" -split-input-file 2>&1 | FileCheck %s --check-prefix=ALONE
 // ALONE: asks for clusters of 2 CTAs of one thread, which would all do the whole block's work: set cluster=1 or give 32 threads or more
-// CHIP: errors.mlir:[[#@LINE+3]]:1: error: no code can be made for the chip 'gfx90': give sm_80, sm_90, sm_100 or a later one
+// CHIP: errors.mlir:[[#@LINE+3]]:1: error: unsupported chip 'gfx90': give sm_80, sm_90, sm_100 or a later one
 
 // expected-error @+1 {{needs a known number of ranks: give the pipeline the option ranks=N}}
 comms.kernel @ranks() attributes {blocks = 1 : i64} {
@@ -94,7 +94,7 @@ comms.kernel @no_room_to_tell(%cells: !comms.signal<4>, %seen: memref<4xi64>) at
 comms.kernel @lanes(%x: memref<64xf32>) attributes {ranks = 2 : i64, blocks = 1 : i64} {
   %c0 = arith.constant 0 : index
   %v = memref.load %x[%c0] : memref<64xf32>
-  // expected-error @+1 {{has no form on the GPU: whole warps combine i32, by add, and, or, xor, min and max}}
+  // expected-error @+1 {{cannot be lowered for the GPU: whole warps combine i32, by add, and, or, xor, min and max}}
   %s = gpu.subgroup_reduce add %v uniform : (f32) -> f32
   memref.store %s, %x[%c0] : memref<64xf32>
   comms.return

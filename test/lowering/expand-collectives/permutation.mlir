@@ -26,7 +26,7 @@ comms.kernel @small(%x: !comms.window<256xf32>, %y: !comms.window<256xf32>) attr
 
 // -----
 
-// An output that is no window is written by its own rank.
+// An output that is not a window is written by its own rank.
 // CHECK-LABEL: comms.kernel @memory
 // CHECK: comms.channel 0 pairwise
 // CHECK: comms.channel 1 multicast

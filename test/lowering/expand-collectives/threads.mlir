@@ -1,7 +1,7 @@
 // RUN: comms-opt %s -comms-expand-collectives="ranks=2 threads=128 cluster=2" -split-input-file | FileCheck %s
 // RUN: not comms-opt %s -comms-expand-collectives="ranks=2 threads=2048" -split-input-file 2>&1 | FileCheck %s --check-prefix=WRONG
 
-// WRONG: comms-expand-collectives: threads = 2048, cluster = 1 is no block: a CTA has at most 1024 threads, a cluster at most 16 CTAs
+// WRONG: comms-expand-collectives: threads = 2048, cluster = 1 is not a block: a CTA has at most 1024 threads, a cluster at most 16 CTAs
 
 // 256 threads with 16 bytes of f32.
 // CHECK-LABEL: comms.kernel @wide

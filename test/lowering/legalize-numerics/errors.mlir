@@ -28,7 +28,7 @@ comms.kernel @remainder(%x: memref<16xf32>, %a: f32, %i: index) {
 // -----
 
 comms.kernel @mode(%x: memref<16xbf16>, %a: f32, %i: index) {
-  // expected-error @+1 {{rounds otherwise than to nearest even}}
+  // expected-error @+1 {{rounding mode other than to nearest even}}
   %b = arith.truncf %a to_nearest_away : f32 to bf16
   memref.store %b, %x[%i] : memref<16xbf16>
   comms.return

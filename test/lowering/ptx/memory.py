@@ -54,7 +54,7 @@ class Memory:
 
     def everywhere(self, address: int) -> list[int]:
         if address >> SLOT not in self.multicast:
-            raise Fault(f"{address:#x} is no multicast address")
+            raise Fault(f"{address:#x} is not a multicast address")
         return [part + (address & (1 << SLOT) - 1) for part in self.multicast[address >> SLOT]]
 
     def part(self, address: int, size: int) -> tuple[bytearray, int]:

@@ -165,7 +165,7 @@ def k({parameters}) -> None:
 
 
 def test_scratch_begins_as_junk(load: Load) -> None:
-    """What is read there before it is written is no number that anyone would expect; the seed decides which."""
+    """What is read there before it is written is not a number that anyone would expect; the seed decides which."""
     types = ["f64", "f32", "f16", "bf16", "f8", "f8e5m2", "i64", "i32", "i16", "i8"]
     parameters = ", ".join(f"y_{t}: {t}[Array, 64]" for t in types)
     body = "".join(f"    m_{t} = scratch({t}, 64)\n    y_{t}[:] = m_{t}[:]\n" for t in types)

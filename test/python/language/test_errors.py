@@ -39,7 +39,7 @@ CASES: dict[str, tuple[str, int, str]] = {
     "yield": ("yield n", 1, "yield cannot.*store the value in an array"),
     "match": ("match n:\n    case 1:\n        pass", 1, "match cannot.*if and elif"),
     "string-method": ("a = 'x'.upper()", 1, "the string 'x' has no methods"),
-    "string-sum": ("a = 'x' + n", 1, "the string 'x', which is no number.*no text"),
+    "string-sum": ("a = 'x' + n", 1, "the string 'x', which is not a number.*no text"),
     "unpack-array": ("a, b = w[:]", 1, r"a part of the array 'w' cannot be unpacked.*a, b = x\[0\], x\[1\]"),
     "forgotten-brackets": ("y = x[0]", 1, r"'y' is an array, of which this stores nothing.*y\[:\] = …"),
     "forgotten-brackets-of-both": ("y = x", 1, r"'y' is an array, of which this stores nothing.*y\[:\] = …"),
@@ -60,7 +60,7 @@ CASES: dict[str, tuple[str, int, str]] = {
     "append": ("a = []\nfor k in range(3):\n    a.append(k)", 3, "no attribute 'append'.*store in an array"),
     "star": ("a, *b = (1, 2, 3)", 1, "a name with a star cannot.*name of its own"),
     "enumerate-peers": ("for k, p in enumerate(for_peers()):\n    y[k] = p", 1, "the peers of a team.*i = 0 before the loop"),
-    "compare-cell": ("while s[0] < 3:\n    pass", 1, r"a cell of the signal 's', which is no number.*read_signal\(s\[…\]\)"),
+    "compare-cell": ("while s[0] < 3:\n    pass", 1, r"a cell of the signal 's', which is not a number.*read_signal\(s\[…\]\)"),
     "none-at-run-time": ("a = None\nif n > 0:\n    a = 1\nif a is None:\n    y[0] = 1", 4, "'a' is .* or None.*a number such as -1"),
     "array-at-run-time": ("a = y if n > 0 else q\na[0] = 1", 1, "the array 'y' or the array 'q'.*each in its own branch"),
     "numpy-log10": ("y[0] = np.log10(y[0])", 1, "'log10' is not known to kernels.*log2"),
@@ -83,7 +83,7 @@ CASES: dict[str, tuple[str, int, str]] = {
     "float-bits": ("a = v & 1", 1, "'&' of f32.*astype"),
     "out-of-bounds": ("y[8] = x[0]", 1, "8 is out of bounds: the array 'y' has 8 along dimension 0"),
     "slice-too-long": ("y[0, 60:70] = 1.0", 1, "a slice that ends at 70 of the array 'y', which has 64"),
-    "slice-unknown": ("y[0, 0:n] = 1.0", 1, "how long this part.*valid=count"),
+    "slice-unknown": ("y[0, 0:n] = 1.0", 1, "length of this part.*valid=count"),
     "slice-step": ("a = y[0, 0:64:2]", 1, "a slice has no step"),
     "too-many-subscripts": ("a = y[0, 0, 0]", 1, "3 subscripts for the array 'y', which has 2 dimensions"),
     "cell": ("signal(s[4], 1)", 1, r"cell 4 of the signal 's', which has 4.*Signal\[5\]"),
@@ -126,7 +126,7 @@ CASES: dict[str, tuple[str, int, str]] = {
     "slice-before": ("y[0, 0:3] = x[1, -65:-62]", 1, "a slice that begins 1 before the window 'x' along dimension 1"),
     "loop-lengthens": ("a = y[0, 0:1]\nfor k in range(n):\n    a = a + y[0, 0:8]\ny[0, 0:8] = a", 2, "one length, too.*begin with a tile of 8 f32, as commsir.full\\(8"),
     "bool-from-loop": ("a = 5\nfor k in range(n):\n    a = n > k\ny[0, 0] = a", 2, "index before the loop and bool after"),
-    "returns-slice-of-calls": ("f = lambda: q.store(zeros(8)) or rank()\ny[0, 0:4] = x[0, f():f() + 4]", 2, "how long this part"),
+    "returns-slice-of-calls": ("f = lambda: q.store(zeros(8)) or rank()\ny[0, 0:4] = x[0, f():f() + 4]", 2, "length of this part"),
     "role-returns": ("with role('a', 0, 1):\n    return", 1, "a role cannot return"),
     "too-big": ("q[0] = 2**40", 1, "does not fit i32"),
     "literal": ("y[0, 0] = f32(i8(n) < 200)", 1, "200 does not fit i8.*convert what it meets to a wider type, or write -56"),
@@ -139,7 +139,7 @@ CASES: dict[str, tuple[str, int, str]] = {
     "list-element": ("a = [1, 2]\na[0] = 5", 2, "a list of 2 does not change in a kernel"),
     "returned-types": ("y[0, 0] = f32((lambda t: 1.5 if t > 1 else t)(n))", 1, "f32 .*i64"),
     "step-zero": ("for k in range(0, n, 0):\n    pass", 1, "the step of range is 0"),
-    "not-a-number": ("a = x + 1", 1, "the window 'x', which is no number.*load it first"),
+    "not-a-number": ("a = x + 1", 1, "the window 'x', which is not a number.*load it first"),
     "uncalled-method": ("y[0] = x[0].sum", 1, "the method 'sum' of a tile.*call it"),
     "torch-method": ("y[0] = x[0].to(bf16)", 1, r"no attribute 'to'.*astype\(bf16\)"),
     "softmax": ("y[0] = x[0].softmax()", 1, r"no attribute 'softmax'.*exp\(t - t.max\(\)\)"),
@@ -160,12 +160,12 @@ CASES: dict[str, tuple[str, int, str]] = {
     "i32-of-nan": ("q[0] = i32(np.nan)", 1, r"i32\(nan\) has no value"),
     "round-of-infinity": ("q[0] = round(-np.inf)", 1, r"round\(-inf\) has no value"),
     "no-subscript": ("a = y[()]", 1, r"no subscript for the array 'y'.*y\[i\]"),
-    "ellipsis": ("a = y[...]", 1, r"ellipsis, which is no number.*\[:\]"),
+    "ellipsis": ("a = y[...]", 1, r"ellipsis, which is not a number.*\[:\]"),
     "endless": ("while True:\n    q[0] = 1", 1, "this loop never ends.*break or return"),
     "long-tuple": ("a = (1, 2) * 10**9", 1, r"a tuple of 2000000000 values.*full\(n, value\)"),
     "of-numpy": ("y[0] = np.eye(8)", 1, "'eye' is not known to kernels.*functions of your own"),
     "of-numpy-known": ("y[0] = np.dot(x[0], x[1])", 1, r"'dot' is not known to kernels.*\(a \* b\).sum"),
-    "array-of-numpy": ("y[0] = np.float32([1, 2])", 1, r"zeros\(n\), full\(n, value\)|takes one value|which is no number"),
+    "array-of-numpy": ("y[0] = np.float32([1, 2])", 1, r"zeros\(n\), full\(n, value\)|takes one value|which is not a number"),
     "keyword-of-numpy": ("y[0] = np.zeros(64, order='C')", 1, r"zeros has no parameter 'order'.*zeros\(shape, dtype=None\)"),
     "is-at-run-time": ("y[0] = (n > 0) is True", 1, "'is' of numbers.*=="),
     "not-yet-assigned": ("y[0] = TABLE\nTABLE = 1", 1, "'TABLE' has no value yet.*assigns it later"),
@@ -176,7 +176,7 @@ CASES: dict[str, tuple[str, int, str]] = {
     "modulo-of-zero": ("y[0] = x[0] % 0", 1, "'%' by zero"),
     "decorator": ("@sorted\ndef f(v):\n    return v\ny[0] = f(1)", 2, "sorted"),
     "object": ("class_ = np.random\ny[0] = class_.default_rng(0)(1)", 2, "default_rng|Generator"),
-    "uncalled": ("a = rank + 1", 1, "which is no number.*call it"),
+    "uncalled": ("a = rank + 1", 1, "which is not a number.*call it"),
     "name-of-softmax": ("y[0] = softmax(x[0])", 1, r"kernels have no 'softmax'.*e / e.sum\(\)"),
     "name-of-relu": ("y[0] = relu(x[0])", 1, r"kernels have no 'relu'.*maximum\(t, 0.0\)"),
     "name-of-gelu": ("y[0] = gelu(x[0])", 1, r"kernels have no 'gelu'.*erf"),
@@ -184,16 +184,16 @@ CASES: dict[str, tuple[str, int, str]] = {
     "name-of-triton": ("y[program_id(0)] = x[0]", 1, "kernels have no 'program_id'.*block_id"),
     "missing-in-numpy": ("y[0] = np.softmax(x[0])", 1, r"'numpy' has no attribute 'softmax'.*e / e.sum\(\)"),
     "matmul": ("y[0] = np.matmul(x[0], x[0])", 1, r"'matmul' is not known.*\(a \* b\).sum"),
-    "matmul-of-rows": ("y[0] = x[0] @ y[0]", 1, r"left side of '@' is a part of the .* which is no matrix.*rows and columns"),
-    "matmul-of-tiles": ("a = x[0] + 1\ny[0] = a @ y", 2, "left side of '@' is a tile of .*no matrix.*a tile is one row"),
-    "matmul-plus-number": ("y[0:4, 0:4] = x[0:4, 0:8] @ x[:, 0:4] + 1.0", 1, "a product of matrices, which is no number.*name it"),
+    "matmul-of-rows": ("y[0] = x[0] @ y[0]", 1, r"left side of '@' is a part of the .* which is not a matrix.*rows and columns"),
+    "matmul-of-tiles": ("a = x[0] + 1\ny[0] = a @ y", 2, "left side of '@' is a tile of .*not a matrix.*a tile is one row"),
+    "matmul-plus-number": ("y[0:4, 0:4] = x[0:4, 0:8] @ x[:, 0:4] + 1.0", 1, "a product of matrices, which is not a number.*name it"),
     "matmul-plus-matmul": ("y[0:4, 0:4] = x[0:4, 0:8] @ x[:, 0:4] + x[0:4, 0:8] @ x[:, 0:4]", 1, "the sum of two products.*store the first"),
     "matmul-plus-itself": ("y[0:4, 0:4] = y[0:4, 0:4] + x[0:4, 0:8] @ x[:, 0:4]", 1, "is added to a product that is stored there.*\\+="),
     "matmul-plus-smaller": ("y[0:4, 0:4] = x[0:4, 0:8] @ x[:, 0:4] + y[0:2, 0:4]", 1, "a product of 4 rows plus 2 rows.*must agree"),
-    "matmul-of-numbers": ("y[0] = 2.0 @ y", 1, "left side of '@' is 2.0, which is no matrix.*multiply parts of arrays"),
+    "matmul-of-numbers": ("y[0] = 2.0 @ y", 1, "left side of '@' is 2.0, which is not a matrix.*multiply parts of arrays"),
     "matmul-depth": ("y[0:2, 0:8] = x[0:2] @ x[0:2, 0:8]", 1, "a matrix of .* columns and one of 2 rows.*must agree"),
     "matmul-rows": ("y[0:2, 0:2] = x[0:4, 0:8] @ y[0:2, 0:8].T", 1, "a product of 4 rows to a place of 2.*must agree"),
-    "matmul-as-number": ("y[0] = x[0] + (y[0:2, 0:8] @ x[0:2, 0:8].T)", 1, "a product of matrices, which is no number.*name it"),
+    "matmul-as-number": ("y[0] = x[0] + (y[0:2, 0:8] @ x[0:2, 0:8].T)", 1, "a product of matrices, which is not a number.*name it"),
     "rows-as-tile": ("a = x[0:2, 0:8]", 1, "only the last subscript may be a slice.*row by row"),
     "digits": ("y[0] = round(x[0], 2)", 1, r"round takes no number of digits.*rint\(x \* 100.0\)"),
     "keyword-of-torch": ("y[0] = x[0].sum(dim=-1)", 1, "sum has no parameter 'dim'.*it is called 'axis'"),
@@ -203,7 +203,7 @@ CASES: dict[str, tuple[str, int, str]] = {
     "none-as-subscript": ("a = x[None]", 1, r"a subscript is None.*x\[i, :\]"),
     "list-as-subscript": ("a = x[[0, 1]]", 1, r"a subscript is a list of 2.*x\[i, :\]"),
     "range-of-floats": ("for k in range(1.5):\n    pass", 1, "the end of range is 1.5, not an integer.*//"),
-    "gin-word": ("put(y, x, 1, gin='any')", 1, "gin has 'any', which is no setting.*gin=\"backend = any\""),
+    "gin-word": ("put(y, x, 1, gin='any')", 1, "gin has 'any', which is not a setting.*gin=\"backend = any\""),
     "gin-name": ("put(y, x, 1, gin='backed = any')", 1, "gin has no setting 'backed'.*did you mean 'backend'"),
     "gin-value": ("put(y, x, 1, gin='backend = ib')", 1, "backend of gin is 'ib'.*any, proxy, gdaki"),
     "gin-number": ("put(y, x, 1, gin='context_id = one')", 1, "context_id of gin is 'one'.*a number"),
@@ -245,7 +245,7 @@ def test_source_not_available() -> None:
 
 
 def test_notebook_cell() -> None:
-    """What a notebook has compiled is in linecache, under a name that is no file."""
+    """What a notebook has compiled is in linecache, under a name that is not a file."""
     text = "import commsir\nfrom commsir import f32, Array\n@commsir.kernel\ndef k(y: f32[Array, 4]):\n    y[:] = 2.0\n"
     name = "<ipython-input-7-abc>"
     linecache.cache[name] = (len(text), None, text.splitlines(True), name)
@@ -312,7 +312,7 @@ def test_a_helper_compiled_with_features_of_the_future(load: Load, tmp_path: pat
         ("*y", r"no \*args"),
         ("y: 'f32[Arrays, 4]'", "Arrays.*did you mean 'Array'"),
         ('y: "f32[Array]"', "has no shape"),
-        ('y: "f32[Array, 0.5]"', "0.5 is no dimension"),
+        ('y: "f32[Array, 0.5]"', "0.5 is not a dimension"),
         ("größe: f32", "'größe' is not ASCII"),
         ('y: "Signal[1, 2]"', "a signal has a number of cells"),
     ],
@@ -485,9 +485,9 @@ def test_arrays_of_collectives(x: list[object], words: str) -> None:
 def test_specialized_to_nonsense(load: Load) -> None:
     kernel = load('@kernel\ndef k(x: f32[Array, "n"]):\n    x[0] = 1.0\n').k
     for fixed, words in (
-        ({"n": -3}, "n is -3, where a whole number of at least 0"),
+        ({"n": -3}, "n is -3, but must be a whole number of at least 0"),
         ({"n": True}, "n is True"),
-        ({"blocks": 0}, "blocks is 0, where a whole number of at least 1"),
+        ({"blocks": 0}, "blocks is 0, but must be a whole number of at least 1"),
         ({"ranks": "2"}, "ranks is '2'"),
         ({"m": 1}, "has no dimension 'm'; there is n, ranks"),
     ):
@@ -534,7 +534,7 @@ def test_sizes_that_are_not_known(load: Load) -> None:
 def test_no_ranks_at_all(load: Load) -> None:
     kernel = load("@kernel\ndef k(x: f32[Array, 2]):\n    x[0] = 1.0\n").k
     for ranks in (0, -1):
-        with pytest.raises(commsir.UsageError, match=f"ranks is {ranks}, where a number of at least 1"):
+        with pytest.raises(commsir.UsageError, match=f"ranks is {ranks}, but must be at least 1"):
             kernel.simulate(ranks)
 
 

@@ -106,7 +106,7 @@ def test_lambdas_of_a_line_differ_in_their_constants() -> None:
 
 
 def test_arguments_of_the_decorator(load: Load) -> None:
-    with pytest.raises(commsir.UsageError, match=r"blocks is 2.5, where a whole number of at least 0"):
+    with pytest.raises(commsir.UsageError, match=r"blocks is 2.5, but must be a whole number of at least 0"):
         load(COPY.replace("@commsir.kernel", "@commsir.kernel(blocks=2.5)", 1))
     with pytest.raises(commsir.UsageError, match="ranks is 'a'"):
         load(COPY.replace("@commsir.kernel", "@commsir.kernel(ranks='a')", 1))

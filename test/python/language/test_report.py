@@ -219,7 +219,7 @@ def test_tune(load: Load, tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert again == table and repr(again) == repr(table)
     module.k.simulate(2, **again.best)
     (tmp_path / "bad.json").write_text("{}")
-    with pytest.raises(commsir.UsageError, match="is no table"):
+    with pytest.raises(commsir.UsageError, match="is not a table"):
         commsir.Table.load(tmp_path / "bad.json")
     every = commsir.tune(module.k, 2, algorithms=[], protocols=[], blocks=[1], repetitions=1)
     assert {e.algorithm for e in every.entries} >= {"one_shot", "two_shot", "ring"}

@@ -390,7 +390,7 @@ def test_ranks_are_compared() -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"memory": "strong"}, "one of these is wanted: plain, weak"),
+        ({"memory": "strong"}, "expected one of plain, weak"),
         ({"races": "ignore"}, "memory='weak'"),
         ({"memory": "weak", "breaks": "store9_whole"}, "there are store8_whole, store16_whole"),
         ({"memory": "weak", "fast": True}, "leave out fast"),

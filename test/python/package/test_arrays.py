@@ -82,7 +82,7 @@ def _new(rank: int, folder: str) -> None:
         shared.flags.writeable = False
         assert group.is_symmetric(shared)
         group.release(shared)
-        with pytest.raises(commsir.UsageError, match="3 rows are no equal parts for 2 ranks"):
+        with pytest.raises(commsir.UsageError, match="3 rows cannot be divided equally among 2 ranks"):
             group.reduce_scatter(np.ones(3))
 
 
@@ -169,7 +169,7 @@ def on_a_gpu(folder: str) -> None:
             (lambda: window.get(0, out=y), "the array is read-only"),
             (lambda: window.get(0), "pass an array for the result"),
             (lambda: group.share(x), "share one of torch"),
-            (lambda: group.all_reduce(np.ones(8)), "the input is on cpu:0, but has to be on cuda:0"),
+            (lambda: group.all_reduce(np.ones(8)), "the input is on cpu:0; it must be on cuda:0"),
         ):
             with pytest.raises(commsir.UsageError, match=text):
                 call()

@@ -19,7 +19,7 @@ USE = "  memref.store %w, %x[%c0] : memref<8xf32>"
 BESIDE = "stands beside a kernel"
 LLVM = "LLVM dialect cannot be checked"
 OPAQUE = "accesses through it cannot be checked"
-NO_PLACE = "has no place in a kernel"
+NO_PLACE = "is not allowed in a kernel"
 ATTRIBUTE = "has no place in the module of a kernel or on the kernel"
 TYPE = "which kernels do not have"
 ARGUMENT = "op C[34]: argument 1 is"
@@ -218,7 +218,7 @@ def test_python_refuses() -> None:
 def test_a_fifo_is_no_saved_run(tmp_path: pathlib.Path) -> None:
     """Nothing waits for a process that would write to it."""
     os.mkfifo(tmp_path / "run.zip")
-    with pytest.raises(commsir.UsageError, match="is no regular file"):
+    with pytest.raises(commsir.UsageError, match="is not a regular file"):
         commsir.replay(tmp_path / "run.zip")
 
 

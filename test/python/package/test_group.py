@@ -106,7 +106,7 @@ def _types(rank: int, folder: str) -> None:
             (lambda: group.all_reduce(np.ones(2), op=sum), "has to be a text"),  # type: ignore[arg-type]
             (lambda: group.collective("allreduce", np.ones(2), None), "it is one of all_reduce, reduce_scatter"),
             (lambda: group.allocate(3, "f8"), "no element type 'f8': it is one of f64"),
-            (lambda: group.allocate(3.5), "the shape is 3.5, but has to be"),  # type: ignore[arg-type]
+            (lambda: group.allocate(3.5), "the shape is 3.5, but must be"),  # type: ignore[arg-type]
             (lambda: group.kernel("sum.mlir"), r"for a file pass pathlib.Path\('sum.mlir'\)"),
             (lambda: window.get(0, at=slice(2)), "has to be an index or a tuple"),  # type: ignore[arg-type]
         ):
@@ -269,11 +269,11 @@ def test_bad_groups(tmp_path: pathlib.Path) -> None:
         ({"folder": None, "store": {}}, "set.key, value. and get.key., which a dict has not"),
         (
             {"device": 0, "communicator": 5},
-            "5 is no NCCL communicator that can be used: .* the address of an ncclComm_t",
+            "5 is not a usable NCCL communicator: .* the address of an ncclComm_t",
         ),
-        ({"device": 0, "communicator": True}, "True is no NCCL communicator"),
-        ({"device": 0, "communicator": 0x7F0000000001}, "is no NCCL communicator"),
-        ({"device": 0, "communicator": -1}, "-1 is no NCCL communicator"),
+        ({"device": 0, "communicator": True}, "True is not a usable NCCL communicator"),
+        ({"device": 0, "communicator": 0x7F0000000001}, "is not a usable NCCL communicator"),
+        ({"device": 0, "communicator": -1}, "-1 is not a usable NCCL communicator"),
         ({"device": "cpu", "communicator": 0x7F0000000000}, "give the group its GPU as well"),
     ):
         with pytest.raises(commsir.UsageError, match=text):
@@ -351,7 +351,7 @@ def test_kernels_of_all_kinds(tmp_path: pathlib.Path) -> None:
         group.kernel(PUT)(x, mask, at=np.float64(4.0), n=np.int8(7))
         assert x[4] == 7
         for wrong, words in (
-            ({"at": 3.5}, "3.5, where a whole number"),
+            ({"at": 3.5}, "3.5, but must be a whole number"),
             ({"at": "a"}, "'a', where"),
             ({"n": [1]}, "where"),
         ):

@@ -266,7 +266,7 @@ def test_bytecode_is_read(what: str, way: str, tmp_path: pathlib.Path) -> None:
 
 
 def test_a_fifo_is_read_once(tmp_path: pathlib.Path) -> None:
-    """A file that is no regular one: what is checked is what is read."""
+    """A file that is not a regular one: what is checked is what is read."""
     for text, expected in ((TEXTS["types"][0], 1), (kernel(""), 0)):
         path = tmp_path / "text.mlir"
         path.write_text(text)

@@ -101,7 +101,7 @@ def test_old_processors_give_the_same_bits(tmp_path: Any) -> None:
 def test_a_wrong_name_is_an_error(processor: str, tmp_path: Any) -> None:
     done = run(str(tmp_path / "made.npz"), processor)
     assert done.returncode == 1
-    assert f"COMMSIR_PROCESSOR='{processor}' is no processor" in done.stderr
+    assert f"COMMSIR_PROCESSOR='{processor}' is not a processor" in done.stderr
 
 
 if __name__ == "__main__":

@@ -141,8 +141,8 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"blocs": 2}, "did you mean 'blocks'"),
     ({"blocks": "two"}, "'blocks': a whole number"),
     ({"blocks": -1}, "'blocks': a whole number"),
-    ({"algorithm": 3}, "'algorithm': a string"),
-    ({"target": "tpu"}, "'target': one of these"),
+    ({"algorithm": 3}, "'algorithm': expected a string"),
+    ({"target": "tpu"}, "'target': expected one of"),
     ({"time_limit": -1}, "'time_limit'"),
     ({"fuzz": 1}, "at least 2 schedules"),
     ({"timeout": 3}, "on the CPU time_limit ends a run"),
@@ -150,7 +150,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"kernel": "summ"}, "did you mean 'sum'"),
     ({"options": object()}, "the option 'options' cannot be"),
     ({"trace": "/nowhere/trace.json"}, "/nowhere"),
-    ({"shapes": {"x": [-1]}}, "a shape is wanted"),
+    ({"shapes": {"x": [-1]}}, "expected a shape"),
     ({"ranks": 10**9, "blocks": 10**9}, "more than"),
 ]
 
@@ -203,7 +203,7 @@ def test_torch_tensors_with_gradients_and_fp8() -> None:
     np.testing.assert_array_equal(y[1].float().numpy(), [3, 0, np.inf, np.nan])
     with pytest.raises(commsir.UsageError, match="not contiguous"):
         view(torch.ones(4, 4).t())
-    with pytest.raises(commsir.UsageError, match="on cpu:0, but has to be on cuda:1"):
+    with pytest.raises(commsir.UsageError, match="on cpu:0; it must be on cuda:1"):
         view(torch.ones(4), "the input", "cuda:1")
     with pytest.raises(commsir.UsageError, match="the array negates .*resolve_neg"):
         view(torch._neg_view(torch.ones(2)))

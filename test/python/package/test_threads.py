@@ -112,7 +112,7 @@ def test_ranks_whose_threads_differ_are_told(tmp_path: pathlib.Path) -> None:
     together(_different, tmp_path, 2)
 
 
-def _beside(rank: int, folder: str) -> None:
+def _make_cpu_group(rank: int, folder: str) -> None:
     """Weights are pushed beside training."""
     with commsir.Group(rank, 2, folder=folder, timeout=60) as group:
         window, other = group.window(1024, "f32"), 1 - rank
@@ -136,7 +136,7 @@ def _beside(rank: int, folder: str) -> None:
 
 
 def test_waits_keep_no_collective_waiting(tmp_path: pathlib.Path) -> None:
-    together(_beside, tmp_path, 2)
+    together(_make_cpu_group, tmp_path, 2)
 
 
 def _released(rank: int, folder: str) -> None:

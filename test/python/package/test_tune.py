@@ -170,7 +170,7 @@ def test_ways_of_which_none_runs(tmp_path: pathlib.Path) -> None:
     with pytest.raises(commsir.UsageError, match="none of the 0 ways that were to be measured: name an algorithm"):
         commsir.tune(total, RANKS, blocks=[], group=False)
     (tmp_path / "t.json").write_text("{}")
-    with pytest.raises(commsir.UsageError, match="is no table of commsir.tune: it has no 'kernel'"):
+    with pytest.raises(commsir.UsageError, match="is not a table of commsir.tune: it has no 'kernel'"):
         commsir.Table.load(tmp_path / "t.json")
 
 

@@ -51,14 +51,14 @@ def test_arrays(tmp_path: pathlib.Path) -> None:
 def _refused(rank: int, folder: str) -> None:
     with commsir.Group(rank, 2, folder=folder, timeout=60) as group:
         window = group.window(4, "f32", signals=1)
-        with pytest.raises(commsir.UsageError, match="is f64, but the window f32"):
+        with pytest.raises(commsir.UsageError, match="is f64, but the window has f32"):
             window.put(np.zeros(4), 0)
         with pytest.raises(
             commsir.BoundsError,
             match=r"of 4 elements, \(4,\), does not fit a window of \(4,\) from index 1 on, which has 3",
         ):
             window.put(np.zeros(4, np.float32), 0, at=1)
-        with pytest.raises(commsir.BoundsError, match="index 4 is none of a window"):
+        with pytest.raises(commsir.BoundsError, match="index 4 is out of bounds for a window"):
             window.get(0, at=4)
         with pytest.raises(commsir.UsageError, match="rank 2 is not in a group of 2"):
             window.get(2)
@@ -157,11 +157,11 @@ def _numbers(rank: int, folder: str) -> None:
             ("the rank", lambda: commsir.Group(2**64, 2, folder=folder)),
         ]
         for what, far_call in far:
-            with pytest.raises(commsir.UsageError, match=f"{what}.* is {2**64}, but has to be a number of 64 bits"):
+            with pytest.raises(commsir.UsageError, match=f"{what}.* is {2**64}, but must be a number of 64 bits"):
                 far_call()
         with pytest.raises(commsir.UsageError, match=f"there is no GPU {2**32}"):
             commsir.Group(0, 1, folder=folder, device=2**32)
-        with pytest.raises(commsir.BoundsError, match="is none of a window"):
+        with pytest.raises(commsir.BoundsError, match="is out of bounds for a window"):
             window.put(data, rank, at=2**64)
         # The greatest of all, and the group is as it was.
         window.signal(1 - rank, most)

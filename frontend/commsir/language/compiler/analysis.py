@@ -22,7 +22,7 @@ def always_leaves(body: list[ast.stmt]) -> bool:
 
 
 def straighten(body: list[ast.stmt]) -> list[ast.stmt]:
-    """`if c: …return` followed by more: the more becomes the else. So most early exits need no flag."""
+    """Turns the statements after `if c: …return` into its else branch, so that most early exits need no flag."""
     result: list[ast.stmt] = []
     for i, statement in enumerate(body):
         rest = body[i + 1 :]
@@ -43,7 +43,7 @@ def straighten(body: list[ast.stmt]) -> list[ast.stmt]:
 
 
 def _straightened(statement: ast.stmt) -> ast.stmt:
-    """The statement with its blocks straightened; functions are when they are called."""
+    """Straightens the blocks of a statement. Functions are straightened when they are called."""
     if not isinstance(statement, ast.If | ast.For | ast.While | ast.With):
         return statement
     made = copy.copy(statement)
@@ -74,7 +74,7 @@ def _tested_inside(loop: ast.While) -> list[ast.stmt]:
 
 
 def _placed(made: ast.stmt, at: ast.AST) -> ast.stmt:
-    """The statement with the place of `at` wherever it has none."""
+    """Gives the statement and its parts the source position of `at` if they have none."""
     for node in ast.walk(made):
         if "lineno" in node._attributes and not hasattr(node, "lineno"):
             ast.copy_location(node, at)
@@ -82,7 +82,7 @@ def _placed(made: ast.stmt, at: ast.AST) -> ast.stmt:
 
 
 def body_of(node: ast.FunctionDef | ast.Lambda) -> list[ast.stmt]:
-    """The statements of a function, straightened, without its docstring."""
+    """Returns the straightened statements of a function, without its docstring."""
     if isinstance(node, ast.Lambda):
         return [ast.copy_location(ast.Return(node.body), node.body)]
     first = node.body[0]
@@ -99,12 +99,12 @@ def reads(node: ast.AST | None) -> set[str]:
 
 
 def calls(node: ast.AST) -> bool:
-    """Whether a function is called, which may do more than give a value; those of where slices end do not."""
+    """Whether an expression calls a function, which may have effects. Calls at the end of slices do not count."""
     return any(isinstance(n, ast.Call) and not is_extremum(n) for n in ast.walk(node))
 
 
 def is_extremum(call: ast.Call) -> bool:
-    """Whether it is `min(a, b)` or one of its like."""
+    """Whether the expression is `min(a, b)`, or `max`, `minimum` or `maximum` of two."""
     name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
     return name in ("min", "max", "minimum", "maximum") and len(call.args) == 2 and not call.keywords
 
@@ -117,7 +117,7 @@ def adds_product(node: ast.AST) -> bool:
 
 
 def assigned(nodes: Iterable[ast.AST]) -> set[str]:
-    """Names that statements give a value to, not counting functions inside them."""
+    """Returns the names that statements assign, not counting functions inside them."""
     names: set[str] = set()
     for node in nodes:
         if adds_product(node):
@@ -149,7 +149,7 @@ def leaves_loop(body: list[ast.stmt], kind: type[ast.stmt] | tuple[type[ast.stmt
 
 
 def returns(body: list[ast.stmt]) -> bool:
-    """Whether a `return` of this function stands in `body`."""
+    """Whether `body` has a `return` of this function."""
 
     def search(node: ast.AST) -> bool:
         if isinstance(node, ast.Return):
@@ -160,7 +160,7 @@ def returns(body: list[ast.stmt]) -> bool:
 
 
 class Liveness:
-    """Which names may be read after a statement, and at the head of a loop."""
+    """Computes which names may be read after a statement, and at the head of a loop."""
 
     def __init__(self, body: list[ast.stmt]) -> None:
         self.after: dict[int, set[str]] = {}

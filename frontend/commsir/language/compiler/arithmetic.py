@@ -91,7 +91,7 @@ class Arithmetic(Numbers):
 
     @staticmethod
     def _pattern(value: Value, meets: Value) -> Value:
-        """A number that stands for bits, as in `x & 0xFFFFFFFF`: the integer of those bits."""
+        """Reads a number that stands for bits, as in `x & 0xFFFFFFFF`, as the integer with those bits."""
         if not isinstance(value, Const) or type(value.py) is not int or not isinstance(meets, Scalar | Tile):
             return value
         bits = meets.dtype.width
@@ -100,8 +100,10 @@ class Arithmetic(Numbers):
 
     @staticmethod
     def _stays_nonnegative(kind: type[ast.operator], dtype: DType, a: Value, b: Value) -> bool:
-        """Whether the result of numbers that are not negative is not, either: none that wraps around is known to be.
-        Numbers of elements and ranks, and small multiples of them, do not."""
+        """Whether a result of nonnegative operands is nonnegative, because it cannot wrap around.
+
+        Counts of elements and ranks, and small multiples of them, do not wrap.
+        """
         if kind is ast.Sub or dtype.width < 64:
             return False
         most = 2**62 if kind is ast.Add else 2**24
@@ -117,7 +119,7 @@ class Arithmetic(Numbers):
         return self.binary(ast.Mult(), a, b)
 
     def _sequence(self, kind: type[ast.operator], a: Value, b: Value) -> Value | None:
-        """Tuples that are put together, or repeated."""
+        """Concatenates or repeats tuples."""
         if isinstance(a, Seq) and isinstance(b, Seq) and kind is ast.Add:
             return dataclasses.replace(a, items=a.items + b.items)
         for items, times in ((a, b), (b, a)):
@@ -131,7 +133,7 @@ class Arithmetic(Numbers):
         return None
 
     def _shift(self, x: Number, by: Const, kind: type[ast.operator]) -> Number:
-        """The number of bits to shift by, below the width: an op has no result else."""
+        """Limits a shift count to less than the width, because the op's result is undefined otherwise."""
         if by.py < 0:
             self.fail(f"'{SYMBOLS[kind]}' by {by.py}", "shift the other way")
         if by.py >= x.dtype.width and kind is ast.LShift:
@@ -141,7 +143,7 @@ class Arithmetic(Numbers):
 
     @staticmethod
     def _neutral(kind: type[ast.operator], a: Value, b: Value) -> Value | None:
-        """The other operand of integer `0 + x`, `x - 0`, `1 * x` and their like."""
+        """Returns the other operand of integer `0 + x`, `x - 0`, `1 * x` and similar expressions."""
         neutral = {ast.Add: 0, ast.Sub: 0, ast.Mult: 1, ast.FloorDiv: 1}.get(kind)
         for value, other in ((a, b), (b, a)):
             is_neutral = isinstance(other, Const) and type(other.py) is int and other.py == neutral
@@ -174,7 +176,7 @@ class Arithmetic(Numbers):
         return self._apply("arith.divui" if nonneg else "arith.floordivsi", x, y, nonneg)
 
     def _modulo(self, x: Number, y: Number, nonneg: bool) -> Value:
-        """Python's and NumPy's: the sign is the divisor's."""
+        """Computes the remainder with the sign of the divisor, as Python and NumPy do."""
         if x.dtype.is_float:
             return self._float_divide(x, y)[1]
         if nonneg:
@@ -211,8 +213,10 @@ class Arithmetic(Numbers):
         return self.convert(quotient, dtype), self.convert(modulo, dtype)
 
     def _float_rest(self, x: Number, y: Number, steps: int) -> Number:
-        """What the division of two f64 leaves, with the sign of x, or y less than that where the quotient was rounded
-        up. Each step takes 52 bits off the quotient, and its fma is exact."""
+        """Computes the remainder of the division of two f64, with the sign of x.
+
+        If the quotient was rounded up, y less. Each step takes 52 bits off the quotient, and its fma is exact.
+        """
         rest: Number = x
         for _ in range(steps):
             quotient = self.unary_math("trunc", self._apply("arith.divf", rest, y))
@@ -244,7 +248,7 @@ class Arithmetic(Numbers):
         return self.binary_math("powf", x, y)
 
     def _repeat(self, base: Const | Number, exponent: int) -> Value:
-        """Square and multiply."""
+        """Computes a power by repeated squaring."""
         if exponent == 0:
             return self.tile(Const(1), base.length, base.dtype) if isinstance(base, Tile) else Const(1)
         result: Value | None = None
@@ -281,7 +285,7 @@ class Arithmetic(Numbers):
         return self._apply("arith.xori", c, self.constant(True, BOOL))
 
     def logical(self, conjunction: bool, a: Value, b: Value) -> Value:
-        """Whether both conditions hold, or one of them; of tiles, element by element. Both have been computed."""
+        """Combines two evaluated conditions by `and` or `or`; for tiles, element by element."""
         for known, other in ((a, b), (b, a)):
             if isinstance(known, Const):
                 return other if bool(known.py) == conjunction else Const(not conjunction)
@@ -305,7 +309,7 @@ class Arithmetic(Numbers):
         return self.like(x, text, x.dtype, nonneg)
 
     def extremum(self, which: str, a: Value, b: Value) -> Value:
-        """`min` and `max` of two, as NumPy's minimum and maximum: a NaN wins."""
+        """Computes the minimum or maximum of two values like NumPy: NaN if either is NaN."""
         a, b = self.number(a, f"the first of {which}"), self.number(b, f"the second of {which}")
         if isinstance(a, Const) and isinstance(b, Const):
             return Const(min(a.py, b.py) if which == "min" else max(a.py, b.py))

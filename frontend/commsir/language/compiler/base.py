@@ -53,7 +53,7 @@ class Translation:
     # What layers ask of those above them.
 
     def load_view(self, value: Value) -> Value:
-        """The tile or scalar that a part of an array holds; anything else as it is."""
+        """Loads the part of an array as a tile or scalar; returns other values unchanged."""
         raise NotImplementedError
 
     def product(self, a: Value, b: Value) -> Product:
@@ -69,14 +69,14 @@ class Translation:
         raise NotImplementedError
 
     def hold_product(self, product: Product) -> Memory:
-        """Scratch memory that holds a product."""
+        """Stores a product in scratch memory."""
         raise NotImplementedError
 
     def expression(self, node: ast.expr) -> Value:
         raise NotImplementedError
 
     def test(self, node: ast.expr) -> Value:
-        """An expression of which only the truth counts."""
+        """Evaluates an expression of which only the truth value is used."""
         raise NotImplementedError
 
     def block(self, body: Sequence[ast.stmt]) -> None:

@@ -36,7 +36,7 @@ Thunk = Callable[[], None]
 
 
 class _EveryName(Container[str]):
-    """Names that may be read: all."""
+    """A set that contains every name: all names may be read."""
 
     def __contains__(self, name: object) -> bool:
         return True
@@ -46,8 +46,8 @@ _EVERY_NAME = _EveryName()
 
 
 @dataclass
-class Side:
-    """A branch that has been translated: its lines, and the variables at its end."""
+class BranchResult:
+    """A translated branch: its lines, and the variables at its end."""
 
     lines: list[Line]
     variables: dict[str, Value]
@@ -55,7 +55,7 @@ class Side:
 
 @dataclass
 class Result:
-    """A variable that an op with regions gives a value: the types of its leaves, and a value of its structure."""
+    """A variable that an op with regions assigns: the types of its leaves, and a value of its structure."""
 
     name: str
     leaves: list[Leaf]
@@ -85,14 +85,14 @@ class Branches(CompileTimeValues):
         return result
 
     def has_left(self) -> bool | None:
-        """Whether control has left, where that is known."""
+        """Whether control has left, if that is known at compile time."""
         flags = list(map(self._flag, self._flags()))
         if any(flag == Const(True) for flag in flags):
             return True
         return False if all(isinstance(flag, Const) for flag in flags) else None
 
     def unless_left(self, rest: Thunk, live: Container[str]) -> None:
-        """Runs `rest` where control has not left."""
+        """Runs `rest` only if control has not left."""
         left = self.exits()
         if isinstance(left, Const):
             if not left.py:
@@ -120,11 +120,11 @@ class Branches(CompileTimeValues):
             self.frame.variables = dict(before)
             with self.emitter.into(lines, 1):
                 thunk()
-            sides.append(Side(lines, self.frame.variables))
+            sides.append(BranchResult(lines, self.frame.variables))
         self.frame.variables, self.place = before, place
         return self._merge(c, sides[0], sides[1], live)
 
-    def _merge(self, c: Scalar, then: Side, other: Side, live: Container[str]) -> None:
+    def _merge(self, c: Scalar, then: BranchResult, other: BranchResult, live: Container[str]) -> None:
         forget_returned(then.variables, other.variables, dict(self.frame.variables))
         results: list[Result] = []
         for name in sorted(then.variables.keys() | other.variables.keys()):
@@ -140,7 +140,7 @@ class Branches(CompileTimeValues):
         self._emit_if(c, then.lines, other.lines, results)
 
     def _merged(self, c: Scalar, name: str, a: Value | None, b: Value | None, is_read: bool) -> Value | Result:
-        """A variable after the branches: its value, or the values that they yield."""
+        """Returns a variable's value after the branches, or the values that they yield."""
         if a is not None and a == b:
             return a
         if not is_read:
@@ -176,7 +176,7 @@ class Branches(CompileTimeValues):
         self.bind_results(name, results)
 
     def results(self, name: str, leaves: list[Leaf]) -> str:
-        """The left side of an op with these results."""
+        """Formats the left side of an op with these results."""
         count = f":{len(leaves)}" if len(leaves) > 1 else ""
         return f"{name}{count} = " if leaves else ""
 
@@ -228,7 +228,7 @@ class Branches(CompileTimeValues):
         return [self.leaf_of(v) for v in flatten(value)]
 
     def _common(self, name: str, a: Value | None, b: Value | None) -> list[Leaf] | Undefined:
-        """The types of a variable that two branches have given values to; Undefined where there are none."""
+        """Returns the common types of a variable that both branches assign, or Undefined if there are none."""
         if a is None or b is None or not (is_defined(a) and is_defined(b)):
             return self._of_one_side(name, a, b)
         if not (is_carried(a) and is_carried(b)):
@@ -287,7 +287,7 @@ class Branches(CompileTimeValues):
     # Values that a condition chooses.
 
     def chosen(self, condition: Value, then: Callable[[], Value], other: Callable[[], Value]) -> Value:
-        """The value of the one branch or the other."""
+        """Selects the value of one of two branches."""
 
         def choose(value: Callable[[], Value]) -> None:
             self.frame.variables[CHOICE] = self.snapshot(value())
@@ -302,9 +302,10 @@ class Branches(CompileTimeValues):
         return value
 
     def short_circuit(self, conjunction: bool, left: Value, right: Callable[[], Value]) -> Value:
-        """`left and right`, or `or`, where `left` is known at run time only: one of the two, as in Python.
+        """Evaluates `left and right`, or `or`, where `left` is known only at run time, with Python's result.
 
-        The right side is computed only where the left one leaves it open; at once where it cannot do harm.
+        The right side is evaluated only if the left side does not decide, or unconditionally if that has no effects and
+        cannot fail.
         """
         assert isinstance(left, Scalar)
         c, before, lines = self.condition(left), self.frame.variables, list[Line]()
@@ -319,7 +320,7 @@ class Branches(CompileTimeValues):
         if not isinstance(value, Tile):
             self.number(value, f"an operand of '{'and' if conjunction else 'or'}'")
         is_test = left.dtype is BOOL and (self._is_bool(value) or isinstance(value, Tile))
-        harmless = all(_is_harmless(line.text) for line in lines)
+        harmless = all(_is_speculatable(line.text) for line in lines)
         # A function may have had effects before it returned a constant or a tile; in a region nothing has.
         harmless |= self.in_region and isinstance(value, Const | Tile)
         if is_test and isinstance(value, Const) and harmless:
@@ -343,7 +344,7 @@ class Branches(CompileTimeValues):
         )
 
     def _one_of(self, conjunction: bool, c: Value, left: Value, right: Value, lines: list[Line]) -> Number:
-        """scf.if for a right side that `lines` compute."""
+        """Emits an scf.if for a right side that `lines` compute."""
         assert isinstance(c, Scalar)
         leaf = self.dtype_of_both(self.number(left), self.number(right)), self.leaf_of(right)[1]
         name, other = self.emitter.fresh(), list[Line]()
@@ -359,7 +360,7 @@ class Branches(CompileTimeValues):
         return value_of(leaf, name)
 
 
-def _is_harmless(line: str) -> bool:
-    """An op without effects that cannot fail."""
+def _is_speculatable(line: str) -> bool:
+    """Whether the op has no effects and cannot fail, so that it may run unconditionally."""
     op = line.split(" = ", 1)[-1].split(" ", 1)[0]
     return op.startswith(("arith.", "math.")) and "div" not in op and "rem" not in op

@@ -28,7 +28,7 @@ _DEEPEST = 24
 
 @dataclass
 class Callee:
-    """A function to inline: its syntax, and what its names mean."""
+    """A function to inline: its syntax tree, and the scope of its names."""
 
     node: ast.FunctionDef | ast.Lambda
     scope: Frame | PythonScope
@@ -111,13 +111,13 @@ class Calls(Expressions):
         return self.tile(n, n.length, dtype) if isinstance(n, Tile) else self.scalar(n, dtype)
 
     def _refuse_builtin(self, function: Any) -> None:
-        """Before its arguments are looked at, which kernels may not know either."""
+        """Rejects a builtin before its arguments are evaluated, because kernels may not support them either."""
         name = _name_of(function)
         if name in hints.BUILTINS and getattr(builtins, name, None) is function:
             self.fail(f"{name} cannot be compiled", hints.BUILTINS[name])
 
     def _fold_call(self, function: Any, args: list[Value], keywords: dict[str, Value]) -> Value:
-        """A function of Python's on constants is called now."""
+        """Calls a Python function of constants at compile time."""
         name = _name_of(function)
         if instead := hints.CHANGING.get(_module_of(function)):
             self.fail(f"'{name}' would be computed once, when the kernel is compiled", instead)
@@ -144,7 +144,7 @@ class Calls(Expressions):
     def bind_call(
         self, signature: inspect.Signature, name: str, args: list[Value], keywords: dict[str, Value]
     ) -> dict[str, Value]:
-        """The arguments of a handler."""
+        """Binds the arguments of a call to a handler's parameters."""
         bound = self._bind(signature, name, args, keywords)
         bound.apply_defaults()
         result: dict[str, Value] = {}
@@ -172,7 +172,7 @@ class Calls(Expressions):
     # Inlining.
 
     def inline(self, function: FunctionType | Function, args: list[Value], keywords: dict[str, Value]) -> Value:
-        """The body of a function in place of its call."""
+        """Replaces a call by the body of the function."""
         callee = self._callee(function)
         if len(self.calls) == _DEEPEST:
             self.fail(
@@ -275,7 +275,7 @@ def _python_function(function: Any) -> Any:
 
 
 def _module_of(function: Any) -> str:
-    """The module that a function is from, or the object whose method it is; of a package the first name."""
+    """Returns the module that defines a function, or the object of a method. For a package, returns its first name."""
     owner = type(getattr(function, "__self__", None))
     module = getattr(function, "__module__", None) or getattr(owner, "__module__", None) or ""
     return str(module).partition(".")[0]

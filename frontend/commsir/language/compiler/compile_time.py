@@ -29,7 +29,7 @@ class CompileTimeValues(MemoryAccess):
         self.inferred: dict[str, int] = {}
 
     def python(self, found: Any, node: ast.AST | None = None) -> Value:
-        """A Python object that a kernel refers to, as a constant."""
+        """Converts a Python object that a kernel refers to into a constant."""
         if isinstance(found, Value):
             return found
         if isinstance(found, Dim):
@@ -43,7 +43,7 @@ class CompileTimeValues(MemoryAccess):
         return Const(found)
 
     def _dimension(self, name: Dim, node: ast.AST | None) -> Value:
-        """The number that a named dimension has: of the first parameter with it."""
+        """Returns the size of a named dimension, taken from the first parameter that has it."""
         if (number := self.dims.get(name)) is not None:
             return Const(number)
         for parameter, spec in self.parameters.items():
@@ -68,7 +68,7 @@ class CompileTimeValues(MemoryAccess):
             self.inferred[solved[0]] = solved[1]
 
     def items(self, value: Value, node: ast.AST | None = None) -> tuple[Value, ...]:
-        """The elements of a tuple, a list, or a range of numbers that are known."""
+        """Returns the elements of a tuple, of a list, or of a range of known numbers."""
         items = self.items_if_known(value)
         if items is None:
             counted = "loop over it alone, and count in a variable: i = 0 before the loop, i += 1 in it"
@@ -89,15 +89,15 @@ class CompileTimeValues(MemoryAccess):
         return None
 
     def known(self, value: Value, what: str, kind: type | tuple[type, ...], hint: str = "") -> Any:
-        """A constant of a Python type."""
+        """Requires a constant of a Python type and returns it."""
         if isinstance(value, Const) and isinstance(value.py, kind) and not (isinstance(value.py, bool) and kind is int):
             return value.py
         names = kind.__name__ if isinstance(kind, type) else " or ".join(k.__name__ for k in kind)
         wanted = f"a Python {names}" if isinstance(value, Const) else "known when the kernel is compiled"
-        self.fail(f"{what} is {value.describe()}; it has to be {wanted}", hint)
+        self.fail(f"{what} is {value.describe()}; it must be {wanted}", hint)
 
     def choice(self, value: Value, what: str, known: Sequence[str], hint: str = "") -> str:
-        """A constant string that is one of those known; `hint` is added where it is not."""
+        """Requires a constant string that is one of the choices; otherwise the error shows `hint`."""
         text = value.py if isinstance(value, Const) else None
         if text not in known:
             close = diagnostics.did_you_mean(str(text), known, 0.75)

@@ -49,7 +49,7 @@ class Expressions(Matrices):
         return self.python(found, node)
 
     def _refuse_name(self, node: ast.Name) -> NoReturn:
-        """A name that nothing has; it may be that of a function of NumPy or torch."""
+        """Reports an undefined name; it may be a function of NumPy or torch."""
         if instead := hints.INSTEAD.get(node.id):
             self.fail(f"kernels have no '{node.id}'", instead, node)
         known = [*self.frame.variables, *registry.names()]
@@ -81,7 +81,9 @@ class Expressions(Matrices):
         return Seq(tuple(self.elements(node.elts, self.snapshot)), is_list=True)
 
     def elements(self, nodes: Sequence[ast.expr], kept: Callable[[Value], Value] = lambda value: value) -> list[Value]:
-        """The values of a tuple or of arguments, each as it is `kept` before the next is computed; `*v` are several."""
+        """Evaluates the elements of a tuple, or arguments. Each is `kept` before the next one is evaluated; `*v`
+        expands.
+        """
         values: list[Value] = []
         for node in nodes:
             if isinstance(node, ast.Starred):
@@ -180,13 +182,13 @@ class Expressions(Matrices):
         return result
 
     def _operand(self, node: ast.expr) -> Value:
-        """An operand whose value may be that of the whole."""
+        """Evaluates an operand whose value may become the value of the whole expression."""
         value = self.load_view(self.expression(node))
         self._refuse_tile(value, node)
         return self.scalar(value) if isinstance(value, Tile) else value
 
     def _tested(self, node: ast.expr) -> Value:
-        """An operand of which only the truth counts."""
+        """Evaluates an operand of which only the truth value is used."""
         value = self.test(node)
         self._refuse_tile(value, node)
         return self.condition(value)
@@ -219,7 +221,7 @@ class Expressions(Matrices):
         return self.function(node, "lambda")
 
     def function(self, node: ast.Lambda | ast.FunctionDef, name: str) -> Function:
-        """A function that is written in a kernel. Default values are those of where it stands."""
+        """Converts a function that is defined in a kernel. Its default values are evaluated at the definition."""
         spec = node.args
         plain = [a.arg for a in [*spec.posonlyargs, *spec.args]]
         given = list(zip(plain[len(plain) - len(spec.defaults) :], spec.defaults, strict=True))

@@ -13,12 +13,12 @@ from .emitter import Line
 from .loop_variables import Loop
 from .region_values import BREAK, LoopVariable, leaf_text
 from .values import Const, Peers, Range, Scalar, Value
-from .while_loops import Rounds, WhileLoops
+from .while_loops import LoopFlow, WhileLoops
 
 
 @dataclass
 class Count:
-    """Numbers to count through, upwards, and the value of the loop's variable at each."""
+    """The numbers that a loop counts through, ascending, and the loop variable's value at each."""
 
     lower: Scalar
     upper: Scalar
@@ -112,7 +112,7 @@ class ForLoops(WhileLoops):
             return made
 
         before = dict(self.frame.variables)
-        carried = self.settle(node, carried, body)
+        carried = self.infer_carried_types(node, carried, body)
         inits = self.initial(carried)
         lines: list[Line] = []
         with self.emitter.into(lines, 1):
@@ -135,7 +135,7 @@ class ForLoops(WhileLoops):
         return self.otherwise(node, "")
 
     def _for_count_or_less(self, node: ast.For, count: Count) -> None:
-        """A count that can be left early."""
+        """Translates a counted loop that can be left early."""
         counter = f"$i{len(self.frame.loops)}"
 
         def current() -> Scalar:
@@ -143,7 +143,7 @@ class ForLoops(WhileLoops):
             assert isinstance(value, Scalar)
             return Scalar(value.name, INDEX, count.lower.nonneg)
 
-        rounds = Rounds(
+        rounds = LoopFlow(
             test=lambda: self.compare(ast.Lt(), current(), count.upper),
             start=lambda: self.assign(node.target, count.number(current())),
             counters=[LoopVariable(counter, count.lower, [(INDEX, None)], [False])],

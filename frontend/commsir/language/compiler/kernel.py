@@ -29,7 +29,7 @@ class Head:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """The dimensions that are fixed, with the number of ranks if it is."""
+        """The fixed dimensions, with the number of ranks if it is fixed."""
         given = self.attributes.get("ranks")
         return dict(self.dims) if given is None else {**self.dims, extents.RANKS: given}
 
@@ -38,7 +38,7 @@ class Compiler(Statements):
     """Translates one kernel. Its methods are the interface for the handlers in `..lowering`."""
 
     def kernel(self, found: source.Source, head: Head, locations: bool) -> str:
-        """The text of the kernel that a Python function describes."""
+        """Returns the text of the kernel that a Python function describes."""
         assert isinstance(found.node, ast.FunctionDef)
         body = analysis.body_of(found.node)
         self.begin(head, (found.file, found.node.lineno, found.node.col_offset + 1), PythonScope(found.function), body)
@@ -69,9 +69,9 @@ class Compiler(Statements):
         return " {comms.host}" if self.parameters[name].host else ""
 
     def region_of(self, function: Value, arguments: list[Value]) -> Value:
-        """The result of a function of a collective, on tiles."""
+        """Calls a collective's tile function and returns its result."""
         if not isinstance(function, Function) and not (isinstance(function, Const) and callable(function.py)):
-            self.fail(f"{function.describe()} is no function of tiles", "write a lambda or name a function")
+            self.fail(f"{function.describe()} is not a function of tiles", "write a lambda or name a function")
         saved = self.in_region
         self.in_region = True
         try:

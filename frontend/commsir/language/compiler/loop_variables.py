@@ -63,7 +63,7 @@ class LoopVariables(Branches):
 
     # Types.
 
-    def settle(
+    def infer_carried_types(
         self, node: ast.stmt, carried: list[LoopVariable], attempt: Callable[[list[LoopVariable]], object]
     ) -> list[LoopVariable]:
         """Translates the body until the types of what it changes agree with what it was given.
@@ -80,17 +80,17 @@ class LoopVariables(Branches):
             self.channels = channels
             after, self.frame.variables = self.frame.variables, saved
             self.place = self.at(node)
-            found = [self._settle_one(c, after.get(c.name), node) for c in carried]
+            found = [self._infer_variable(c, after.get(c.name), node) for c in carried]
             self.place = place
             if all(new is old for new, old in zip(found, carried, strict=True)):
                 return carried
             carried = [c for c in found if c is not None]
         self.fail("the types of what the loop changes do not settle", "give the variables their types before the loop")
 
-    def _settle_one(self, c: LoopVariable, after: Value | None, node: ast.stmt) -> LoopVariable | None:
-        """The variable as the body leaves it: unchanged `c`, of another type, or None when it need not be carried."""
+    def _infer_variable(self, c: LoopVariable, after: Value | None, node: ast.stmt) -> LoopVariable | None:
+        """Returns the variable after the body: unchanged, of another type, or None if it need not be carried."""
         if c.name == RESULT and not is_defined(c.before):
-            return self._settle_result(c, after)
+            return self._infer_result(c, after)
         if after is NEVER_READ:
             return c
         if after is None or not is_defined(after):
@@ -99,12 +99,12 @@ class LoopVariables(Branches):
         if not is_carried(after) or not same_structure(c.before, after):
             self.fail(f"'{c.name}' is {c.before.describe()} before the loop and {after.describe()} after it", node=node)
         leaves = [
-            self._settle_leaf(c.name, leaf, weak, v)
+            self._infer_leaf(c.name, leaf, weak, v)
             for leaf, weak, v in zip(c.leaves, c.weak, flatten(after), strict=True)
         ]
         return c if leaves == c.leaves else LoopVariable(c.name, c.before, leaves, c.weak)
 
-    def _settle_result(self, c: LoopVariable, after: Value | None) -> LoopVariable | None:
+    def _infer_result(self, c: LoopVariable, after: Value | None) -> LoopVariable | None:
         """Gives a value returned inside a loop a placeholder, once the body has shown its type."""
         if after is None or not is_defined(after) or after == Const(None):
             return c if c.leaves else None
@@ -114,7 +114,7 @@ class LoopVariables(Branches):
         shape = rebuild(after, [Undefined("") for _ in leaves])
         return c if leaves == c.leaves else LoopVariable(RESULT, shape, leaves, [False] * len(leaves))
 
-    def _settle_leaf(self, name: str, leaf: Leaf, weak: bool, after: Value) -> Leaf:
+    def _infer_leaf(self, name: str, leaf: Leaf, weak: bool, after: Value) -> Leaf:
         found = self.leaf_of(after)
         if found == leaf:
             return leaf
@@ -140,7 +140,7 @@ class LoopVariables(Branches):
     # Values.
 
     def bind(self, carried: list[LoopVariable], name: Callable[[], str]) -> list[str]:
-        """Gives each carried variable new names of the IR, which are returned in order."""
+        """Gives each carried variable new IR names, and returns these in order."""
         made: list[str] = []
         for c in carried:
             values: list[Value] = []
@@ -154,7 +154,7 @@ class LoopVariables(Branches):
         return made
 
     def initial(self, carried: list[LoopVariable]) -> list[str]:
-        """The values before the loop, each in the type that it has in it."""
+        """Returns the values before the loop, converted to the types that they have in the loop."""
         return [
             self.as_leaf(value, leaf).name
             for c in carried
@@ -162,14 +162,14 @@ class LoopVariables(Branches):
         ]
 
     def at_end(self, carried: list[LoopVariable]) -> list[tuple[Value | None, list[Leaf]]]:
-        """The values at the end of a round, with their types."""
+        """Returns the values at the end of an iteration, with their types."""
         return [(self.frame.variables.get(c.name), c.leaves) for c in carried]
 
     def bind_after(self, carried: list[LoopVariable], name: str) -> None:
         self.bind_results(name, [Result(c.name, c.leaves, c.before) for c in carried if c.leaves])
 
     def loop_body(self, node: Loop, flag: str, start: Thunk) -> None:
-        """One round: `continue` and `break` set their flags for what follows them."""
+        """Translates one iteration. `continue` and `break` set their flags for the statements that follow."""
         frame = self.frame
         saved = frame.variables.get(CONTINUE)
         frame.variables[CONTINUE] = Const(False)
@@ -194,7 +194,7 @@ class LoopVariables(Branches):
                 )
 
     def otherwise(self, node: Loop, flag: str) -> None:
-        """The `else` of a loop, which runs unless it was left by `break`."""
+        """Translates the `else` of a loop, which runs unless `break` has ended the loop."""
         broken = self.frame.variables.pop(flag, Const(False))
         if node.orelse:
             live = self.frame.live.after[id(node)]

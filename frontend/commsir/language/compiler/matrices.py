@@ -28,10 +28,10 @@ class Matrices(Subscripts):
         if isinstance(value, Memory | Window) and len(value.shape) == 2:
             rows, columns = (self.extent(value, axis) for axis in (0, 1))
             return Matrix(value, Const(0), Const(0), rows, columns)
-        self.fail(f"{what} is {value.describe()}, which is no matrix", _instead_of_matrix(value))
+        self.fail(f"{what} is {value.describe()}, which is not a matrix", _instead_of_matrix(value))
 
     def transposed(self, value: Value) -> Value | None:
-        """`.T` of a part of an array that is a matrix; None: it has none."""
+        """Returns the matrix that `.T` refers to, or None if the part of an array is not a matrix."""
         is_matrix = isinstance(value, View) and value.matrix is not None
         if not is_matrix and not (isinstance(value, Memory | Window) and len(value.shape) == 2):
             return None
@@ -41,7 +41,7 @@ class Matrices(Subscripts):
 
     def product(self, a: Value, b: Value) -> Product:
         if self.in_region:
-            self.fail("the function of a collective has no '@'", "multiply before or behind the collective")
+            self.fail("the function of a collective has no '@'", "multiply before or after the collective")
         lhs, rhs = self.matrix(a, "the left side of '@'"), self.matrix(b, "the right side of '@'")
         x, y = lhs.base.dtype, rhs.base.dtype
         if not (x is y and x in _ONE_TYPE) and not (x in _F8 and y in _F8):
@@ -53,7 +53,7 @@ class Matrices(Subscripts):
         return Product(lhs, rhs)
 
     def _agree_sizes(self, a: Value, b: Value, text: str) -> None:
-        """Two numbers that have to be one: compared now if they are known, else by the run."""
+        """Requires two sizes to be equal: at compile time if they are known, otherwise at run time."""
         if isinstance(a, Const) and isinstance(b, Const):
             if a.py != b.py:
                 self.fail(text.format(a.py, b.py), "they must agree")
@@ -79,7 +79,7 @@ class Matrices(Subscripts):
         self._contract(product, out, accumulate)
 
     def hold_product(self, product: Product) -> Memory:
-        """Scratch memory that holds the product."""
+        """Stores the product in scratch memory."""
         sizes = self._product_tile(product, None)
         held = Memory("", sizes, F32, "product")
         held = dataclasses.replace(held, name=self.result(f"comms.scratch : {held.type}"))
@@ -89,20 +89,20 @@ class Matrices(Subscripts):
     def add_product(self, held: Memory, product: Product) -> None:
         """`c += a @ b` of an array that has a name."""
         if len(held.shape) != 2:
-            self.fail(f"{held.describe()} is no matrix", _instead_of_matrix(held))
+            self.fail(f"{held.describe()} is not a matrix", _instead_of_matrix(held))
         self.store_product(View(held, Const(0), Const(None), matrix=self.matrix(held, "this")), product, True)
 
     def _part_of_held(self, held: Memory, product: Product) -> Matrix:
         return Matrix(held, Const(0), Const(0), product.lhs.height, product.rhs.width)
 
     def _product_tile(self, product: Product, out: Matrix | None) -> tuple[int, int]:
-        """Rows and columns of the product, at most."""
+        """Returns the largest numbers of rows and columns of the product."""
         rows = [product.lhs.most_height, out.most_rows if out else None]
         columns = [product.rhs.most_width, out.most_columns if out else None]
         known = [min((n for n in sizes if n is not None), default=None) for sizes in (rows, columns)]
         if known[0] is None or known[1] is None:
             self.fail(
-                f"how many {'rows' if known[0] is None else 'columns'} this product has at most has to be known when "
+                f"the most {'rows' if known[0] is None else 'columns'} that this product can have must be known when "
                 "the kernel is compiled",
                 "write i:i + 128, or i:min(i + 128, n) where the last part is shorter",
             )

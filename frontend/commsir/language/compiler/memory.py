@@ -31,7 +31,7 @@ class MemoryAccess(Teams):
         return Scalar(self.result(f"memref.dim {memory.name}, {at} : {memory.type}"), INDEX, True)
 
     def stride(self, base: Memory | Window, axis: int) -> Value:
-        """Elements from one to the next along that dimension."""
+        """Returns the distance in elements between neighbors along a dimension."""
         result: Value = Const(1)
         for inner in range(axis + 1, len(base.shape)):
             result = self.multiply(result, self.extent(base, inner))
@@ -41,7 +41,7 @@ class MemoryAccess(Teams):
         return self.multiply(self.extent(base, 0), self.stride(base, 0))
 
     def offset(self, base: Memory | Window, indices: Sequence[Value]) -> Value:
-        """The number of elements before the one that the subscripts name."""
+        """Returns the number of elements before the one that the subscripts select."""
         offset: Value = Const(0)
         for axis, index in enumerate(indices):
             offset = self.add(offset, self.multiply(index, self.stride(base, axis)))
@@ -50,7 +50,7 @@ class MemoryAccess(Teams):
     # Memory that can be reached.
 
     def memory(self, value: Value, what: str = "this") -> Memory:
-        """Memory that loads and stores reach; of a window, this rank's part."""
+        """Requires memory that loads and stores can access. For a window, this is the rank's own part."""
         if isinstance(value, Memory):
             return value
         if not isinstance(value, Window):
@@ -84,7 +84,7 @@ class MemoryAccess(Teams):
         return f"{memory.name}[{self.index(offset, 'the offset').name}]"
 
     def valid(self, count: Value | None) -> str:
-        """The clause for a tile of which `count` elements are there."""
+        """Returns the clause for a tile of which only `count` elements exist."""
         return "" if count is None else f" valid {self.index(count, 'valid').name}"
 
     # Loads.
@@ -103,7 +103,7 @@ class MemoryAccess(Teams):
         return self.load(value.base, value.offset, value.count.py)
 
     def snapshot(self, value: Value) -> Value:
-        """A value that stores which follow do not change: parts of arrays are loaded, if their length is known."""
+        """Returns a value that later stores do not change: parts of arrays are loaded if their length is known."""
         if isinstance(value, Seq):
             return dataclasses.replace(value, items=tuple(map(self.snapshot, value.items)))
         if isinstance(value, Product):
@@ -117,7 +117,7 @@ class MemoryAccess(Teams):
 
     def _refuse_length(self, view: View, instead: str) -> NoReturn:
         self.fail(
-            f"how long this part of {view.base.describe()} is has to be known when the kernel is compiled",
+            f"the length of this part of {view.base.describe()} must be known when the kernel is compiled",
             f"write {instead}",
         )
 
@@ -137,7 +137,7 @@ class MemoryAccess(Teams):
         return self.tile_from("tile_load", clauses, memory, length)
 
     def tile_from(self, op: str, clauses: str, memory: Memory, length: int, dtype: DType | None = None) -> Tile:
-        """The tile that an op reads from memory."""
+        """Returns the tile that an op reads from memory."""
         made = Tile("", dtype or memory.dtype, length)
         return Tile(self.result(f"comms.{op} {clauses} : {memory.type} -> {made.type}"), made.dtype, length)
 
@@ -174,5 +174,5 @@ class MemoryAccess(Teams):
         self.tile_to("tile_store", tile, self.at_offset(memory, offset) + self.valid(valid), memory)
 
     def tile_to(self, op: str, tile: Tile, clauses: str, memory: Memory) -> None:
-        """An op that writes a tile to memory."""
+        """Emits an op that writes a tile to memory."""
         self.emit(f"comms.{op} {tile.name}, {clauses} : {tile.type}, {memory.type}")

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..dtypes import BF16, BOOL, F8, F8E5M2, F16, F32, F64, I32, I64, INDEX, DType, promote
 from .base import Translation
-from .values import Cell, Cells, Const, Image, Memory, Method, Number, Product, Scalar, Seq, Tile, Value, Window
+from .values import Cell, Cells, Const, FoldedMath, Memory, Method, Number, Product, Scalar, Seq, Tile, Value, Window
 
 SYMBOLS: dict[type[ast.AST], str] = {
     ast.Add: "+",
@@ -57,7 +57,7 @@ _SPECIAL = {
 
 
 def literal(value: Any, dtype: DType) -> str:
-    """A number as MLIR writes it."""
+    """Formats a number as MLIR."""
     if dtype is BOOL:
         return "true" if value else "false"
     if not dtype.is_float:
@@ -112,7 +112,7 @@ class Numbers(Translation):
         if dtype.is_integer and not isinstance(value, bool):
             bits = min(dtype.width, 64)
             if not isinstance(value, int):
-                self.fail(f"{value!r} is no integer", f"write int({value!r})" if math.isfinite(value) else "")
+                self.fail(f"{value!r} is not an integer", f"write int({value!r})" if math.isfinite(value) else "")
             if not -(2 ** (bits - 1)) <= value < 2 ** (bits - 1):
                 self.fail(f"{Const(value)} does not fit {dtype.name}", _instead_of_wrapping(value, bits))
         text = self.literal(value, dtype)
@@ -127,7 +127,7 @@ class Numbers(Translation):
             self.fail(f"{Const(value)} does not fit {dtype.name}")
 
     def whole(self, value: Const, to_int: Callable[[Any], int], name: str) -> Const:
-        """The integer that int or round makes of a constant."""
+        """Converts a constant to an integer as `int` or `round` does."""
         try:
             return Const(to_int(value.py))
         except (OverflowError, ValueError):
@@ -138,7 +138,7 @@ class Numbers(Translation):
         value = self.load_view(value)
         if isinstance(value, Const) and value.is_number or isinstance(value, Scalar | Tile):
             return value
-        self.fail(f"{what} is {value.describe()}, which is no number", _instead_of_number(value))
+        self.fail(f"{what} is {value.describe()}, which is not a number", _instead_of_number(value))
 
     def scalar(self, value: Value, dtype: DType | None = None, what: str = "this") -> Scalar:
         """A scalar of the IR, converted to `dtype`. A tile of one counts as its element."""
@@ -150,12 +150,12 @@ class Numbers(Translation):
             n = Scalar(self.result(f"tensor.extract {n.name}[{zero}] : {n.type}"), n.dtype)
         if isinstance(n, Const):
             dtype = dtype or self.default_dtype(n)
-            if isinstance(n, Image) and dtype.is_float and dtype is not F64:
+            if isinstance(n, FoldedMath) and dtype.is_float and dtype is not F64:
                 return self._image(n, dtype)
             return self.constant(n.py, dtype)
         return self.convert(n, dtype) if dtype else n  # type: ignore[return-value]
 
-    def _image(self, value: Image, dtype: DType) -> Scalar:
+    def _image(self, value: FoldedMath, dtype: DType) -> Scalar:
         argument = self.scalar(value.argument, F32)
         name = self.result(f"math.{value.function} {argument.name} : f32")
         return self.convert(Scalar(name, F32), dtype)  # type: ignore[return-value]
@@ -167,7 +167,7 @@ class Numbers(Translation):
         return INDEX if isinstance(value.py, int) else F32
 
     def index(self, value: Value, what: str) -> Scalar:
-        """An offset, count, rank or cell."""
+        """Converts an offset, count, rank or cell number to index."""
         n = self.number(value, what)
         if isinstance(n, Const):
             if isinstance(n.py, float):
@@ -208,7 +208,7 @@ class Numbers(Translation):
     # Conversions.
 
     def like(self, value: Number, text: str, dtype: DType, nonneg: bool = False) -> Number:
-        """The result of an op: a tile if `value` is one, else a scalar."""
+        """Wraps the result of an op: a tile if `value` is a tile, otherwise a scalar."""
         name = self.result(text)
         return Tile(name, dtype, value.length) if isinstance(value, Tile) else Scalar(name, dtype, nonneg)
 
@@ -250,11 +250,11 @@ class Numbers(Translation):
         return self.compare(ast.NotEq(), value, zero)  # type: ignore[return-value]
 
     def tile(self, value: Value, length: int, dtype: DType | None = None, what: str = "this") -> Tile:
-        """A tile of that length: scalars and tiles of one are repeated."""
+        """Converts to a tile of that length: scalars and tiles of one element are repeated."""
         n = self.number(value, what)
         if isinstance(n, Const):
             dtype = dtype or self.default_dtype(n)
-            if isinstance(n, Image) and dtype.is_float and dtype is not F64:
+            if isinstance(n, FoldedMath) and dtype.is_float and dtype is not F64:
                 return self.tile(self._image(n, dtype), length)
             self.constant(n.py, dtype) if dtype.is_integer else None  # refuses what does not fit
             text = self.literal(n.py, dtype)
@@ -310,7 +310,7 @@ class Numbers(Translation):
         return promote(a.dtype, b.dtype)
 
     def both(self, a: Value, b: Value, symbol: str, dtype: DType | None = None) -> tuple[Number, Number]:
-        """Two operands in one type and of one length."""
+        """Converts two operands to one type and one length."""
         x, y = self.number(a, f"the left side of '{symbol}'"), self.number(b, f"the right side of '{symbol}'")
         dtype = dtype or self.dtype_of_both(x, y)
         lengths = [v.length for v in (x, y) if isinstance(v, Tile)]

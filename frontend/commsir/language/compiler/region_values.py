@@ -25,13 +25,13 @@ NEVER_READ = Undefined("it has no value here")
 
 
 def label_of(name: str) -> str:
-    """The name of a variable in errors."""
+    """Returns the name of a variable as errors show it."""
     return {RESULT: "what is returned", CHOICE: "the value"}.get(name) or f"'{name}'"
 
 
 @dataclass
 class LoopVariable:
-    """A variable that a loop changes: its value before, and the types that it has all the while."""
+    """A variable that a loop changes: its value before the loop, and its types in the loop."""
 
     name: str
     before: Value
@@ -71,7 +71,7 @@ def rebuild(like: Value, leaves: list[Value]) -> Value:
 
 
 def parts(value: Value | None, count: int) -> list[Value]:
-    """The leaves of a value; of one that is not there, zeros that nobody reads."""
+    """Returns the leaves of a value; for a missing value, zeros that are never read."""
     return flatten(value) if value is not None and is_defined(value) else [Const(0)] * count
 
 
@@ -91,14 +91,14 @@ def same_structure(a: Value, b: Value) -> bool:
 
 
 def unset(name: str, side: dict[str, Value]) -> Value | None:
-    """The value of a variable in a branch that does not assign it."""
+    """Returns the value of a variable that a branch does not assign."""
     if name.startswith(_FLAGS):
         return Const(False)
     return NEVER_READ if _left(side) else None
 
 
 def _left(side: dict[str, Value]) -> bool:
-    """Whether control has left for sure."""
+    """Whether control has certainly left."""
     return any(v == Const(True) for name, v in side.items() if name.startswith(_FLAGS))
 
 

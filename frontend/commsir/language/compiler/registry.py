@@ -47,7 +47,7 @@ def function_of_torch(found: Any) -> tuple[inspect.Signature, Handler] | None:
 
 
 def own_signature(handler: Handler, skipped: int) -> inspect.Signature:
-    """The parameters of a handler but the first ones, with defaults as Python has them."""
+    """Returns the handler's parameters after the leading ones, with Python's default values."""
     parameters = list(inspect.signature(handler).parameters.values())[skipped:]
     return inspect.Signature(
         [
@@ -58,15 +58,16 @@ def own_signature(handler: Handler, skipped: int) -> inspect.Signature:
 
 
 def names() -> list[str]:
-    """The functions that a kernel can name without an import of its own."""
+    """Returns the functions that a kernel can use without an import."""
     known = [f.__name__ for f in functions.ALL]
     return known + [name for name, f in vars(builtins).items() if callable(f) and function(f) is not None]
 
 
 def lowers(*implemented: Any, variadic: bool = False, memory: tuple[str, ...] = ()) -> Callable[[H], H]:
-    """The handler of functions: the language's have the signature that they declare, Python's that of the handler.
+    """Registers the handler of functions.
 
-    A `variadic` one gets all its arguments as one Seq. `memory` names the parameters that are parts of memory.
+    Functions of the language have the signature that they declare; Python's have that of the handler. A `variadic`
+    handler gets all arguments as one Seq. `memory` names the parameters that are parts of memory.
     """
 
     def register(handler: H) -> H:

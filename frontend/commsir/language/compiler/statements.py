@@ -102,7 +102,7 @@ class Statements(Calls):
                 return None
             if isinstance(old, Memory | Window):
                 changed = f"{s.target.id}[:] {SYMBOLS[type(s.op)]}= …"
-                self.fail(f"'{s.target.id}' is an array, which is no number", f"change what is in it: {changed}", s)
+                self.fail(f"'{s.target.id}' is an array, which is not a number", f"change what is in it: {changed}", s)
             self.assign(s.target, self.binary(s.op, old, self.expression(s.value)))
         elif isinstance(s.target, ast.Subscript):
             place = self._stored_to(s.target)
@@ -198,7 +198,7 @@ class Statements(Calls):
         self.check_bounds(text, self.scalar(off), zero, zero)
 
     def _assert_range(self, test: ast.expr, text: str) -> bool:
-        """`0 <= i < n` is a check of bounds, whose report names the numbers."""
+        """Translates `assert 0 <= i < n` to a bounds check, whose report shows the numbers."""
         if not (isinstance(test, ast.Compare) and isinstance(test.left, ast.Constant) and test.left.value == 0):
             return False
         if [type(op) for op in test.ops] != [ast.LtE, ast.Lt]:
@@ -225,7 +225,7 @@ class Statements(Calls):
         for flag in self._flags():
             if self.frame.variables.get(flag, Const(False)) != before.get(flag, Const(False)):
                 leaves = {RETURN: "return", CONTINUE: "continue"}.get(flag, "break out")
-                self.fail(f"a role cannot {leaves}: other blocks go on behind it", "put the rest under an if", s)
+                self.fail(f"a role cannot {leaves}: other blocks continue after it", "put the rest under an if", s)
         for changed in analysis.assigned(s.body):
             before[changed] = Undefined(
                 f"'{changed}' gets its value in the role at line {s.lineno}, which other blocks do not run"
@@ -236,7 +236,7 @@ class Statements(Calls):
         self.emitter.emit("}", place)
 
     def _role(self, s: ast.With) -> tuple[str, int, int]:
-        """The name and the blocks of the role that a `with` is."""
+        """Returns the name and the blocks of the role that a `with` statement selects."""
         call = s.items[0].context_expr
         role = self.expression(call.func) if len(s.items) == 1 and isinstance(call, ast.Call) else None
         if not isinstance(call, ast.Call) or not isinstance(role, Const) or role.py is not functions.role:

@@ -94,7 +94,7 @@ class Subscripts(ForLoops):
         index = self.expression(key)
         if not isinstance(index, Const):
             self.fail(
-                "which element it is has to be known when the kernel is compiled",
+                "the index of the element must be known when the kernel is compiled",
                 "put the values in an array and pass it",
                 key,
             )
@@ -140,19 +140,19 @@ class Subscripts(ForLoops):
         return View(base, place, self.multiply(count, self.stride(base, len(keys) - 1)), matrix=part)
 
     def _matrix_row(self, base: Memory | Window, indices: Sequence[Value]) -> Value:
-        """The row that subscripts of all dimensions but the last name, counted through all of them."""
+        """Returns the row that subscripts of all dimensions but the last select, counted through all of them."""
         row: Value = Const(0)
         for axis, index in enumerate(indices):
             row = self.add(self.multiply(row, self.extent(base, axis)), index)
         return row
 
     def _whole_matrix(self, base: Memory | Window, indices: Sequence[Value]) -> Matrix:
-        """The matrix that subscripts of all dimensions but the last two name."""
+        """Returns the matrix that subscripts of all dimensions but the last two select."""
         rows, columns = (self.extent(base, axis) for axis in (len(base.shape) - 2, len(base.shape) - 1))
         return Matrix(base, self._matrix_row(base, (*indices, Const(0))), Const(0), rows, columns)
 
     def _rows_and_columns(self, base: Memory | Window, keys: Sequence[ast.expr], node: ast.expr) -> View:
-        """`x[i:i + 64, k:k + 64]`: a matrix, whose rows do not lie one behind the other."""
+        """`x[i:i + 64, k:k + 64]`: a matrix, whose rows are not contiguous."""
         rows, columns = keys[-2:]
         if len(keys) < len(base.shape) or any(isinstance(k, ast.Slice) for k in keys[:-2]):
             self.fail("only the last subscript may be a slice: a tile is contiguous", "load row by row", node)
@@ -172,7 +172,7 @@ class Subscripts(ForLoops):
         return View(base, Const(0), Const(None), matrix=part)
 
     def _most_of(self, key: ast.Slice) -> int | None:
-        """n of `i:min(i + n, end)`: how much the slice has at most."""
+        """Returns the n of `i:min(i + n, end)`, the largest length of the slice."""
         upper = key.upper
         if not isinstance(upper, ast.Call) or not analysis.is_extremum(upper):
             return None
@@ -251,7 +251,7 @@ class Subscripts(ForLoops):
         return self.add(size, value) if negative else value
 
     def _distance(self, key: ast.Slice) -> Const | None:
-        """n of `i:i + n`, `i * n:(i + 1) * n` and `i * n:i * n + n`, where it is a constant."""
+        """Returns the n of `i:i + n`, `i * n:(i + 1) * n` or `i * n:i * n + n`, if it is a constant."""
         lower, upper = key.lower, key.upper
         if lower is None or upper is None or not isinstance(upper, ast.BinOp):
             return None

@@ -12,7 +12,7 @@ from ..dtypes import DType
 
 
 class Value:
-    """Anything an expression can be."""
+    """The value of an expression."""
 
     #: What errors call it: a template over its fields.
     what: ClassVar[str] = "a value that is not known"
@@ -26,7 +26,7 @@ class Value:
 
 @dataclass(frozen=True, eq=False)
 class Const(Value):
-    """A Python object that is known when the kernel is compiled: a number, a string, a function, a module…"""
+    """A Python object that is known at compile time: a number, a string, a function, a module…"""
 
     py: Any
 
@@ -56,9 +56,12 @@ class Const(Value):
 
 
 @dataclass(frozen=True, eq=False)
-class Image(Const):
-    """A function of `math` of a constant. Python computes with the value `py`; where the constant meets f32 or
-    a narrower float, it has the bits of the function of data."""
+class FoldedMath(Const):
+    """A function of `math` applied to a constant.
+
+    Python computes with the value `py`. Where the constant meets f32 or a narrower float, it has the bits that the
+    kernel's function would compute at run time.
+    """
 
     function: str
     argument: Const
@@ -140,7 +143,7 @@ class Memory(Value):
 
 
 def whole_tile(array: Window | Memory) -> str:
-    """How a program writes a tile of an array: all of it, or, where it has several dimensions, a row."""
+    """Returns how a program writes a tile of an array: `a[:]`, or a row of an array with several dimensions."""
     return f"{array.label}[{', '.join([*'ijklmn'[: len(array.shape) - 1], ':'])}]"
 
 
@@ -209,7 +212,7 @@ class View(Value):
 
     @property
     def is_tile(self) -> bool:
-        """Whether its elements lie one behind the other."""
+        """Whether its elements are contiguous."""
         return self.count != Const(None)
 
 

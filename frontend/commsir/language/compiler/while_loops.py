@@ -23,7 +23,7 @@ Kept = tuple[Leaf, Memory | None]
 
 
 @dataclass
-class Rounds:
+class LoopFlow:
     """The control flow of a loop around its body."""
 
     # Whether there is another round.
@@ -50,14 +50,14 @@ class WhileLoops(LoopVariables):
         endless = isinstance(node.test, ast.Constant) and not analysis.leaves_loop(node.body, ast.Break)
         if endless and not analysis.returns(node.body):
             self.fail("this loop never ends", "leave it with break or return, or give it a condition", node)
-        self.general_loop(node, Rounds(lambda: self.test(node.test)))
+        self.general_loop(node, LoopFlow(lambda: self.test(node.test)))
         if endless:  # Nothing follows it.
             self.frame.variables[RETURN] = Const(True)
         return None
 
     def _only_waits(self, node: ast.While) -> bool:
-        """Whether the loop does nothing but test memory that others may change."""
-        tests = _tests_alone(node)
+        """Whether the loop only tests memory that other blocks may change."""
+        tests = _exit_conditions(node)
         calls = [n for t in tests for n in ast.walk(t) if isinstance(n, ast.Call)]
         if not tests or not all(self._only_calculates(call) for call in calls):
             return False
@@ -68,36 +68,36 @@ class WhileLoops(LoopVariables):
         return any(isinstance(self.frame.find(name), Memory | Window) for name in bases)
 
     def _only_calculates(self, call: ast.Call) -> bool:
-        """Whether the call is known not to wait, as functions of the language that synchronize and helpers may."""
+        """Whether a call is known not to wait. Helpers, and functions that synchronize, may wait."""
         if not isinstance(call.func, ast.Name):
             return True
         called = self.frame.find(call.func.id)
         module = getattr(called, "__module__", "")
         return isinstance(called, DType) or module in ("builtins", functions.__name__)
 
-    def general_loop(self, node: Loop, rounds: Rounds) -> None:
+    def general_loop(self, node: Loop, flow: LoopFlow) -> None:
         flag = f"{BREAK}{len(self.frame.loops)}"
-        carried = rounds.counters + self.carried_by(node)
+        carried = flow.counters + self.carried_by(node)
         if analysis.leaves_loop(node.body, ast.Break):
             carried.append(self.carried(flag, Const(False)))
 
         def attempt(given: list[LoopVariable]) -> None:
             self.bind(given, self.emitter.fresh)
-            self.condition(rounds.test(), "the condition of while")
-            self._round(node, rounds, given, flag)
+            self.condition(flow.test(), "the condition of while")
+            self._round(node, flow, given, flag)
 
         before = dict(self.frame.variables)
-        carried = self.settle(node, carried, attempt)
+        carried = self.infer_carried_types(node, carried, attempt)
         kept, inits = self._enter(carried)
         leaves = [leaf for leaf, memory in kept if memory is None]
         name = self.emitter.fresh() if leaves else ""
         condition, body = list[Line](), list[Line]()
         with self.emitter.into(condition, 1):
             given = self._bind_kept(carried, kept)
-            self._emit_condition(rounds, carried, list(zip(given, leaves, strict=True)))
+            self._emit_condition(flow, carried, list(zip(given, leaves, strict=True)))
         with self.emitter.into(body, 1):
             arguments = self._bind_kept(carried, kept)
-            self._round(node, rounds, carried, flag)
+            self._round(node, flow, carried, flag)
             self._yield_kept(carried, kept)
         self.place = self.at(node)
         self.emitter.emit(f"{self.results(name, leaves)}{_while_text(given, inits, leaves)} {{", None)
@@ -105,29 +105,29 @@ class WhileLoops(LoopVariables):
         self.frame.variables = before
         results = iter([name] if len(leaves) == 1 else [f"{name}#{i}" for i in range(len(leaves))])
         self.bind(carried, self._namer(kept, lambda: next(results)))
-        for c in rounds.counters:
+        for c in flow.counters:
             self.frame.variables.pop(c.name, None)
         self.forget(node, carried)
         self.otherwise(node, flag)
 
-    def _round(self, node: Loop, rounds: Rounds, carried: list[LoopVariable], flag: str) -> None:
+    def _round(self, node: Loop, flow: LoopFlow, carried: list[LoopVariable], flag: str) -> None:
         for c in carried:
             if c.name in (flag, RETURN):  # not left: the condition has looked
                 self.frame.variables[c.name] = Const(False)
-        self.loop_body(node, flag, rounds.start)
-        for c, value in zip(rounds.counters, rounds.step(), strict=True):
+        self.loop_body(node, flag, flow.start)
+        for c, value in zip(flow.counters, flow.step(), strict=True):
             self.frame.variables[c.name] = value
 
-    def _emit_condition(self, rounds: Rounds, carried: list[LoopVariable], given: list[tuple[str, Leaf]]) -> None:
+    def _emit_condition(self, flow: LoopFlow, carried: list[LoopVariable], given: list[tuple[str, Leaf]]) -> None:
         """Emits the condition that control has not left, and the programmer's condition."""
         left: Value = Const(False)
         for c in carried:
             if c.name.startswith(BREAK) or c.name == RETURN:
                 left = self.logical(False, left, self.frame.variables[c.name])
         if isinstance(left, Const):
-            go = self.truth(rounds.test())
+            go = self.truth(flow.test())
         else:
-            go = self.truth(self.short_circuit(True, self.logical_not(left), lambda: self.truth(rounds.test())))
+            go = self.truth(self.short_circuit(True, self.logical_not(left), lambda: self.truth(flow.test())))
         names, types = ", ".join(n for n, _ in given), ", ".join(leaf_text(leaf) for _, leaf in given)
         self.emit(f"scf.condition({go.name})" + (f" {names} : {types}" if given else ""))
 
@@ -197,8 +197,8 @@ class WhileLoops(LoopVariables):
         self.emit_yield(typed)
 
 
-def _tests_alone(node: ast.While) -> list[ast.expr]:
-    """The conditions of a loop whose body has nothing but conditions to leave it; else none."""
+def _exit_conditions(node: ast.While) -> list[ast.expr]:
+    """Returns the exit conditions of a loop whose body does nothing but test them; otherwise an empty list."""
 
     def is_idle(statement: ast.stmt) -> bool:
         if isinstance(statement, ast.Expr):

@@ -22,7 +22,7 @@ _SHAPES = {"1": "[rows, n]", "N": "[rows * ranks, n]", "1/N": "[rows // ranks, n
 
 @dataclass
 class Exchange:
-    """A collective as it is called."""
+    """The arguments of one call of a collective."""
 
     name: str
     inputs: list[Array]
@@ -63,18 +63,18 @@ def _rows(shape: tuple[int | None, ...]) -> int | None:
 
 
 def _last(c: Compiler, array: Array) -> int:
-    """The length of a row, which regions need to know."""
+    """Returns the length of a row, which regions need."""
     length = array.shape[-1]
     if length is None:
         c.fail(
-            f"the length of the rows of {array.describe()} has to be known where a collective has a function",
+            f"the length of the rows of {array.describe()} must be known where a collective has a function",
             "give the dimension when the kernel is specialized: k.specialize(name=…)",
         )
     return length
 
 
 def _scaled(c: Compiler, e: Exchange, count: int | None) -> int | None:
-    """The rows or elements of the result for so many of the inputs; None where that is not known."""
+    """Returns the number of result rows or elements for so many of the inputs, or None if it is not known."""
     size = c.ranks
     if count is None or e.scale == "1":
         return count
@@ -99,7 +99,7 @@ def _accumulator(dtype: DType) -> DType:
 
 
 def _produced(c: Compiler, e: Exchange, produce: Value) -> tuple[list[Line], list[Tile]]:
-    """The region `produce`, and the tiles that travel."""
+    """Emits the region `produce` and returns the tiles that are sent."""
     if produce == Const(None):
         if any(None in a.shape for a in e.inputs):
             return [], []
@@ -164,7 +164,7 @@ def _yielded(
 
 
 def _consumed(c: Compiler, e: Exchange, consume: Value, wire: list[Tile]) -> tuple[list[Line], list[Tile]]:
-    """The region `consume`, and the tiles that are stored."""
+    """Emits the region `consume` and returns the tiles that are stored."""
     rows = _result_rows(c, e)
     arguments = []
     for tile in wire:
@@ -201,13 +201,13 @@ def _emit(
             _last(c, next(a for a in e.inputs if None in a.shape))
         lines, stored = _consumed(c, e, consume, wire)
         regions.append(lines)
-        e.args.extend(_kept(c, value, tile) for value, tile in c.captures.values())
+        e.args.extend(_stored_number(c, value, tile) for value, tile in c.captures.values())
     elif e.args:
         c.fail(f"{e.name} has args but no function that reads them", "pass consume=lambda tile, …: …")
     if group.size == c.ranks:
         for array, tile in zip(e.outs, stored, strict=False):
             _infer(c, e, array, tile.length)
-            _know_size(c, e, array, tile.length)
+            _check_size(c, e, array, tile.length)
     text = f"comms.{e.name} {lead}{group.name} ins({_list(e.inputs)}) outs({_list(e.outs)})"
     if e.args:
         text += f" args({_list(e.args)})"
@@ -242,8 +242,8 @@ def _infer(c: Compiler, e: Exchange, out: Array, length: int) -> None:
             c.infer(dim, size)
 
 
-def _know_size(c: Compiler, e: Exchange, out: Array, length: int) -> None:
-    """Refuses an output of another size than the result, of rows of so many elements, where both are known."""
+def _check_size(c: Compiler, e: Exchange, out: Array, length: int) -> None:
+    """Rejects an output whose size differs from the result's, if both are known."""
     rows = _result_rows(c, e)
     if rows is None or _cuts_row(e) or None in out.shape:
         return
@@ -259,7 +259,7 @@ def _know_size(c: Compiler, e: Exchange, out: Array, length: int) -> None:
         )
 
 
-def _kept(c: Compiler, value: Scalar | Tile, tile: Tile) -> Memory:
+def _stored_number(c: Compiler, value: Scalar | Tile, tile: Tile) -> Memory:
     """Stores a number of the kernel as a row shared by all rows, because regions can only read memory."""
     memory = Memory("", (1, tile.length), tile.dtype, "kept")
     memory = replace(memory, name=c.result(f"comms.scratch : {memory.type}"))
@@ -288,7 +288,7 @@ def _root(c: Compiler, root: Value) -> str:
 
 
 def _lowers(function: Callable[..., object], scale: str, in_place: bool = True) -> None:
-    """The handler of a collective with functions of tiles; those that reduce have `op`, those from or to one `root`."""
+    """Registers the handler of a collective. Reductions have `op`; collectives from or to one rank have `root`."""
     name = function.__name__
 
     @lowers(function)

@@ -13,7 +13,7 @@ import numpy as np
 from .. import functions as f
 from ..compiler import Compiler
 from ..compiler.registry import Handler, lowers
-from ..compiler.values import Const, Image, Scalar, Tile, Value
+from ..compiler.values import Const, FoldedMath, Scalar, Tile, Value
 from ..dtypes import BOOL
 
 _MATH = {
@@ -36,7 +36,7 @@ def _unary(name: str) -> Handler:
                 value = fold(x.py)
             except (ValueError, ArithmeticError) as error:
                 c.fail(f"{name} of {x.py}: {error}")
-            return Const(value) if name in _ROUNDING else Image(value, _MATH[name], x)
+            return Const(value) if name in _ROUNDING else FoldedMath(value, _MATH[name], x)
         x = c.load_view(x)
         if name in _ROUNDING and isinstance(x, Scalar | Tile) and x.dtype.is_integer:
             return x

@@ -56,16 +56,16 @@ def gin_clause(c: Compiler, gin: Value) -> str:
         return ""
     text = c.known(gin, "gin", str, _GIN_TAKES).strip()
     for setting in filter(None, text.split(",")) if text else ():
-        _know_gin(c, setting)
+        _check_gin(c, setting)
     return f" gin <{text}>" if text else " gin <>"
 
 
-def _know_gin(c: Compiler, setting: str) -> None:
-    """One setting of GIN, as in `backend = proxy`."""
+def _check_gin(c: Compiler, setting: str) -> None:
+    """Checks one GIN setting, as in `backend = proxy`."""
     name, equals, value = (part.strip() for part in setting.partition("="))
     if not equals:
         owner = next((key for key, words in _GIN.items() if name in words), "")
-        c.fail(f"gin has '{name}', which is no setting", f'write gin="{owner} = {name}"' if owner else _GIN_TAKES)
+        c.fail(f"gin has '{name}', which is not a setting", f'write gin="{owner} = {name}"' if owner else _GIN_TAKES)
     if name not in _GIN:
         c.fail(f"gin has no setting '{name}'", did_you_mean(name, _GIN) or _GIN_TAKES)
     words = _GIN[name]
@@ -84,7 +84,7 @@ def order_clause(c: Compiler, order: Value, scope: Value | None = None, usual: s
 
 
 def change_clause(c: Compiler, set_: Value, add: Value) -> tuple[str, str]:
-    """`set`, `inc` or `add`, and its value."""
+    """Returns `set`, `inc` or `add`, and its value."""
     if set_ != Const(None) and add != Const(None):
         c.fail("a signal either sets its cell or adds to it", "give set=… or add=…")
     if set_ == Const(None) and add == Const(None):
@@ -154,12 +154,12 @@ def _reduce_mask(c: Compiler, kind: str, mask: Tile) -> Tile:
 
 
 def a_part(c: Compiler, value: Value, what: str) -> tuple[Memory | Window, Scalar, Value]:
-    """Memory, offset and count of an array or a part of one."""
+    """Returns memory, offset and count of an array or a part of one."""
     if isinstance(value, Memory | Window):
         return value, c.constant(0, INDEX), c.size(value)
     if isinstance(value, View):
         if not value.is_tile:
-            c.fail(f"{what} is {value.describe()} whose rows do not lie one behind the other", "copy it row by row")
+            c.fail(f"{what} is {value.describe()} whose rows are not contiguous", "copy it row by row")
         if value.indices:
             return value.base, c.index(c.offset(value.base, value.indices), "the offset"), Const(1)
         return value.base, c.index(value.offset, "the offset"), value.count
@@ -169,7 +169,7 @@ def a_part(c: Compiler, value: Value, what: str) -> tuple[Memory | Window, Scala
     )
 
 
-def _room(part: Value) -> int | None:
+def _available_elements(part: Value) -> int | None:
     """The elements of a part that subscripts name; an element's begin one, and whole memory has a check of its own."""
     if isinstance(part, View) and not part.indices and isinstance(part.count, Const):
         return int(part.count.py)
@@ -179,7 +179,7 @@ def _room(part: Value) -> int | None:
 def given_count(c: Compiler, count: Value, *parts: Value) -> Scalar:
     """An explicit count, which must not exceed the size of the parts."""
     n = c.index(count, "the count")
-    rooms = [room for part in parts if (room := _room(part)) is not None]
+    rooms = [room for part in parts if (room := _available_elements(part)) is not None]
     if not rooms or (isinstance(count, Const) and count.py <= min(rooms)):
         return n
     if isinstance(count, Const):
@@ -192,7 +192,7 @@ def given_count(c: Compiler, count: Value, *parts: Value) -> Scalar:
 
 
 def count_of(c: Compiler, count: Value, parts: tuple[Value, Value], has: tuple[Value, Value]) -> Scalar:
-    """How many elements travel from one part to another, of which each `has` so many."""
+    """Returns how many elements are copied from one part to another; each part has `has` elements."""
     if count != Const(None):
         return given_count(c, count, *parts)
     there, room = has

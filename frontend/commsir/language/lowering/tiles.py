@@ -19,8 +19,8 @@ def _row_reduce(c: Compiler, op: Value, tile: Value) -> Value:
     return reduce_tile(c, c.choice(op, "the reduction", KINDS), tile)
 
 
-def _know_axis(c: Compiler, axis: Value, keepdims: Value) -> None:
-    """What NumPy's reductions take: of a tile, which has one dimension, it says nothing new."""
+def _check_axis(c: Compiler, axis: Value, keepdims: Value) -> None:
+    """Checks NumPy's `axis` and `keepdims`, which change nothing for a tile, because it has one dimension."""
     if axis not in (Const(None), Const(0), Const(-1)):
         c.fail(f"the axis is {axis.describe()}", "a tile has one dimension, which is reduced: leave the axis out")
     c.known(keepdims, "keepdims", bool)
@@ -28,7 +28,7 @@ def _know_axis(c: Compiler, axis: Value, keepdims: Value) -> None:
 
 def _reduction(kind: str) -> Handler:
     def handler(c: Compiler, tile: Value, axis: Value = Const(None), keepdims: Value = Const(False)) -> Value:  # noqa: B008
-        _know_axis(c, axis, keepdims)
+        _check_axis(c, axis, keepdims)
         return reduce_tile(c, kind, tile)
 
     return handler
@@ -41,13 +41,13 @@ for _name in ("sum", "prod", "min", "max"):
 @lowers_method(Tile, name="mean")
 @lowers(np.mean)
 def _mean(c: Compiler, tile: Value, axis: Value = Const(None), keepdims: Value = Const(False)) -> Value:  # noqa: B008
-    _know_axis(c, axis, keepdims)
+    _check_axis(c, axis, keepdims)
     t = a_tile(c, tile)
     return reduce_tile(c, "avg", t if t.dtype.is_float else c.convert(t, F32))
 
 
 def _quantifier(which: str) -> Handler:
-    """`any` or `all` of the elements of a tile, or of several conditions."""
+    """Evaluates `any` or `all` of the elements of a tile, or of several conditions."""
     kind = "max" if which == "any" else "min"
 
     def handler(c: Compiler, values: Value) -> Value:

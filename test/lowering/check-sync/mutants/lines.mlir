@@ -39,7 +39,7 @@ comms.kernel @within_a_line(%p: !comms.window<72xi64>)
   %tile = comms.iota : tensor<32xf32>
   comms.for_peers %team as %peer {
     %there = comms.peer %p at %peer of %team : !comms.window<72xi64> -> memref<72xi64>
-    // expected-error @below {{'comms.packet_store' op begins at 8 on rank 0 block 0 in launch 1, which is no line's first}}
+    // expected-error @below {{'comms.packet_store' op begins at 8 on rank 0 block 0 in launch 1, which is not the first of a line}}
     // expected-note @below {{use a multiple of 16}}
     comms.packet_store %tile, %there[%at] flag %flag assumes store128_whole : tensor<32xf32>, memref<72xi64>
   }

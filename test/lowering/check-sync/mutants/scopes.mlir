@@ -128,7 +128,7 @@ comms.kernel @wait_gpu(%x: !comms.window<64xf32>, %out: memref<64xf32>, %s: !com
     comms.signal inc %s[%c0] at %c0 of %team : !comms.signal<8>
   }
   scf.if %r0 {
-    // expected-error @below {{'comms.wait_signal' op waits at scope gpu, but rank 1 block 0 signals signal s[0] of rank 0 from another rank}}
+    // expected-error @below {{'comms.wait_signal' op waits at scope gpu, but rank 1 block 0 updates signal s[0] of rank 0 from another rank}}
     // expected-note @below {{wait at scope sys}}
     %w = comms.wait_signal %s[%c0] ge %e scope gpu : !comms.signal<8>
     // expected-error @below {{'comms.tile_load' op reads [0, 16) of 'x' at rank 0 on rank 0 block 0 in launch 1, with no order between it and the write by rank 1 block 0 in launch 1}}

@@ -19,7 +19,7 @@ comms.kernel @wrong_peer(%s: !comms.signal<1>)
   // Each rank signals its right neighbor.
   // expected-note @below {{the other signal}}
   comms.signal inc %s[%c0] at %right of %world : !comms.signal<1>
-  // expected-error @below {{'comms.wait_signal_from' op waits for a signal from rank 1, but rank 3 block 0 signals signal s[0] of rank 0 as well}}
+  // expected-error @below {{'comms.wait_signal_from' op waits for a signal from rank 1, but rank 3 block 0 updates signal s[0] of rank 0 as well}}
   // expected-note @below {{give each sender a cell of its own, or use comms.wait_signal for a count}}
   %t = comms.wait_signal_from %s[%c0] ge %e from %right of %world : !comms.signal<1>
   comms.return

@@ -43,13 +43,13 @@ def _without_backend() -> Iterator[str]:
     def refuse() -> Any:
         raise RuntimeError("there is no compiler")
 
-    names = ("_loaded", "_searched", "_prebuilt", "_built", "_nothing_fits")
+    names = ("_loaded", "_searched", "_load_prebuilt", "_build_module", "_describe_mismatch")
     before = {name: getattr(backend, name) for name in names}
     del os.environ["COMMSIR_TORCH_BACKEND"]
     try:
         backend._loaded, backend._searched = None, False
-        backend._prebuilt, backend._built = (lambda: None), refuse
-        backend._nothing_fits = lambda: "the test leaves it out"
+        backend._load_prebuilt, backend._build_module = (lambda: None), refuse
+        backend._describe_mismatch = lambda: "the test leaves it out"
         with warnings.catch_warnings(record=True) as told_of:
             warnings.simplefilter("always")
             assert backend.load_module() is None

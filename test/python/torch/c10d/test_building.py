@@ -48,33 +48,33 @@ def builder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Builder:
 
 
 def test_it_is_built_once(builder: Builder) -> None:
-    assert backend._built() == "built 1"
-    assert [backend._built() for _ in range(2)] == ["loaded libcommsir_c10d.so"] * 2
+    assert backend._build_module() == "built 1"
+    assert [backend._build_module() for _ in range(2)] == ["loaded libcommsir_c10d.so"] * 2
 
 
 @pytest.mark.parametrize("part", ["torch/c10d/Other.h", "torch/c10d/Other.cpp", "capi/commsir.h"])
 def test_from_other_sources_it_is_built_again(builder: Builder, tmp_path: Path, part: str) -> None:
-    backend._built()
+    backend._build_module()
     (tmp_path / "runtime" / "capi").mkdir()
     (tmp_path / "runtime" / part).write_text("changed")
-    assert backend._built() == "built 2"
-    assert backend._built() == "loaded libcommsir_c10d.so"
+    assert backend._build_module() == "built 2"
+    assert backend._build_module() == "loaded libcommsir_c10d.so"
 
 
 def test_what_was_not_finished_is_not_loaded(builder: Builder) -> None:
     builder.fails = True
     with pytest.raises(RuntimeError, match="no such header"):
-        backend._built()
+        backend._build_module()
     builder.fails = False
-    assert backend._built() == "built 1"
+    assert backend._build_module() == "built 1"
 
 
 def test_what_was_removed_is_built_again(builder: Builder) -> None:
-    backend._built()
+    backend._build_module()
     root = extension.root_of_sources()
     assert root
     (backend._EXTENSION.folder(root) / "libcommsir_c10d.so").unlink()
-    assert backend._built() == "built 2"
+    assert backend._build_module() == "built 2"
 
 
 def test_where_there_are_no_locks_it_is_built_all_the_same(builder: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,18 +82,18 @@ def test_where_there_are_no_locks_it_is_built_all_the_same(builder: Builder, mon
         raise OSError("Function not implemented")
 
     monkeypatch.setattr("fcntl.flock", flock)
-    assert backend._built() == "built 1"
-    assert backend._built() == "loaded libcommsir_c10d.so"
+    assert backend._build_module() == "built 1"
+    assert backend._build_module() == "loaded libcommsir_c10d.so"
 
 
 def test_without_a_compiler_what_was_built_is_loaded(builder: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler")
     with pytest.raises(RuntimeError, match="no C\\+\\+ compiler no-such-compiler: install one"):
-        backend._built()
+        backend._build_module()
     monkeypatch.setenv("CXX", "true")
-    assert backend._built() == "built 1"
+    assert backend._build_module() == "built 1"
     monkeypatch.setenv("CXX", "no-such-compiler")
-    assert backend._built() == "loaded libcommsir_c10d.so"
+    assert backend._build_module() == "loaded libcommsir_c10d.so"
 
 
 def over_headers(tmp_path: Path, place: Path, trial: str = "") -> extension.Extension:

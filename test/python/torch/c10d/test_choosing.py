@@ -83,7 +83,7 @@ def test_the_one_of_the_minor_and_the_python_is_taken(
 )
 def test_another_is_not_taken(folder: Path, monkeypatch: pytest.MonkeyPatch, release: str, python: int) -> None:
     running(monkeypatch, release, python)
-    assert backend._prebuilt() is None
+    assert backend._load_prebuilt() is None
     assert backend.module_at_hand() is None
 
 
@@ -107,14 +107,14 @@ def test_what_is_built_is_named_by_the_same_rule(version: str, name: str) -> Non
 
 def test_where_none_fits_it_is_built(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     running(monkeypatch, "2.12.0")
-    monkeypatch.setattr(backend, "_built", lambda: "built")
+    monkeypatch.setattr(backend, "_build_module", lambda: "built")
     assert backend.load_module() == "built"
 
 
 def test_the_prebuilt_one_is_left_where_building_is_asked_for(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     running(monkeypatch, "2.11.0")
     monkeypatch.setenv("COMMSIR_TORCH_BACKEND", "build")
-    monkeypatch.setattr(backend, "_built", lambda: "built")
+    monkeypatch.setattr(backend, "_build_module", lambda: "built")
     assert backend.module_at_hand() is None
     assert backend.load_module() == "built"
 
@@ -177,7 +177,7 @@ def test_one_that_does_not_fit_after_all_is_named(folder: Path, monkeypatch: pyt
 
     running(monkeypatch, "2.11.0")
     monkeypatch.setattr(extension, "load", refuse)
-    monkeypatch.setattr(backend, "_built", lambda: "built")
+    monkeypatch.setattr(backend, "_build_module", lambda: "built")
     with pytest.warns(
         UserWarning, match=r"torch-2\.11\.cpython-311.*does not fit torch 2\.11\.0: undefined symbol: c10"
     ):

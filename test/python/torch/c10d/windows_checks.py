@@ -64,7 +64,7 @@ def refused(rank: int, size: int) -> None:
     calls: list[tuple[type[Exception], str, Callable[[], Any]]] = [
         (commsir.UsageError, "group is a str, not a process group", lambda: commsir.torch.window(1, group="world")),
         (commsir.UsageError, "there is no element type 'f4'", lambda: commsir.torch.window(1, "f4")),
-        (commsir.UsageError, "the array is f32, but the window bf16", lambda: window.put(torch.zeros(4), 0)),
+        (commsir.UsageError, "the array is f32, but the window has bf16", lambda: window.put(torch.zeros(4), 0)),
         (
             commsir.BoundsError,
             "an array of 4 elements, (4,), does not fit a window of (2, 4) from index (1, 1) on, which has 3 there",

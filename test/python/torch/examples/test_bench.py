@@ -52,14 +52,14 @@ def test_a_size_that_is_none_is_named(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
     )
-    assert done.returncode == 2 and "'many' is no size: write 4096, 64K or 4M" in done.stderr
+    assert done.returncode == 2 and "'many' is not a size: write 4096, 64K or 4M" in done.stderr
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--rounds", "0"], "'0' is no number of rounds"),
-        (["--rounds", "-1"], "'-1' is no number of rounds"),
+        (["--rounds", "0"], "'0' is not a number of rounds"),
+        (["--rounds", "-1"], "'-1' is not a number of rounds"),
         (["--json", "FOLDER/absent/x.json"], "there is no folder 'FOLDER/absent'"),
         (["--json", "FOLDER"], "'FOLDER' is a folder"),
         (["--plot", "FOLDER/absent/x.png"], "there is no folder 'FOLDER/absent'"),
@@ -95,9 +95,11 @@ def test_files_are_rank_zeros(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_rank_without_a_gpu_is_told_how_many_there_are() -> None:
-    assert bench._lacking_gpu(1, 2) == ""
-    assert "start 1 rank, or" in bench._lacking_gpu(1, 1) and "start 2 ranks, or" in bench._lacking_gpu(2, 2)
-    assert bench._lacking_gpu(0, 0) == "torch finds no GPU on this host: say --device cpu"
+    assert bench._missing_gpu_reason(1, 2) == ""
+    assert "start 1 rank, or" in bench._missing_gpu_reason(1, 1) and "start 2 ranks, or" in bench._missing_gpu_reason(
+        2, 2
+    )
+    assert bench._missing_gpu_reason(0, 0) == "torch finds no GPU on this host: say --device cpu"
 
 
 def test_the_table_leaves_out_what_failed() -> None:

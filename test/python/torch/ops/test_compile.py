@@ -328,5 +328,5 @@ def test_what_cannot_be_registered(pair: World) -> None:
     missing, collective, function, mutable = pair.run(compile_checks.register_mistakes, "gloo")[0]
     assert 'no operation "checks::nothing"' in missing and "import" in missing
     assert 'no collective "broadcast"' in collective and "all_gather" in collective
-    assert "is no operation" in function
+    assert "is not an operation" in function
     assert "aten.add_.Tensor writes into its arguments" in mutable
