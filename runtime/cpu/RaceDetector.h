@@ -15,12 +15,13 @@
 
 #include "runtime/cpu/Clocks.h"
 
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallVector.h"
 
-#include <map>
 #include <memory>
 #include <optional>
+#include <vector>
 
 namespace commsir::cpu {
 
@@ -40,6 +41,7 @@ struct Event {
   Proxy proxy = Proxy::Generic;
 
   static constexpr int32_t kHost = -1;
+  bool operator==(const Event &) const = default;
 };
 
 /// What a strong write passes on to who reads it and then fences (M7).
@@ -51,7 +53,7 @@ struct Race {
   int64_t begin = 0, end = 0;
 };
 
-/// The accesses to one piece of memory.
+/// The accesses to one piece of memory: ranges of bytes, in pages.
 class AccessHistory {
 public:
   /// Adds `event` on [begin, end). `isOrdered` says whether an earlier event
@@ -64,15 +66,21 @@ public:
                    llvm::function_ref<void(const Passed &)> visit) const;
 
 private:
+  static constexpr int64_t kPageBits = 12, kPageBytes = 1 << kPageBits;
+  /// Bytes [begin, end) of a page, of which the same is known.
   struct Range {
-    int64_t end = 0;
-    Event last; // thread 0 and time 0: never written.
+    uint16_t begin = 0, end = 0;
+    Event last; // time 0: never written.
     Passed passed;
-    llvm::SmallVector<Event, 2> reads;
+    llvm::SmallVector<Event, 1> reads;
   };
-  using Ranges = std::map<int64_t, Range>;
-  Ranges::iterator split(int64_t at);
-  Ranges ranges;
+  /// Sorted; they do not overlap.
+  using Page = std::vector<Range>;
+  /// An access, and what it is compared with.
+  struct Comparison;
+  static void addToPage(Page &page, int64_t begin, int64_t end,
+                        Comparison &comparison);
+  llvm::DenseMap<int64_t, Page> pages;
 };
 
 } // namespace commsir::cpu

@@ -571,7 +571,10 @@ void Scheduler::runAlone() {
   Worker &worker = workers.front();
   while (!abort && !stop.load(std::memory_order_relaxed)) {
     if (worker.ready.empty() && !wakeStale()) {
-      if (weak && weak->makeOne())
+      // What is made wakes those who wait for it.
+      while (weak && worker.ready.empty() && weak->makeOne())
+        continue;
+      if (!worker.ready.empty() || (weak && wakeStale()))
         continue;
       stuck = finishedBlocks != allBlocks;
       return;

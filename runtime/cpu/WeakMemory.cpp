@@ -53,6 +53,8 @@ struct WeakMemory::Item {
   /// Store: what becomes visible as a whole; isPacket: words beside flags.
   int64_t grain = 8;
   bool isPacket = false;
+  /// Store: the op that made it.
+  int32_t site = -1;
   /// Signal.
   int64_t change = 0, value = 0;
   Event event;
@@ -76,10 +78,8 @@ struct Lane {
 };
 
 /// Memory that an op is about to write, as it is before.
-struct Snapshot {
-  char *address = nullptr;
-  std::vector<char> before;
-  int64_t grain = 8;
+struct WeakMemory::Snapshot {
+  std::unique_ptr<Item> item;
   /// The kernel says what it has stored, vector by vector.
   bool isTold = false;
 };
@@ -93,6 +93,8 @@ struct WeakMemory::Agent {
   /// all ranks and as far as this rank; and what relaxed reads have seen that
   /// acquire fences are to order.
   Knowledge fencedAny, fencedRank, seenAny, seenRank;
+  /// A copy of fencedAny for strong writes; null: there is none yet.
+  Passed passed;
   /// What the arrival at a barrier that it is making passes on.
   Knowledge arriving;
   /// What a fence of proxy async of this block has ordered before bulk copies.
@@ -100,7 +102,7 @@ struct WeakMemory::Agent {
   const WeakOp *op = nullptr;
   int32_t site = -1;
   std::map<std::pair<int, int64_t>, Lane> lanes;
-  std::vector<Item> items;
+  std::vector<std::unique_ptr<Item>> items;
   /// The reads of the last transfer.
   Event lastReads;
   bool isApplied = false;
@@ -135,15 +137,49 @@ struct WeakMemory::Part {
 /// number.
 static constexpr int kSources = 0, kDests = 1, kBulk = 2, kEngine = 3;
 
-static WeakOp parseOp(StringRef text) {
+/// Reads off the name what later is asked often.
+static void classify(WeakOp &op) {
+  StringRef name = op.name;
+  op.isPut = name == "put" || name == "put_signal";
+  op.isGet = name == "get";
+  op.isBulkCopy = name == "bulk_copy";
+  op.isBulkWait = name == "bulk_wait";
+  op.isEngineCopy = name == "engine_copy";
+  op.isPacketStore = name == "packet_store";
+  op.isMultimem = name.starts_with("multimem");
+  op.isFlush = name == "flush";
+  op.isHost = name == "host";
+  op.isOfCounter = name.contains("counter");
+  op.isTold = op.isPacketStore || name == "poison_store";
+  op.isStrong = op.isTold || name == "packet_load" || name == "poison_load" ||
+                name == "poison_fill" || name == "multimem_reduce";
+  op.releases = name == "put_signal";
+  if (op.isBulkCopy)
+    op.proxy = Proxy::Async;
+  else if (op.isMultimem)
+    op.proxy = Proxy::Alias;
+  else if (op.isEngineCopy)
+    op.proxy = Proxy::CopyEngine;
+}
+
+/// Bytes of a store that become visible together.
+static int64_t findGrain(const WeakOp &op, unsigned broken) {
+  if (!op.isPacketStore)
+    return op.isStrong ? 4 : 8;
+  if (broken & unsigned(Broken::Store8Whole))
+    return 4;
+  return broken & unsigned(Broken::Store16Whole) ? 8 : op.whole;
+}
+
+static WeakOp parseOp(StringRef text, unsigned broken) {
   WeakOp op;
   SmallVector<StringRef, 6> words;
   text.split(words, ' ', -1, false);
   if (words.empty())
     return op;
   op.name = words.front().str();
-  op.releases = op.is("put_signal");
-  bool isBulk = op.is("bulk_copy") || op.is("bulk_wait");
+  classify(op);
+  bool isBulk = op.isBulkCopy || op.isBulkWait;
   for (size_t i = 1; i < words.size(); ++i) {
     StringRef word = words[i];
     int64_t number = 0;
@@ -168,12 +204,7 @@ static WeakOp parseOp(StringRef text) {
     else if (word == "store128_whole")
       op.whole = 128;
   }
-  if (op.is("bulk_copy"))
-    op.proxy = Proxy::Async;
-  else if (StringRef(op.name).starts_with("multimem"))
-    op.proxy = Proxy::Alias;
-  else if (op.is("engine_copy"))
-    op.proxy = Proxy::CopyEngine;
+  op.grain = findGrain(op, broken);
   return op;
 }
 
@@ -182,7 +213,8 @@ WeakMemory::WeakMemory(Scheduler &scheduler)
       agents(scheduler.fibers.size()), parts(scheduler.args.size()) {
   for (const jit::SourceSite &site : scheduler.kernel.sites()) {
     bool isRecord = site.op == "comms.record_sync";
-    ops.push_back(isRecord ? parseOp(site.detail) : WeakOp());
+    ops.push_back(isRecord ? parseOp(site.detail, scheduler.options.broken)
+                           : WeakOp());
     usesScopes |= isRecord && ops.back().reach == 1;
   }
   for (auto &one : parts)
@@ -280,14 +312,15 @@ void WeakMemory::acquire(Agent &agent, const Message &message,
 void WeakMemory::fence(Fiber &fiber) {
   Agent &agent = agentOf(fiber);
   const WeakOp &op = *agent.op;
-  if (op.is("flush")) {
+  if (op.isFlush) {
     auto isWay = [&](int64_t way) {
       return op.overGin ? way >= 0 && isReleased(op, way, -1, scheduler.ranks)
                         : way < 0;
     };
-    for (Item &item : agent.items)
-      if (item.kind == Item::Transfer && item.lane != kBulk && isWay(item.way))
-        item.isFlushed = readSource(item);
+    for (auto &item : agent.items)
+      if (item->kind == Item::Transfer && item->lane != kBulk &&
+          isWay(item->way))
+        item->isFlushed = readSource(*item);
     for (auto &[key, lane] : agent.lanes)
       if (key.first == kDests && isWay(key.second))
         lane.flushed = lane.time;
@@ -312,6 +345,7 @@ void WeakMemory::fence(Fiber &fiber) {
     agent.fencedRank = agent.now;
   if (op.releases && op.reach == 2)
     agent.fencedAny = agent.now;
+  agent.passed = nullptr;
   publish(agent);
 }
 
@@ -377,11 +411,12 @@ void WeakMemory::signal(Fiber &fiber, int64_t *cell, int64_t rank, int64_t kind,
   if (op.releases)
     known = release(fiber, op, rank);
   auto message = std::make_shared<Message>();
-  if (op.reach == 2)
-    message->any = op.releases ? known : agent.fencedAny;
   if (usesScopes && op.reach >= 1)
     message->addWithin(agent.rank, op.releases ? known : agent.fencedRank);
-  Item item;
+  if (op.reach == 2)
+    message->any = op.releases ? std::move(known) : agent.fencedAny;
+  auto added = newItem();
+  Item &item = *added;
   item.kind = Item::Signal;
   item.address = reinterpret_cast<char *>(cell);
   item.bytes = 8;
@@ -392,10 +427,10 @@ void WeakMemory::signal(Fiber &fiber, int64_t *cell, int64_t rank, int64_t kind,
                 true,         Proxy::Generic};
   item.message = std::move(message);
   publish(agent);
-  if (op.releases)
-    return make(agent, item);
-  ++held;
-  agent.items.push_back(std::move(item));
+  if (!op.releases)
+    return hold(agent, std::move(added));
+  make(agent, item);
+  drop(std::move(added));
 }
 
 void WeakMemory::reset(Fiber &fiber, int64_t *cell) {
@@ -430,7 +465,7 @@ void WeakMemory::take(Agent &agent, Cell &cell, size_t version) {
   if (!message)
     return;
   // The count of a counter is of what this block's own transfers have read.
-  if (StringRef(agent.op->name).contains("counter"))
+  if (agent.op->isOfCounter)
     agent.now.join(message->any);
   else
     acquire(agent, *message, *agent.op);
@@ -482,9 +517,9 @@ void WeakMemory::apply(Agent &agent) {
   if (agent.isApplied)
     return;
   agent.isApplied = true;
-  for (Item &item : agent.items)
-    if (item.kind == Item::Store)
-      swapBytes(item.address, item.data);
+  for (auto &item : agent.items)
+    if (item->kind == Item::Store)
+      swapBytes(item->address, item->data);
 }
 
 /// Takes them out, in reverse.
@@ -492,32 +527,69 @@ void WeakMemory::unapply(Agent &agent) {
   if (!agent.isApplied)
     return;
   agent.isApplied = false;
-  for (Item &item : reverse(agent.items))
-    if (item.kind == Item::Store)
-      swapBytes(item.address, item.data);
+  for (auto &item : reverse(agent.items))
+    if (item->kind == Item::Store)
+      swapBytes(item->address, item->data);
 }
 
-/// A store that has just been made in memory is this block's alone.
-void WeakMemory::hold(Agent &agent, char *address, int64_t bytes,
-                      const char *before, int64_t grain) {
-  Item item;
-  item.address = address;
-  item.bytes = bytes;
-  item.data.assign(before, before + bytes);
-  item.grain = grain;
-  item.isPacket = agent.op->is("packet_store");
+std::unique_ptr<WeakMemory::Item> WeakMemory::newItem() {
+  if (spare.empty())
+    return std::make_unique<Item>();
+  std::unique_ptr<Item> item = std::move(spare.back());
+  spare.pop_back();
+  return item;
+}
+
+/// The item is made, or was not needed. Its memory stays.
+void WeakMemory::drop(std::unique_ptr<Item> item) {
+  std::vector<char> data = std::move(item->data);
+  data.clear();
+  *item = Item();
+  item->data = std::move(data);
+  spare.push_back(std::move(item));
+}
+
+void WeakMemory::hold(Agent &agent, std::unique_ptr<Item> item) {
   ++held;
   agent.items.push_back(std::move(item));
 }
 
+/// The most bytes of one store that are held back.
+static constexpr int64_t kMostBytes = 512;
+
+/// A part of a told store, which has just been made in memory, is this block's
+/// alone. `all` has what was there before. What follows an earlier part is
+/// often held with it.
+void WeakMemory::holdPart(Agent &agent, const Item &all, char *address,
+                          int64_t bytes) {
+  const char *before = all.data.data() + (address - all.address);
+  if (!agent.items.empty() && !chance(4)) {
+    Item &last = *agent.items.back();
+    if (last.kind == Item::Store && last.site == agent.site &&
+        last.address + last.bytes == address && last.bytes < kMostBytes) {
+      last.data.insert(last.data.end(), before, before + bytes);
+      last.bytes += bytes;
+      return;
+    }
+  }
+  auto item = newItem();
+  item->address = address;
+  item->bytes = bytes;
+  item->data.assign(before, before + bytes);
+  item->grain = all.grain;
+  item->isPacket = all.isPacket;
+  item->site = agent.site;
+  hold(agent, std::move(item));
+}
+
 /// What the last op was about to write, it has written.
 void WeakMemory::capture(Agent &agent) {
+  if (agent.open.empty())
+    return;
   erase_if(agent.open, [&](Snapshot &one) {
-    if (one.isTold)
-      return false;
-    hold(agent, one.address, int64_t(one.before.size()), one.before.data(),
-         one.grain);
-    return true;
+    if (!one.isTold)
+      hold(agent, std::move(one.item));
+    return !one.isTold;
   });
 }
 
@@ -525,7 +597,7 @@ void WeakMemory::enter(Fiber &fiber) {
   Agent &agent = agentOf(fiber);
   apply(agent);
   for (Snapshot &one : agent.open)
-    std::memcpy(one.before.data(), one.address, one.before.size());
+    std::memcpy(one.item->data.data(), one.item->address, one.item->bytes);
 }
 
 /// The most that a block holds back.
@@ -548,9 +620,9 @@ void WeakMemory::endScratch(Fiber &fiber) {
   auto isScratch = [&](const char *address) {
     return address && !findPart(address, arg, rank, offset);
   };
-  for (Item &item : agentOf(fiber).items)
-    if (isScratch(item.source))
-      readSource(item);
+  for (auto &item : agentOf(fiber).items)
+    if (isScratch(item->source))
+      readSource(*item);
   makeHeld(fiber, [&](const Item &item) { return isScratch(item.address); });
 }
 
@@ -587,15 +659,16 @@ void WeakMemory::make(Agent &agent, Item &item) {
 void WeakMemory::makeHeld(Fiber &fiber,
                           function_ref<bool(const Item &)> isMade) {
   Agent &agent = agentOf(fiber);
-  if (agent.items.empty() || none_of(agent.items, isMade))
+  if (none_of(agent.items, [&](auto &item) { return isMade(*item); }))
     return;
   bool wasApplied = agent.isApplied;
   unapply(agent);
   size_t kept = 0;
-  for (Item &item : agent.items)
-    if (isMade(item)) {
-      make(agent, item);
+  for (auto &item : agent.items)
+    if (isMade(*item)) {
+      make(agent, *item);
       --held;
+      drop(std::move(item));
     } else {
       std::swap(agent.items[kept++], item);
     }
@@ -604,41 +677,48 @@ void WeakMemory::makeHeld(Fiber &fiber,
     apply(agent);
 }
 
+/// Makes a random part of a store. Returns false if it has none.
+bool WeakMemory::makePart(Agent &agent, Item &item) {
+  if (item.isPacket && item.grain < 8) { // Flags, and later the words.
+    for (int64_t at = 4; at < item.bytes; at += 8)
+      std::memcpy(item.address + at, item.data.data() + at, 4);
+    scheduler.stored(*agent.fiber, item.address, item.bytes);
+    return true;
+  }
+  int64_t grains = item.bytes / item.grain;
+  int64_t some = grains > 1 ? item.grain * int64_t(random() % grains) : 0;
+  if (some == 0)
+    return false;
+  bool isFront = chance(2);
+  int64_t from = isFront ? 0 : some, to = isFront ? some : item.bytes;
+  std::memcpy(item.address + from, item.data.data() + from, to - from);
+  scheduler.stored(*agent.fiber, item.address + from, to - from);
+  item.data.erase(item.data.begin() + from, item.data.begin() + to);
+  item.bytes -= to - from;
+  if (isFront)
+    item.address += some;
+  return true;
+}
+
 /// Makes a random item, or, unless `whole`, a part of it, but never before one
 /// that is older and of the same location.
 bool WeakMemory::makeRandom(Agent &agent, bool whole) {
   if (agent.items.empty())
     return false;
   size_t chosen = random() % agent.items.size();
-  if (agent.items[chosen].kind != Item::Transfer)
+  if (agent.items[chosen]->kind != Item::Transfer)
     for (size_t i = 0; i < chosen; ++i)
-      if (agent.items[i].kind != Item::Transfer &&
-          agent.items[i].overlaps(agent.items[chosen].address,
-                                  agent.items[chosen].bytes))
+      if (agent.items[i]->kind != Item::Transfer &&
+          agent.items[i]->overlaps(agent.items[chosen]->address,
+                                   agent.items[chosen]->bytes))
         chosen = i;
-  Item &item = agent.items[chosen];
+  Item &item = *agent.items[chosen];
   if (!whole && item.kind == Item::Transfer && !item.isRead)
     return readSource(item);
-  bool isTorn = item.isPacket && item.grain < 8;
-  if (!whole && item.kind == Item::Store && chance(2)) {
-    if (isTorn) { // Flags, and later the words.
-      for (int64_t at = 4; at < item.bytes; at += 8)
-        std::memcpy(item.address + at, item.data.data() + at, 4);
-      scheduler.stored(*agent.fiber, item.address, item.bytes);
-      return true;
-    }
-    int64_t grains = item.bytes / item.grain;
-    int64_t some = grains > 1 ? item.grain * int64_t(random() % grains) : 0;
-    if (some > 0) {
-      std::memcpy(item.address, item.data.data(), some);
-      scheduler.stored(*agent.fiber, item.address, some);
-      item.address += some;
-      item.bytes -= some;
-      item.data.erase(item.data.begin(), item.data.begin() + some);
-      return true;
-    }
-  }
+  if (!whole && item.kind == Item::Store && chance(2) && makePart(agent, item))
+    return true;
   make(agent, item);
+  drop(std::move(agent.items[chosen]));
   agent.items.erase(agent.items.begin() + ptrdiff_t(chosen));
   --held;
   return true;
@@ -671,13 +751,17 @@ void WeakMemory::makeAll() {
 
 /// What packets and poison that were loaded pass on (M7).
 void WeakMemory::resolvePassed(Agent &agent) {
+  const Knowledge *last = nullptr;
+  auto join = [&](const Passed &passed) {
+    if (passed.get() != last)
+      agent.seenAny.join(*passed);
+    last = passed.get();
+  };
   for (auto [address, bytes] : agent.loads) {
     unsigned arg = 0;
     int64_t rank = 0, offset = 0;
     if (Part *part = findPart(address, arg, rank, offset))
-      part->history.visitPassed(
-          offset, offset + bytes,
-          [&](const Passed &passed) { agent.seenAny.join(*passed); });
+      part->history.visitPassed(offset, offset + bytes, join);
   }
   agent.loads.clear();
 }
@@ -685,17 +769,20 @@ void WeakMemory::resolvePassed(Agent &agent) {
 void WeakMemory::beginOp(Fiber &fiber, int32_t site) {
   Agent &agent = agentOf(fiber);
   capture(agent);
+  for (Snapshot &one : agent.open)
+    drop(std::move(one.item));
   agent.open.clear();
   agent.side.reset();
-  resolvePassed(agent);
+  if (!agent.loads.empty())
+    resolvePassed(agent);
   agent.op = &ops[site];
   agent.site = site;
   // Through another address a block does not see its own stores either.
-  if (StringRef(agent.op->name).starts_with("multimem"))
+  if (agent.op->isMultimem)
     unapply(agent);
   else
     apply(agent);
-  if (!agent.op->is("bulk_wait"))
+  if (!agent.op->isBulkWait)
     return;
   auto isNamed = [&](int64_t copy) {
     return agent.op->copies.empty() || is_contained(agent.op->copies, copy);
@@ -707,46 +794,17 @@ void WeakMemory::beginOp(Fiber &fiber, int32_t site) {
   settle(agent, kBulk, isNamed);
 }
 
-/// Whether the kernel calls `stored` for what such an op has stored.
-static bool isToldStore(const WeakOp &op) {
-  return op.is("packet_store") || op.is("poison_store");
-}
-
-static bool isTransfer(const WeakOp &op) {
-  return op.is("put") || op.is("put_signal") || op.is("get") ||
-         op.is("bulk_copy") || op.is("engine_copy");
-}
-
-static bool isStrong(const WeakOp &op) {
-  return op.is("packet_store") || op.is("packet_load") ||
-         op.is("poison_store") || op.is("poison_load") ||
-         op.is("poison_fill") || op.is("multimem_reduce");
-}
-
-/// The most bytes of a store that is held back.
-static constexpr int64_t kMostBytes = 1 << 16;
-
-/// Bytes of a store that become visible together.
-static int64_t findGrain(const WeakOp &op, unsigned broken) {
-  if (!op.is("packet_store"))
-    return op.is("poison_store") || op.is("poison_fill") ? 4 : 8;
-  if (broken & unsigned(Broken::Store8Whole))
-    return 4;
-  return broken & unsigned(Broken::Store16Whole) ? 8 : op.whole;
-}
-
 /// A plain store, a packet or poison may be held back.
 void WeakMemory::access(Fiber &fiber, bool write, char *address,
                         int64_t bytes) {
   Agent &agent = agentOf(fiber);
   const WeakOp &op = *agent.op;
-  if (op.is("host"))
+  if (op.isHost)
     return accessHost(fiber, address, bytes);
   Event event = {
       agent.thread,        agent.time, int32_t(agent.thread), agent.site,
-      fiber.context.epoch, write,      isStrong(op),          op.proxy};
-  bool isPut = op.is("put") || op.is("put_signal");
-  bool isGet = op.is("get") && op.overGin;
+      fiber.context.epoch, write,      op.isStrong,           op.proxy};
+  bool isPut = op.isPut, isGet = op.isGet && op.overGin;
   if (isPut || isGet) {
     if (write != isPut) { // This rank's side comes first.
       agent.side = {write, address, bytes};
@@ -770,8 +828,8 @@ void WeakMemory::access(Fiber &fiber, bool write, char *address,
     }
     return add(isPut ? kDests : kSources, write, address, bytes);
   }
-  if (op.is("bulk_copy") || op.is("engine_copy")) {
-    bool isBulk = op.is("bulk_copy");
+  if (op.isBulkCopy || op.isEngineCopy) {
+    bool isBulk = op.isBulkCopy;
     Lane &lane =
         findLane(agent.lanes, isBulk ? kBulk : kEngine,
                  isBulk && !op.copies.empty() ? op.copies.front() : 0, threads);
@@ -779,46 +837,56 @@ void WeakMemory::access(Fiber &fiber, bool write, char *address,
     event.time = ++lane.time;
     return check(fiber, event, address, bytes, nullptr);
   }
-  Passed passed;
-  if (write && event.strong && !agent.fencedAny.isEmpty())
-    passed = std::make_shared<Knowledge>(agent.fencedAny);
-  check(fiber, event, address, bytes, passed);
+  bool passes = write && event.strong && !agent.fencedAny.isEmpty();
+  if (passes && !agent.passed)
+    agent.passed = std::make_shared<Knowledge>(agent.fencedAny);
+  check(fiber, event, address, bytes, passes ? agent.passed : nullptr);
   if (!write) {
     if (event.strong)
       agent.loads.emplace_back(address, bytes);
     return;
   }
-  if (op.proxy == Proxy::Alias)
-    return;
-  bool isOld = any_of(agent.items, [&](const Item &item) {
-    return item.kind == Item::Store && item.overlaps(address, bytes);
+  if (op.proxy != Proxy::Alias)
+    snapshot(agent, address, bytes);
+}
+
+/// A store is about to be made, and may be held back: of a long one, a part.
+void WeakMemory::snapshot(Agent &agent, char *address, int64_t bytes) {
+  const WeakOp &op = *agent.op;
+  bool isOld = any_of(agent.items, [&](const auto &item) {
+    return item->kind == Item::Store && item->overlaps(address, bytes);
   });
   // A line is whole; what belongs to it lies elsewhere.
   bool isLine = op.whole == 128;
   if (isLine && !(scheduler.options.broken & unsigned(Broken::Store128Whole)))
     return;
-  if (bytes > kMostBytes || !(isOld || chance(2)))
+  if (!isOld && !chance(2))
     return;
-  Snapshot one;
-  one.address = address;
-  one.before.assign(address, address + bytes);
-  one.grain = findGrain(op, scheduler.options.broken);
-  one.isTold = isToldStore(op);
-  agent.open.push_back(std::move(one));
+  if (bytes > kMostBytes) {
+    address += random() % (bytes - kMostBytes + 1) & -128;
+    bytes = kMostBytes;
+  }
+  auto item = newItem();
+  item->address = address;
+  item->bytes = bytes;
+  item->data.assign(address, address + bytes);
+  item->grain = op.grain;
+  item->isPacket = op.isPacketStore;
+  agent.open.push_back({std::move(item), op.isTold});
 }
 
 void WeakMemory::stored(Fiber &fiber, char *address, int64_t bytes) {
   Agent &agent = agentOf(fiber);
   if (bytes > 0)
     for (Snapshot &one : agent.open) {
-      int64_t at = address - one.address;
-      if (!one.isTold || at < 0 || at + bytes > int64_t(one.before.size()))
+      int64_t at = address - one.item->address;
+      if (!one.isTold || at < 0 || at + bytes > one.item->bytes)
         continue;
       // Of a line the flag comes early.
       bool isLine = agent.op->whole == 128;
       if (isLine && (bytes -= 8) <= 0)
         break;
-      return hold(agent, address, bytes, one.before.data() + at, one.grain);
+      return holdPart(agent, *one.item, address, bytes);
     }
   scheduler.stored(fiber, address, bytes);
 }
@@ -828,29 +896,29 @@ void WeakMemory::copy(Fiber &fiber, char *source, char *dest, int64_t bytes) {
   const WeakOp &op = *agent.op;
   if (bytes <= 0)
     return;
-  bool isBulk = op.is("bulk_copy");
+  bool isBulk = op.isBulkCopy;
   if (!isBulk) // What precedes is read, and overwritten.
     makeHeld(fiber, [&](const Item &item) {
       return item.kind == Item::Store &&
              (item.overlaps(source, bytes) || item.overlaps(dest, bytes));
     });
-  if (!isTransfer(op) || op.is("engine_copy") ||
-      (op.is("get") && !op.overGin)) {
+  if (!(isBulk || op.isPut || (op.isGet && op.overGin))) {
     std::memmove(dest, source, static_cast<size_t>(bytes));
     return scheduler.stored(fiber, dest, bytes);
   }
-  Item item;
+  auto added = newItem();
+  Item &item = *added;
   item.kind = Item::Transfer;
   item.address = dest;
   item.bytes = bytes;
   item.source = source;
   item.event.agent = int32_t(agent.thread);
-  item.lane = isBulk ? kBulk : op.is("get") ? kSources : kDests;
+  item.lane = isBulk ? kBulk : op.isGet ? kSources : kDests;
   if (isBulk)
     item.way = op.copies.empty() ? 0 : op.copies.front();
   unsigned arg = 0;
   int64_t peer = 0, offset = 0;
-  if (op.overGin && findPart(op.is("get") ? source : dest, arg, peer, offset))
+  if (op.overGin && findPart(op.isGet ? source : dest, arg, peer, offset))
     item.way = std::max<int64_t>(op.context, 0) * scheduler.ranks + peer;
   if (!isBulk) {
     Lane &lane = findLane(agent.lanes, kSources, item.way, threads);
@@ -858,17 +926,16 @@ void WeakMemory::copy(Fiber &fiber, char *source, char *dest, int64_t bytes) {
     item.reads.time = lane.time;
     agent.lastReads = item.reads;
   }
-  ++held;
-  agent.items.push_back(std::move(item));
+  hold(agent, std::move(added));
 }
 
 void WeakMemory::count(Fiber &fiber, int64_t *cell) {
   Agent &agent = agentOf(fiber);
   const Event &reads = agent.lastReads;
-  for (Item &item : agent.items)
-    if (item.kind == Item::Transfer && !item.isRead &&
-        item.reads.thread == reads.thread && item.reads.time == reads.time) {
-      item.counter = cell;
+  for (auto &item : agent.items)
+    if (item->kind == Item::Transfer && !item->isRead &&
+        item->reads.thread == reads.thread && item->reads.time == reads.time) {
+      item->counter = cell;
       return;
     }
   // It has been read since, or there was nothing to read.
@@ -914,6 +981,7 @@ void WeakMemory::endLaunch(Fiber &last) {
     agent.async = all.happened;
     if (isFenced) {
       agent.fencedAny = agent.fencedRank = all;
+      agent.passed = nullptr;
       agent.seenAny = agent.seenRank = {};
     }
     publish(agent);
@@ -929,10 +997,11 @@ WeakMemory::Part *WeakMemory::findPart(const char *address, unsigned &arg,
   for (arg = 0; arg < scheduler.args.size(); ++arg) {
     const auto &table = scheduler.args[arg];
     offset = address - table.base;
-    if (!table.base || offset < 0 || offset >= table.stride * scheduler.ranks)
+    if (!table.base ||
+        uint64_t(offset) >= uint64_t(table.stride * scheduler.ranks))
       continue;
-    rank = offset / table.stride;
-    offset %= table.stride;
+    rank = uint64_t(offset) / uint64_t(table.stride);
+    offset -= rank * table.stride;
     return &parts[arg][rank];
   }
   return nullptr;
@@ -942,6 +1011,10 @@ WeakMemory::Part *WeakMemory::findPart(const char *address, unsigned &arg,
 /// (M11).
 bool WeakMemory::isOrdered(const Agent &agent, const Event &earlier,
                            const Event &later) const {
+  // What a block did before, of one proxy.
+  if (earlier.thread == agent.thread && earlier.proxy == later.proxy &&
+      later.proxy == Proxy::Generic)
+    return true;
   auto isIn = [&](const VectorClock &clock) {
     return clock[earlier.thread] >= earlier.time;
   };
@@ -961,8 +1034,17 @@ bool WeakMemory::isOrdered(const Agent &agent, const Event &earlier,
   return isIn(agent.now.aliased);
 }
 
-void WeakMemory::check(Fiber &fiber, Event event, char *address, int64_t bytes,
-                       const Passed &passed) {
+/// What that thread does happens before what the blocks of the rank do next.
+void WeakMemory::advanceRank(int64_t rank, uint32_t thread, uint32_t time) {
+  for (Agent &agent : agents)
+    if (agent.rank == rank) {
+      agent.now.happened.advance(thread, time);
+      agent.now.aliased.advance(thread, time);
+    }
+}
+
+void WeakMemory::check(Fiber &fiber, const Event &event, char *address,
+                       int64_t bytes, const Passed &passed) {
   Agent &agent = agentOf(fiber);
   unsigned arg = scheduler.args.size();
   int64_t rank = agent.rank, offset = 0;
@@ -975,11 +1057,7 @@ void WeakMemory::check(Fiber &fiber, Event event, char *address, int64_t bytes,
       [&](const Event &earlier) { return isOrdered(agent, earlier, event); });
   // The engine's copy is ordered before all that follows on the rank.
   if (event.proxy == Proxy::CopyEngine)
-    for (Agent &other : agents)
-      if (other.rank == agent.rank) {
-        other.now.happened.advance(event.thread, event.time);
-        other.now.aliased.advance(event.thread, event.time);
-      }
+    advanceRank(agent.rank, event.thread, event.time);
   if (!found)
     return;
   ++races;
@@ -1012,12 +1090,10 @@ void WeakMemory::accessHost(Fiber &fiber, char *address, int64_t bytes) {
   if (!isNew && teller->second != fiber.context.block)
     return;
   check(fiber, event, address, bytes, nullptr);
+  advanceRank(rank, thread, event.time);
   for (Agent &agent : agents)
-    if (agent.rank == rank) {
-      agent.now.happened.advance(thread, event.time);
-      agent.now.aliased.advance(thread, event.time);
+    if (agent.rank == rank)
       agent.async.advance(thread, event.time);
-    }
 }
 
 std::string WeakMemory::describe(const Event &event) const {

@@ -52,7 +52,16 @@ struct WeakOp {
   /// Packets: bytes that are stored as a whole.
   int64_t whole = 8;
 
-  bool is(llvm::StringRef other) const { return name == other; }
+  // What the name says; asked at every access.
+  bool isPut = false, isGet = false, isBulkCopy = false, isBulkWait = false,
+       isEngineCopy = false, isPacketStore = false, isMultimem = false,
+       isFlush = false, isHost = false, isOfCounter = false;
+  /// Packets, poison and reductions through multimem may race.
+  bool isStrong = false;
+  /// The kernel calls `stored` for what such an op has stored.
+  bool isTold = false;
+  /// Bytes of its stores that become visible together.
+  int64_t grain = 8;
 };
 
 class WeakMemory {
@@ -97,12 +106,14 @@ public:
 
 private:
   struct Item;
+  struct Snapshot;
   struct Agent;
   struct Cell;
   struct Part;
   struct Message;
 
   Agent &agentOf(const Fiber &fiber);
+  void advanceRank(int64_t rank, uint32_t thread, uint32_t time);
   void settle(Agent &agent, int kind, llvm::function_ref<bool(int64_t)> isWay);
   Knowledge release(Fiber &fiber, const WeakOp &op, int64_t rank);
   void publish(Agent &agent);
@@ -114,8 +125,12 @@ private:
   void unapply(Agent &agent);
   void capture(Agent &agent);
   void endScratch(Fiber &fiber);
-  void hold(Agent &agent, char *address, int64_t bytes, const char *before,
-            int64_t grain);
+  std::unique_ptr<Item> newItem();
+  void hold(Agent &agent, std::unique_ptr<Item> item);
+  void drop(std::unique_ptr<Item> item);
+  void snapshot(Agent &agent, char *address, int64_t bytes);
+  void holdPart(Agent &agent, const Item &all, char *address, int64_t bytes);
+  bool makePart(Agent &agent, Item &item);
   void resolvePassed(Agent &agent);
   void acquire(Agent &agent, const Message &message, const WeakOp &op);
   void change(Cell &cell, int64_t *at, int64_t kind, int64_t value,
@@ -126,7 +141,7 @@ private:
   bool isOrdered(const Agent &agent, const Event &earlier,
                  const Event &later) const;
   void accessHost(Fiber &fiber, char *address, int64_t bytes);
-  void check(Fiber &fiber, Event event, char *address, int64_t bytes,
+  void check(Fiber &fiber, const Event &event, char *address, int64_t bytes,
              const Passed &passed);
   Part *findPart(const char *address, unsigned &arg, int64_t &rank,
                  int64_t &offset);
@@ -149,6 +164,8 @@ private:
   /// By rank and launch, the block that tells what the host does before it.
   std::map<std::pair<int64_t, int64_t>, int64_t> hostTellers;
   size_t held = 0;
+  /// Items that can be used again.
+  std::vector<std::unique_ptr<Item>> spare;
   std::optional<Race> race;
   unsigned raceArgument = 0;
   int64_t raceRank = 0;
