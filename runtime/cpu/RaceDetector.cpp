@@ -50,6 +50,27 @@ void AccessHistory::Comparison::add(Range &range) {
   range.reads.push_back(event);
 }
 
+/// Null: nobody has been there.
+AccessHistory::Page *AccessHistory::findPage(int64_t number) const {
+  int64_t wanted = number >> kChunkBits, within = number & ((1 << kChunkBits) - 1);
+  auto &[known, chunk] = recent[uint64_t(wanted) % recent.size()];
+  if (!chunk || known != wanted) {
+    auto found = chunks.find(wanted);
+    if (found == chunks.end())
+      return nullptr;
+    known = wanted;
+    chunk = found->second.get();
+  }
+  return &(*chunk)[within];
+}
+
+AccessHistory::Page &AccessHistory::getPage(int64_t number) {
+  if (Page *page = findPage(number))
+    return *page;
+  chunks[number >> kChunkBits] = std::make_unique<Chunk>();
+  return *findPage(number);
+}
+
 /// More ranges than this that one write covers become one.
 static constexpr ptrdiff_t kMostRanges = 4;
 
@@ -98,7 +119,7 @@ AccessHistory::add(int64_t begin, int64_t end, const Event &event,
     int64_t number = at >> kPageBits;
     comparison.page = number << kPageBits;
     int64_t to = std::min(end, comparison.page + kPageBytes);
-    addToPage(pages[number], at - comparison.page, to - comparison.page,
+    addToPage(getPage(number), at - comparison.page, to - comparison.page,
               comparison);
     at = to;
   }
@@ -110,14 +131,13 @@ void AccessHistory::visitPassed(
     llvm::function_ref<void(const Passed &)> visit) const {
   for (int64_t number = begin >> kPageBits; number << kPageBits < end;
        ++number) {
-    auto found = pages.find(number);
-    if (found == pages.end())
+    const Page *found = findPage(number);
+    if (!found)
       continue;
     int64_t page = number << kPageBits;
-    auto it = llvm::partition_point(found->second, [&](const Range &range) {
-      return page + range.end <= begin;
-    });
-    for (; it != found->second.end() && page + it->begin < end; ++it)
+    auto it = llvm::partition_point(
+        *found, [&](const Range &range) { return page + range.end <= begin; });
+    for (; it != found->end() && page + it->begin < end; ++it)
       if (it->passed)
         visit(it->passed);
   }

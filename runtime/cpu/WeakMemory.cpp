@@ -73,7 +73,7 @@ struct WeakMemory::Item {
 };
 
 /// What transfers of one way have happened so far, as a thread of a clock.
-struct Lane {
+struct WeakMemory::Lane {
   uint32_t thread = 0, time = 0, flushed = 0;
 };
 
@@ -103,6 +103,8 @@ struct WeakMemory::Agent {
   int32_t site = -1;
   std::map<std::pair<int, int64_t>, Lane> lanes;
   std::vector<std::unique_ptr<Item>> items;
+  /// A bit for each place where a store may be held (maskOf).
+  uint64_t heldMask = 0;
   /// The reads of the last transfer.
   Event lastReads;
   bool isApplied = false;
@@ -127,9 +129,17 @@ struct WeakMemory::Cell {
   DenseMap<int32_t, size_t> seen;
 };
 
-struct WeakMemory::Part {
-  AccessHistory history;
-};
+/// A bit for each kind of place of a range: two ranges that share no bit do not
+/// overlap.
+static uint64_t maskOf(const char *address, int64_t bytes) {
+  auto first = reinterpret_cast<uintptr_t>(address) >> 9,
+       last = (reinterpret_cast<uintptr_t>(address) + bytes - 1) >> 9;
+  if (last - first >= 63)
+    return ~uint64_t(0);
+  uint64_t mask = (uint64_t(2) << (last - first)) - 1;
+  unsigned by = first % 64;
+  return by ? mask << by | mask >> (64 - by) : mask;
+}
 
 /// Lanes of an agent: the sources of its puts, their destinations, bulk copies,
 /// and copies by an engine. Ways: -1 is by load and store; over GIN it is the
@@ -208,29 +218,38 @@ static WeakOp parseOp(StringRef text, unsigned broken) {
   return op;
 }
 
+/// Splitmix64: short, for it is asked at every store.
+uint64_t WeakMemory::random() {
+  uint64_t mixed = drawn += 0x9E3779B97F4A7C15;
+  mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9;
+  mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EB;
+  return mixed ^ (mixed >> 31);
+}
+
 WeakMemory::WeakMemory(Scheduler &scheduler)
-    : scheduler(scheduler), random(scheduler.options.seed * 2 + 1),
-      agents(scheduler.fibers.size()), parts(scheduler.args.size()) {
+    : scheduler(scheduler), drawn(scheduler.options.seed),
+      agents(scheduler.fibers.size()) {
   for (const jit::SourceSite &site : scheduler.kernel.sites()) {
     bool isRecord = site.op == "comms.record_sync";
     ops.push_back(isRecord ? parseOp(site.detail, scheduler.options.broken)
                            : WeakOp());
     usesScopes |= isRecord && ops.back().reach == 1;
   }
-  for (auto &one : parts)
-    one.resize(scheduler.ranks);
   for (size_t i = 0; i < agents.size(); ++i) {
     Agent &agent = agents[i];
     agent.fiber = &scheduler.fibers[i];
     agent.rank = agent.fiber->context.rank;
     agent.block = agent.fiber->context.block;
     agent.op = &none;
-    agent.thread = threads++;
+    agent.thread = owners.size();
+    owners.push_back(int32_t(i));
     agent.now.happened.advance(agent.thread, agent.time);
     agent.now.aliased.advance(agent.thread, 0);
   }
-  for (int64_t rank = 0; rank < scheduler.ranks; ++rank)
-    hostThreads.push_back(threads++);
+  for (int64_t rank = 0; rank < scheduler.ranks; ++rank) {
+    hostThreads.push_back(owners.size());
+    owners.push_back(kHost);
+  }
 }
 
 WeakMemory::~WeakMemory() = default;
@@ -248,12 +267,17 @@ void WeakMemory::publish(Agent &agent) {
   agent.now.happened.advance(agent.thread, ++agent.time);
 }
 
-static Lane &findLane(std::map<std::pair<int, int64_t>, Lane> &lanes, int kind,
-                      int64_t way, uint32_t &threads) {
-  auto [it, isNew] = lanes.try_emplace({kind, way});
-  if (isNew)
-    it->second.thread = threads++;
+WeakMemory::Lane &WeakMemory::findLane(Agent &agent, int kind, int64_t way) {
+  auto [it, isNew] = agent.lanes.try_emplace({kind, way});
+  if (isNew) {
+    it->second.thread = owners.size();
+    owners.push_back(int32_t(agent.thread));
+  }
   return it->second;
+}
+
+uint32_t WeakMemory::countLaunch(const Fiber &fiber) const {
+  return uint32_t(fiber.context.epoch - scheduler.options.firstLaunch);
 }
 
 /// The transfers of those ways happen before what follows.
@@ -422,9 +446,8 @@ void WeakMemory::signal(Fiber &fiber, int64_t *cell, int64_t rank, int64_t kind,
   item.bytes = 8;
   item.change = kind;
   item.value = kind == 1 ? 1 : value;
-  item.event = {agent.thread, agent.time,          int32_t(agent.thread),
-                agent.site,   fiber.context.epoch, true,
-                true,         Proxy::Generic};
+  item.event = {agent.thread, agent.time, countLaunch(fiber), agent.site,
+                true,         true,       Proxy::Generic};
   item.message = std::move(message);
   publish(agent);
   if (!op.releases)
@@ -438,9 +461,8 @@ void WeakMemory::reset(Fiber &fiber, int64_t *cell) {
   makeHeld(fiber, [&](const Item &item) {
     return item.overlaps(reinterpret_cast<char *>(cell), 8);
   });
-  Event event = {agent.thread, agent.time,          int32_t(agent.thread),
-                 agent.site,   fiber.context.epoch, true,
-                 true,         Proxy::Generic};
+  Event event = {agent.thread, agent.time, countLaunch(fiber), agent.site,
+                 true,         true,       Proxy::Generic};
   publish(agent);
   change(cellAt(cell), cell, 0, 0, event, nullptr);
   scheduler.stored(fiber, reinterpret_cast<char *>(cell), 8);
@@ -551,11 +573,12 @@ void WeakMemory::drop(std::unique_ptr<Item> item) {
 
 void WeakMemory::hold(Agent &agent, std::unique_ptr<Item> item) {
   ++held;
+  agent.heldMask |= maskOf(item->address, item->bytes);
   agent.items.push_back(std::move(item));
 }
 
 /// The most bytes of one store that are held back.
-static constexpr int64_t kMostBytes = 512;
+static constexpr int64_t kMostBytes = 256;
 
 /// A part of a told store, which has just been made in memory, is this block's
 /// alone. `all` has what was there before. What follows an earlier part is
@@ -569,6 +592,7 @@ void WeakMemory::holdPart(Agent &agent, const Item &all, char *address,
         last.address + last.bytes == address && last.bytes < kMostBytes) {
       last.data.insert(last.data.end(), before, before + bytes);
       last.bytes += bytes;
+      agent.heldMask |= maskOf(address, bytes);
       return;
     }
   }
@@ -609,19 +633,17 @@ void WeakMemory::leave(Fiber &fiber) {
   unapply(agent);
   while (agent.items.size() > kMostItems)
     makeRandom(agent, /*whole=*/true);
+  agent.heldMask = 0;
+  for (auto &item : agent.items)
+    agent.heldMask |= maskOf(item->address, item->bytes);
   if (fiber.state == Fiber::Finished)
     endScratch(fiber);
 }
 
 /// The block's scratch memory is about to become another's.
 void WeakMemory::endScratch(Fiber &fiber) {
-  unsigned arg = 0;
-  int64_t rank = 0, offset = 0;
-  auto isScratch = [&](const char *address) {
-    return address && !findPart(address, arg, rank, offset);
-  };
   for (auto &item : agentOf(fiber).items)
-    if (isScratch(item->source))
+    if (item->source && isScratch(item->source))
       readSource(*item);
   makeHeld(fiber, [&](const Item &item) { return isScratch(item.address); });
 }
@@ -637,7 +659,7 @@ bool WeakMemory::readSource(Item &item) {
   auto message = std::make_shared<Message>();
   message->any.happened.advance(item.reads.thread, item.reads.time);
   change(cellAt(item.counter), item.counter, 1, 1, {}, std::move(message));
-  scheduler.stored(scheduler.fibers[item.event.agent],
+  scheduler.stored(scheduler.fibers[item.event.thread],
                    reinterpret_cast<char *>(item.counter), 8);
   return true;
 }
@@ -758,10 +780,8 @@ void WeakMemory::resolvePassed(Agent &agent) {
     last = passed.get();
   };
   for (auto [address, bytes] : agent.loads) {
-    unsigned arg = 0;
-    int64_t rank = 0, offset = 0;
-    if (Part *part = findPart(address, arg, rank, offset))
-      part->history.visitPassed(offset, offset + bytes, join);
+    auto begin = reinterpret_cast<intptr_t>(address);
+    history.visitPassed(begin, begin + bytes, join);
   }
   agent.loads.clear();
 }
@@ -794,6 +814,16 @@ void WeakMemory::beginOp(Fiber &fiber, int32_t site) {
   settle(agent, kBulk, isNamed);
 }
 
+/// The way of a transfer whose other side lies at `address`.
+int64_t WeakMemory::findWay(const WeakOp &op, const char *address) const {
+  std::optional<Place> place;
+  if (op.overGin)
+    place = findPlace(address);
+  return place
+             ? std::max<int64_t>(op.context, 0) * scheduler.ranks + place->rank
+             : -1;
+}
+
 /// A plain store, a packet or poison may be held back.
 void WeakMemory::access(Fiber &fiber, bool write, char *address,
                         int64_t bytes) {
@@ -801,21 +831,18 @@ void WeakMemory::access(Fiber &fiber, bool write, char *address,
   const WeakOp &op = *agent.op;
   if (op.isHost)
     return accessHost(fiber, address, bytes);
-  Event event = {
-      agent.thread,        agent.time, int32_t(agent.thread), agent.site,
-      fiber.context.epoch, write,      op.isStrong,           op.proxy};
+  Event event = {agent.thread, agent.time, countLaunch(fiber),
+                 agent.site,   write,      op.isStrong,
+                 op.proxy};
   bool isPut = op.isPut, isGet = op.isGet && op.overGin;
   if (isPut || isGet) {
     if (write != isPut) { // This rank's side comes first.
       agent.side = {write, address, bytes};
       return;
     }
-    unsigned arg = 0;
-    int64_t peer = 0, offset = 0, way = -1;
-    if (findPart(address, arg, peer, offset) && op.overGin)
-      way = std::max<int64_t>(op.context, 0) * scheduler.ranks + peer;
+    int64_t way = findWay(op, address);
     auto add = [&](int kind, bool writes, char *at, int64_t count) {
-      Lane &lane = findLane(agent.lanes, kind, way, threads);
+      Lane &lane = findLane(agent, kind, way);
       event.thread = lane.thread;
       event.time = ++lane.time;
       event.write = writes;
@@ -830,16 +857,15 @@ void WeakMemory::access(Fiber &fiber, bool write, char *address,
   }
   if (op.isBulkCopy || op.isEngineCopy) {
     bool isBulk = op.isBulkCopy;
-    Lane &lane =
-        findLane(agent.lanes, isBulk ? kBulk : kEngine,
-                 isBulk && !op.copies.empty() ? op.copies.front() : 0, threads);
+    Lane &lane = findLane(agent, isBulk ? kBulk : kEngine,
+                          isBulk && !op.copies.empty() ? op.copies.front() : 0);
     event.thread = lane.thread;
     event.time = ++lane.time;
     return check(fiber, event, address, bytes, nullptr);
   }
   bool passes = write && event.strong && !agent.fencedAny.isEmpty();
   if (passes && !agent.passed)
-    agent.passed = std::make_shared<Knowledge>(agent.fencedAny);
+    agent.passed = llvm::makeIntrusiveRefCnt<SharedKnowledge>(agent.fencedAny);
   check(fiber, event, address, bytes, passes ? agent.passed : nullptr);
   if (!write) {
     if (event.strong)
@@ -853,9 +879,11 @@ void WeakMemory::access(Fiber &fiber, bool write, char *address,
 /// A store is about to be made, and may be held back: of a long one, a part.
 void WeakMemory::snapshot(Agent &agent, char *address, int64_t bytes) {
   const WeakOp &op = *agent.op;
-  bool isOld = any_of(agent.items, [&](const auto &item) {
-    return item->kind == Item::Store && item->overlaps(address, bytes);
-  });
+  bool isOld =
+      (agent.heldMask & maskOf(address, bytes)) &&
+      any_of(agent.items, [&](const auto &item) {
+        return item->kind == Item::Store && item->overlaps(address, bytes);
+      });
   // A line is whole; what belongs to it lies elsewhere.
   bool isLine = op.whole == 128;
   if (isLine && !(scheduler.options.broken & unsigned(Broken::Store128Whole)))
@@ -897,7 +925,8 @@ void WeakMemory::copy(Fiber &fiber, char *source, char *dest, int64_t bytes) {
   if (bytes <= 0)
     return;
   bool isBulk = op.isBulkCopy;
-  if (!isBulk) // What precedes is read, and overwritten.
+  uint64_t mask = maskOf(source, bytes) | maskOf(dest, bytes);
+  if (!isBulk && (mask & agent.heldMask)) // It is read, and overwritten.
     makeHeld(fiber, [&](const Item &item) {
       return item.kind == Item::Store &&
              (item.overlaps(source, bytes) || item.overlaps(dest, bytes));
@@ -912,16 +941,14 @@ void WeakMemory::copy(Fiber &fiber, char *source, char *dest, int64_t bytes) {
   item.address = dest;
   item.bytes = bytes;
   item.source = source;
-  item.event.agent = int32_t(agent.thread);
+  item.event.thread = agent.thread;
   item.lane = isBulk ? kBulk : op.isGet ? kSources : kDests;
   if (isBulk)
     item.way = op.copies.empty() ? 0 : op.copies.front();
-  unsigned arg = 0;
-  int64_t peer = 0, offset = 0;
-  if (op.overGin && findPart(op.isGet ? source : dest, arg, peer, offset))
-    item.way = std::max<int64_t>(op.context, 0) * scheduler.ranks + peer;
+  else
+    item.way = findWay(op, op.isGet ? source : dest);
   if (!isBulk) {
-    Lane &lane = findLane(agent.lanes, kSources, item.way, threads);
+    Lane &lane = findLane(agent, kSources, item.way);
     item.reads.thread = lane.thread;
     item.reads.time = lane.time;
     agent.lastReads = item.reads;
@@ -992,19 +1019,22 @@ void WeakMemory::endLaunch(Fiber &last) {
 // Races
 //===----------------------------------------------------------------------===//
 
-WeakMemory::Part *WeakMemory::findPart(const char *address, unsigned &arg,
-                                       int64_t &rank, int64_t &offset) {
-  for (arg = 0; arg < scheduler.args.size(); ++arg) {
-    const auto &table = scheduler.args[arg];
-    offset = address - table.base;
-    if (!table.base ||
-        uint64_t(offset) >= uint64_t(table.stride * scheduler.ranks))
-      continue;
-    rank = uint64_t(offset) / uint64_t(table.stride);
-    offset -= rank * table.stride;
-    return &parts[arg][rank];
+std::optional<WeakMemory::Place>
+WeakMemory::findPlace(const char *address) const {
+  for (unsigned arg = 0; arg < scheduler.args.size(); ++arg) {
+    const auto &[base, stride] = scheduler.args[arg];
+    if (base && address >= base && address < base + stride * scheduler.ranks)
+      return Place{arg, (address - base) / stride, (address - base) % stride};
   }
-  return nullptr;
+  return std::nullopt;
+}
+
+/// Whether it is no argument's.
+bool WeakMemory::isScratch(const char *address) const {
+  return none_of(scheduler.args, [&](const auto &table) {
+    return table.base && address >= table.base &&
+           address < table.base + table.stride * scheduler.ranks;
+  });
 }
 
 /// Whether the earlier event happens before the later one, which `agent` makes
@@ -1020,7 +1050,8 @@ bool WeakMemory::isOrdered(const Agent &agent, const Event &earlier,
   };
   if (earlier.proxy == Proxy::CopyEngine || later.proxy == Proxy::CopyEngine) {
     // Of all blocks of a rank, at once.
-    if (earlier.agent >= 0 && agents[earlier.agent].rank == agent.rank)
+    int32_t owner = owners[earlier.thread];
+    if (owner != kHost && agents[owner].rank == agent.rank)
       return true;
     return any_of(agents, [&](const Agent &other) {
       return other.rank == agent.rank &&
@@ -1046,15 +1077,13 @@ void WeakMemory::advanceRank(int64_t rank, uint32_t thread, uint32_t time) {
 void WeakMemory::check(Fiber &fiber, const Event &event, char *address,
                        int64_t bytes, const Passed &passed) {
   Agent &agent = agentOf(fiber);
-  unsigned arg = scheduler.args.size();
-  int64_t rank = agent.rank, offset = 0;
-  Part *part = findPart(address, arg, rank, offset);
-  if (!part)
-    offset = address - fiber.context.arena;
-  AccessHistory &history = part ? part->history : agent.scratch;
-  std::optional<Race> found = history.add(
-      offset, offset + bytes, event, passed,
-      [&](const Event &earlier) { return isOrdered(agent, earlier, event); });
+  auto begin = reinterpret_cast<intptr_t>(address);
+  auto isBefore = [&](const Event &earlier) {
+    return isOrdered(agent, earlier, event);
+  };
+  std::optional<Race> found =
+      (isScratch(address) ? agent.scratch : history)
+          .add(begin, begin + bytes, event, passed, isBefore);
   // The engine's copy is ordered before all that follows on the rank.
   if (event.proxy == Proxy::CopyEngine)
     advanceRank(agent.rank, event.thread, event.time);
@@ -1062,9 +1091,14 @@ void WeakMemory::check(Fiber &fiber, const Event &event, char *address,
     return;
   ++races;
   if (!race) {
+    Place scratch = {unsigned(scheduler.args.size()), agent.rank,
+                     address - fiber.context.arena};
+    racePlace = findPlace(address).value_or(scratch);
     race = *found;
-    raceArgument = arg;
-    raceRank = rank;
+    // Within the argument.
+    int64_t base = begin - racePlace.offset;
+    race->begin -= base;
+    race->end -= base;
   }
   if (!scheduler.options.ignoreRaces)
     scheduler.fail(fiber, agent.site, {Failure::Race, 0, 0, 0});
@@ -1075,15 +1109,13 @@ void WeakMemory::check(Fiber &fiber, const Event &event, char *address,
 void WeakMemory::accessHost(Fiber &fiber, char *address, int64_t bytes) {
   int64_t rank = fiber.context.rank;
   uint32_t thread = hostThreads[rank];
-  Event event = {
-      thread,
-      uint32_t(fiber.context.epoch - scheduler.options.firstLaunch + 1),
-      Event::kHost,
-      agentOf(fiber).site,
-      fiber.context.epoch,
-      true,
-      false,
-      Proxy::Generic};
+  Event event = {thread,
+                 countLaunch(fiber) + 1,
+                 countLaunch(fiber),
+                 agentOf(fiber).site,
+                 true,
+                 false,
+                 Proxy::Generic};
   // Every window is told once, by the block that comes first.
   auto [teller, isNew] =
       hostTellers.try_emplace({rank, fiber.context.epoch}, fiber.context.block);
@@ -1097,15 +1129,16 @@ void WeakMemory::accessHost(Fiber &fiber, char *address, int64_t bytes) {
 }
 
 std::string WeakMemory::describe(const Event &event) const {
-  if (event.agent == Event::kHost)
-    return "the host, before launch " + std::to_string(event.launch) +
+  std::string launch =
+      std::to_string(event.launch + scheduler.options.firstLaunch);
+  if (owners[event.thread] == kHost)
+    return "the host, before launch " + launch +
            " of the rank (the window is marked comms.host)";
-  const Agent &agent = agents[event.agent];
+  const Agent &agent = agents[owners[event.thread]];
   const jit::SourceSite &site = scheduler.kernel.sites()[event.site];
   std::string what = event.site >= 0 ? ops[event.site].name : "an op";
   std::string text = "rank " + std::to_string(agent.rank) + ", block " +
-                     std::to_string(agent.block) + ", launch " +
-                     std::to_string(event.launch) + " " +
+                     std::to_string(agent.block) + ", launch " + launch + " " +
                      (event.write ? "writes" : "reads") + " (" + what + ", " +
                      site.location + ")";
   if (event.proxy == Proxy::Async)
@@ -1122,16 +1155,17 @@ std::string WeakMemory::describeRace() const {
     return "race";
   std::string where = "scratch memory";
   int64_t bytes = 1;
-  if (raceArgument < scheduler.kernel.args().size()) {
-    const jit::ArgInfo &info = scheduler.kernel.args()[raceArgument];
+  if (racePlace.arg < scheduler.kernel.args().size()) {
+    const jit::ArgInfo &info = scheduler.kernel.args()[racePlace.arg];
     bytes = std::max(1u, info.elementBytes);
     where = (info.hidden ? "channel memory " : "") + info.name;
   }
-  std::string text =
-      "data race on " + where + "[" + std::to_string(race->begin / bytes) +
-      ", " + std::to_string((race->end + bytes - 1) / bytes) + ") of rank " +
-      std::to_string(raceRank) + ": nothing orders these two accesses\n  " +
-      describe(race->first) + "\n  " + describe(race->second);
+  std::string text = "data race on " + where + "[" +
+                     std::to_string(race->begin / bytes) + ", " +
+                     std::to_string((race->end + bytes - 1) / bytes) +
+                     ") of rank " + std::to_string(racePlace.rank) +
+                     ": nothing orders these two accesses\n  " +
+                     describe(race->first) + "\n  " + describe(race->second);
   bool isProxy = race->first.proxy != race->second.proxy;
   text += isProxy ? "\norder them, and put a fence of that proxy between them "
                     "(Spec, M11)"

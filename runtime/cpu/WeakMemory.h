@@ -107,12 +107,14 @@ public:
 private:
   struct Item;
   struct Snapshot;
+  struct Lane;
   struct Agent;
   struct Cell;
-  struct Part;
   struct Message;
 
   Agent &agentOf(const Fiber &fiber);
+  Lane &findLane(Agent &agent, int kind, int64_t way);
+  uint32_t countLaunch(const Fiber &fiber) const;
   void advanceRank(int64_t rank, uint32_t thread, uint32_t time);
   void settle(Agent &agent, int kind, llvm::function_ref<bool(int64_t)> isWay);
   Knowledge release(Fiber &fiber, const WeakOp &op, int64_t rank);
@@ -143,21 +145,29 @@ private:
   void accessHost(Fiber &fiber, char *address, int64_t bytes);
   void check(Fiber &fiber, const Event &event, char *address, int64_t bytes,
              const Passed &passed);
-  Part *findPart(const char *address, unsigned &arg, int64_t &rank,
-                 int64_t &offset);
+  /// Where memory of an argument lies.
+  struct Place {
+    unsigned arg = 0;
+    int64_t rank = 0, offset = 0;
+  };
+  std::optional<Place> findPlace(const char *address) const;
+  bool isScratch(const char *address) const;
+  int64_t findWay(const WeakOp &op, const char *address) const;
   std::string describe(const Event &event) const;
+  uint64_t random();
   bool chance(unsigned oneIn) { return random() % oneIn == 0; }
 
   Scheduler &scheduler;
-  std::mt19937_64 random;
+  uint64_t drawn = 0;
   std::vector<WeakOp> ops;
   const WeakOp none;
   bool usesScopes = false;
   std::vector<Agent> agents;
-  uint32_t threads = 0;
+  /// Of each thread of a clock, the block, over all ranks; or `kHost`.
+  std::vector<int32_t> owners;
+  static constexpr int32_t kHost = -1;
   std::unordered_map<int64_t *, Cell> cells;
-  /// Of each argument, the parts of all ranks.
-  std::vector<std::vector<Part>> parts;
+  AccessHistory history;
   /// What arrivals at a barrier pass on, by its handle.
   std::unordered_map<int64_t, Knowledge> arrivals;
   std::vector<uint32_t> hostThreads;
@@ -167,8 +177,7 @@ private:
   /// Items that can be used again.
   std::vector<std::unique_ptr<Item>> spare;
   std::optional<Race> race;
-  unsigned raceArgument = 0;
-  int64_t raceRank = 0;
+  Place racePlace;
   uint64_t races = 0;
 };
 
