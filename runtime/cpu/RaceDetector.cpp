@@ -52,7 +52,8 @@ void AccessHistory::Comparison::add(Range &range) {
 
 /// Null: nobody has been there.
 AccessHistory::Page *AccessHistory::findPage(int64_t number) const {
-  int64_t wanted = number >> kChunkBits, within = number & ((1 << kChunkBits) - 1);
+  int64_t wanted = number >> kChunkBits,
+          within = number & ((1 << kChunkBits) - 1);
   auto &[known, chunk] = recent[uint64_t(wanted) % recent.size()];
   if (!chunk || known != wanted) {
     auto found = chunks.find(wanted);

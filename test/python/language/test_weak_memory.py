@@ -19,7 +19,9 @@ CORPUS = TESTS / "corpus"
 LITMUS = TESTS / "lowering" / "check-sync" / "litmus.mlir"
 SEEDS = range(1, 5)
 
-#: Pairs of the corpus whose fault is one of order between accesses.
+#: Pairs of the corpus whose fault is one of order between accesses. Such faults that no run here reaches: m22 and m26
+#: show in larger worlds, p76 after the launches in which a flag wraps around, p48 where the host writes the window
+#: between launches; m40 needs arguments that share memory; and m62 stores vectors, which are not watched.
 BY_ORDER = [
     "m01",
     "m03",
@@ -27,7 +29,9 @@ BY_ORDER = [
     "m06",
     "m07",
     "m15",
+    "m28",
     "m31",
+    "m33",
     "m35",
     "m42",
     "m43",
@@ -42,6 +46,16 @@ BY_ORDER = [
     "m67",
     "m68",
     "m69",
+    "m70",
+    "m71",
+    "m72",
+    "m73",
+    "m74",
+    "m75",
+    "m76",
+    "m77",
+    "m79",
+    "m80",
     "p02",
     "p04",
     "p05",
@@ -55,27 +69,53 @@ BY_ORDER = [
     "p26",
     "p28",
     "p33",
+    "p34",
     "p41",
     "p43",
     "p54",
     "p55",
+    "p56",
+    "p57",
     "p60",
     "p65",
     "p67",
     "p68",
     "p69",
+    "p70",
+    "p72",
+    "p73",
+    "p74",
+    "p75",
     "p77",
+    "p81",
     "p82",
     "p83",
     "p84",
     "p85",
+    "p86",
     "p88",
+    "p90",
+    "p92",
     "p94",
+    "p95",
     "p96",
     "p97",
     "p98",
     "p99",
     "p100",
+    "p116",
+    "p117",
+    "p118",
+    "p119",
+    "p120",
+    "p121",
+    "p122",
+    "p124",
+    "p125",
+    "p131",
+    "p132",
+    "p133",
+    "p134",
 ]
 
 #: Inputs that lead to the fault, where the pair's own do not.
@@ -84,7 +124,11 @@ DATA: dict[str, dict[str, Any]] = {
     "p67": {"count": [4]},
     "p68": {"go": [1, 0]},
     "p88": {"go": [1]},
+    "p133": {"count": [4]},
 }
+
+#: Launches until the fault is reached, where the usual ones are too few.
+LAUNCHES = {"p73": 60, "p74": 20, "p116": 40, "p117": 40, "p118": 40, "p119": 40, "p122": 40}
 
 ELEMENTS = {
     "f32": np.float32, "f64": np.float64, "f16": np.float16, "i8": np.int8, "i32": np.int32, "i64": np.int64,
@@ -124,7 +168,8 @@ def make_arrays(text: str, meta: dict[str, Any], ranks: int) -> dict[str, list[n
 def run(path: Path, seed: int, **options: Any) -> None:
     """A run with weak memory, unchecked."""
     options = {"check": False, "memory": "weak", "time_limit": 20, **options}
-    data = DATA.get(path.name.partition("_")[0], {})
+    name = path.name.partition("_")[0]
+    data = DATA.get(name, {})
     if path.suffix == ".mlir":
         text = path.read_text()
         found = re.search(r"^// META (\{.*\})$", text, re.MULTILINE)
@@ -132,15 +177,17 @@ def run(path: Path, seed: int, **options: Any) -> None:
         ranks = meta.get("ranks", 4)
         options |= {"launches": meta.get("launches", 3), "scalars": meta.get("scalars", {})} | meta.get("kw", {})
         arrays = make_arrays(text, meta, ranks)
-        for name, values in data.items():
-            for array in arrays[name]:
+        for argument, values in data.items():
+            for array in arrays[argument]:
                 array[...] = values
         commsir.simulate(text, ranks=ranks, arrays=arrays, seed=seed, **options)
         return
     module = load(path)
     inputs = module.inputs() if hasattr(module, "inputs") else {}
-    inputs |= {name: np.array(values, np.int64) for name, values in data.items()}
+    inputs |= {argument: np.array(values, np.int64) for argument, values in data.items()}
     options |= {"launches": getattr(module, "LAUNCHES", 3), **getattr(module, "KW", {})}
+    if name in LAUNCHES:
+        options["launches"] = LAUNCHES[name]
     module.K.simulate(getattr(module, "RANKS", 4), inputs, seed=seed, **options)
 
 
