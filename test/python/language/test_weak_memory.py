@@ -334,7 +334,8 @@ def collective(name: str) -> str:
     clauses = COLLECTIVES[name][0]
     kind = re.findall(r"%y : (\S+)\)$", clauses)[0]
     return (
-        f"comms.kernel @k(%x: !comms.window<4x48xf32>, %y: {kind}) attributes {{ranks = 4 : i64}} {{\n"
+        f"comms.kernel @k(%x: !comms.window<4x48xf32> {{comms.host}}, %y: {kind}) "
+        "attributes {ranks = 4 : i64} {\n"
         f"  %team = comms.team world\n  comms.{name} {clauses}\n  comms.return\n}}\n"
     )
 
@@ -350,15 +351,19 @@ def test_shipped_ways_show_nothing(name: str, algorithm: str, protocol: str) -> 
     x = [rng.integers(-9, 9, (4, 48)).astype(np.float32) for _ in range(4)]
     shape = [int(size) for size in re.findall(r"%y: \S+?<(\d+)x(\d+)", text)[0]]
     results = []
-    for memory, seed in [("plain", 0), *(("weak", seed) for seed in SEEDS)]:
-        arrays = {"x": [one.copy() for one in x], "y": [np.zeros(shape, np.float32) for _ in range(4)]}
+    # The last launch's data, given to a first launch, are the reference: nothing stays of earlier launches.
+    last = [np.roll(one, 2) for one in x]
+    for memory, seed, launches in [("plain", 0, 1), ("plain", 0, 3), *(("weak", seed, 3) for seed in SEEDS)]:
+        given = last if launches == 1 else x
+        arrays = {"x": [one.copy() for one in given], "y": [np.zeros(shape, np.float32) for _ in range(4)]}
         try:
             commsir.simulate(
                 text,
                 ranks=4,
                 arrays=arrays,
                 blocks=2,
-                launches=3,
+                launches=launches,
+                vary="x",
                 seed=seed,
                 memory=memory,
                 protocol=protocol,
@@ -371,6 +376,26 @@ def test_shipped_ways_show_nothing(name: str, algorithm: str, protocol: str) -> 
         results.append(np.stack(arrays["y"]))
     for result in results[1:]:
         np.testing.assert_array_equal(result, results[0])
+
+
+# Data that vary by launch.
+
+
+@pytest.mark.parametrize(("twin", "launch"), [("bad", 2), ("good", 3)])
+def test_data_of_an_earlier_launch_show(twin: str, launch: int) -> None:
+    """Without `vary` every launch has the same data, and the wrong twin looks right."""
+    kernel = load(path_of("p105", twin)).K
+    x = np.arange(4 * 64, dtype=np.float32).reshape(4, 64)
+    for vary, shift in ([], 0), ("x", launch - 1):
+        report = kernel.simulate(4, {"x": x}, launches=3, seed=1, check=False, memory="weak", vary=vary)
+        left = np.roll(np.roll(x, 1, axis=0), shift, axis=1)
+        np.testing.assert_array_equal(np.stack(report["y"]), left)
+
+
+def test_scalars_do_not_vary() -> None:
+    text = "comms.kernel @k(%n: index) attributes {ranks = 2 : i64} {\n  comms.return\n}\n"
+    with pytest.raises(commsir.UsageError, match="only arrays and windows can vary"):
+        commsir.simulate(text, ranks=2, scalars={"n": 1}, launches=2, vary="n")
 
 
 # Options.
