@@ -274,6 +274,10 @@ static std::vector<Key> listKeys(Request &request, int64_t &ranks,
          options.sameOnRanks.push_back(name.str());
          return llvm::Error::success();
        })},
+      {"vary", names([&options](llvm::StringRef name) {
+         options.varied.push_back(name.str());
+         return llvm::Error::success();
+       })},
       {"workers", number(options.workers, 0, 4096)},
       {"max_steps", number(options.maxSteps)},
       {"time_limit", seconds(options.timeLimit)},

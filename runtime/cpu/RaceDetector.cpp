@@ -11,68 +11,135 @@
 
 using namespace commsir::cpu;
 
-/// The first range that begins at or behind `at`; one that `at` lies in becomes
-/// two.
-AccessHistory::Ranges::iterator AccessHistory::split(int64_t at) {
-  auto next = ranges.lower_bound(at);
-  if (next == ranges.begin() || (next != ranges.end() && next->first == at))
-    return next;
-  auto before = std::prev(next);
-  if (before->second.end <= at)
-    return next;
-  Range rest = before->second;
-  before->second.end = at;
-  return ranges.emplace_hint(next, at, std::move(rest));
+struct AccessHistory::Comparison {
+  const Event &event;
+  const Passed &passed;
+  llvm::function_ref<bool(const Event &)> isOrdered;
+  /// Where the page begins.
+  int64_t page = 0;
+  std::optional<Race> race;
+
+  void compare(const Event &earlier, const Range &range) {
+    if (!earlier.time || (earlier.strong && event.strong) || isOrdered(earlier))
+      return;
+    int64_t from = page + range.begin, to = page + range.end;
+    if (!race)
+      race = Race{earlier, event, from, to};
+    else if (race->end == from && race->first == earlier)
+      race->end = to;
+  }
+  void add(Range &range);
+};
+
+void AccessHistory::Comparison::add(Range &range) {
+  compare(range.last, range);
+  if (event.write) {
+    for (const Event &read : range.reads)
+      compare(read, range);
+    range.reads.clear();
+    range.last = event;
+    range.passed = passed;
+    return;
+  }
+  for (Event &read : range.reads)
+    if (read.thread == event.thread && read.proxy == event.proxy &&
+        read.strong == event.strong) {
+      read = event;
+      return;
+    }
+  range.reads.push_back(event);
+}
+
+/// Null: nobody has been there.
+AccessHistory::Page *AccessHistory::findPage(int64_t number) const {
+  int64_t wanted = number >> kChunkBits,
+          within = number & ((1 << kChunkBits) - 1);
+  auto &[known, chunk] = recent[uint64_t(wanted) % recent.size()];
+  if (!chunk || known != wanted) {
+    auto found = chunks.find(wanted);
+    if (found == chunks.end())
+      return nullptr;
+    known = wanted;
+    chunk = found->second.get();
+  }
+  return &(*chunk)[within];
+}
+
+AccessHistory::Page &AccessHistory::getPage(int64_t number) {
+  if (Page *page = findPage(number))
+    return *page;
+  chunks[number >> kChunkBits] = std::make_unique<Chunk>();
+  return *findPage(number);
+}
+
+/// More ranges than this that one write covers become one.
+static constexpr ptrdiff_t kMostRanges = 4;
+
+void AccessHistory::addToPage(Page &page, int64_t begin, int64_t end,
+                              Comparison &comparison) {
+  auto it = llvm::partition_point(
+      page, [&](const Range &range) { return range.end <= begin; });
+  if (it != page.end() && it->begin < begin) { // It becomes two.
+    it = std::next(page.insert(it, *it));
+    std::prev(it)->end = it->begin = uint16_t(begin);
+  }
+  ptrdiff_t first = it - page.begin();
+  for (int64_t at = begin; at < end; ++it) {
+    if (it == page.end() || it->begin > at) { // Nobody has been here.
+      int64_t to = it == page.end() ? end : std::min<int64_t>(end, it->begin);
+      it = page.insert(it, Range{uint16_t(at), uint16_t(to), {}, nullptr, {}});
+    } else if (it->end > end) {
+      it = page.insert(it, *it);
+      it->end = std::next(it)->begin = uint16_t(end);
+    }
+    comparison.add(*it);
+    at = it->end;
+  }
+  if (!comparison.event.write)
+    return;
+  auto start = page.begin() + first;
+  if (it - start > kMostRanges) {
+    start->end = uint16_t(end);
+    page.erase(std::next(start), it);
+  } else if (first > 0 && it - start == 1) { // Element after element.
+    Range &before = *std::prev(start);
+    if (before.end == begin && before.last == comparison.event &&
+        before.passed == comparison.passed && before.reads.empty()) {
+      before.end = uint16_t(end);
+      page.erase(start);
+    }
+  }
 }
 
 std::optional<Race>
 AccessHistory::add(int64_t begin, int64_t end, const Event &event,
                    const Passed &passed,
                    llvm::function_ref<bool(const Event &)> isOrdered) {
-  std::optional<Race> race;
-  auto compare = [&](const Event &earlier, int64_t from, int64_t to) {
-    if (!race && earlier.time && !(earlier.strong && event.strong) &&
-        !isOrdered(earlier))
-      race = Race{earlier, event, from, to};
-  };
-  split(end);
-  int64_t at = begin;
-  for (auto it = split(begin); at < end;) {
-    if (it == ranges.end() || it->first > at) { // Nobody has been here.
-      int64_t to = it == ranges.end() ? end : std::min(end, it->first);
-      it = ranges.emplace_hint(it, at, Range{to, {}, nullptr, {}});
-    }
-    Range &range = it->second;
-    compare(range.last, it->first, range.end);
-    if (event.write) {
-      for (const Event &read : range.reads)
-        compare(read, it->first, range.end);
-      range.reads.clear();
-      range.last = event;
-      range.passed = passed;
-    } else {
-      auto *same = llvm::find_if(range.reads, [&](const Event &read) {
-        return read.thread == event.thread && read.proxy == event.proxy &&
-               read.strong == event.strong;
-      });
-      if (same != range.reads.end())
-        *same = event;
-      else
-        range.reads.push_back(event);
-    }
-    at = range.end;
-    ++it;
+  Comparison comparison = {event, passed, isOrdered, 0, {}};
+  for (int64_t at = begin; at < end;) {
+    int64_t number = at >> kPageBits;
+    comparison.page = number << kPageBits;
+    int64_t to = std::min(end, comparison.page + kPageBytes);
+    addToPage(getPage(number), at - comparison.page, to - comparison.page,
+              comparison);
+    at = to;
   }
-  return race;
+  return comparison.race;
 }
 
 void AccessHistory::visitPassed(
     int64_t begin, int64_t end,
     llvm::function_ref<void(const Passed &)> visit) const {
-  auto it = ranges.upper_bound(begin);
-  if (it != ranges.begin())
-    --it;
-  for (; it != ranges.end() && it->first < end; ++it)
-    if (it->second.end > begin && it->second.passed)
-      visit(it->second.passed);
+  for (int64_t number = begin >> kPageBits; number << kPageBits < end;
+       ++number) {
+    const Page *found = findPage(number);
+    if (!found)
+      continue;
+    int64_t page = number << kPageBits;
+    auto it = llvm::partition_point(
+        *found, [&](const Range &range) { return page + range.end <= begin; });
+    for (; it != found->end() && page + it->begin < end; ++it)
+      if (it->passed)
+        visit(it->passed);
+  }
 }

@@ -15,35 +15,42 @@
 
 #include "runtime/cpu/Clocks.h"
 
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/IntrusiveRefCntPtr.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallVector.h"
 
-#include <map>
+#include <array>
 #include <memory>
 #include <optional>
+#include <vector>
 
 namespace commsir::cpu {
 
 enum class Proxy : uint8_t { Generic, Async, Alias, CopyEngine };
 
-/// An access: `time` of `thread` (VectorClock).
+/// An access: `time` of `thread` (VectorClock). Small: every range of memory
+/// has some.
 struct Event {
   uint32_t thread = 0, time = 0;
-  /// Number of the block, over all ranks; or `kHost`.
-  int32_t agent = 0;
-  /// What made it, in the kernel's table of sources.
-  int32_t site = -1;
-  int64_t launch = 0;
-  bool write = false;
+  /// Counted from the run's first.
+  uint32_t launch = 0;
+  /// What made it, in the kernel's table of sources; -1: unknown.
+  int32_t site : 24 = -1;
+  bool write : 1 = false;
   /// Of the kind that may race (packets, poison).
-  bool strong = false;
-  Proxy proxy = Proxy::Generic;
+  bool strong : 1 = false;
+  Proxy proxy : 2 = Proxy::Generic;
 
-  static constexpr int32_t kHost = -1;
+  bool operator==(const Event &) const = default;
 };
+static_assert(sizeof(Event) == 16);
 
 /// What a strong write passes on to who reads it and then fences (M7).
-using Passed = std::shared_ptr<const Knowledge>;
+struct SharedKnowledge : llvm::RefCountedBase<SharedKnowledge>, Knowledge {
+  explicit SharedKnowledge(const Knowledge &known) : Knowledge(known) {}
+};
+using Passed = llvm::IntrusiveRefCntPtr<SharedKnowledge>;
 
 /// Two accesses that nothing orders, and the bytes that both touch.
 struct Race {
@@ -51,7 +58,7 @@ struct Race {
   int64_t begin = 0, end = 0;
 };
 
-/// The accesses to one piece of memory.
+/// The accesses to memory, by its addresses: ranges of bytes, in pages.
 class AccessHistory {
 public:
   /// Adds `event` on [begin, end). `isOrdered` says whether an earlier event
@@ -64,15 +71,27 @@ public:
                    llvm::function_ref<void(const Passed &)> visit) const;
 
 private:
+  static constexpr int64_t kPageBits = 12, kPageBytes = 1 << kPageBits;
+  /// Bytes [begin, end) of a page, of which the same is known.
   struct Range {
-    int64_t end = 0;
-    Event last; // thread 0 and time 0: never written.
+    uint16_t begin = 0, end = 0;
+    Event last; // time 0: never written.
     Passed passed;
-    llvm::SmallVector<Event, 2> reads;
+    llvm::SmallVector<Event, 1> reads;
   };
-  using Ranges = std::map<int64_t, Range>;
-  Ranges::iterator split(int64_t at);
-  Ranges ranges;
+  /// Sorted; they do not overlap.
+  using Page = llvm::SmallVector<Range, 4>;
+  /// An access, and what it is compared with.
+  struct Comparison;
+  static void addToPage(Page &page, int64_t begin, int64_t end,
+                        Comparison &comparison);
+  static constexpr int64_t kChunkBits = 6;
+  using Chunk = std::array<Page, 1 << kChunkBits>;
+  Page *findPage(int64_t number) const;
+  Page &getPage(int64_t number);
+  llvm::DenseMap<int64_t, std::unique_ptr<Chunk>> chunks;
+  /// The chunks that were asked for last, by the last bits of their number.
+  mutable std::array<std::pair<int64_t, Chunk *>, 64> recent = {};
 };
 
 } // namespace commsir::cpu

@@ -155,6 +155,7 @@ void Scheduler::ended(Worker &worker, Fiber &fiber) {
     weak->endLaunch(fiber);
   if (epoch == lastLaunch)
     return;
+  varyData(rank);
   state.running = blocks;
   state.launch = epoch + 1;
   if (options.fast)
@@ -163,6 +164,16 @@ void Scheduler::ended(Worker &worker, Fiber &fiber) {
     Fiber &next = fibers[rank * blocks + block];
     next.state = Fiber::Ready;
     worker.ready.push_back(&next);
+  }
+}
+
+/// The host gives the rank other data for its next launch.
+void Scheduler::varyData(int64_t rank) {
+  for (unsigned arg : options.varied) {
+    const jit::ArgInfo &info = kernel.args()[arg];
+    char *memory = args[arg].base + rank * args[arg].stride;
+    if (size_t bytes = info.bytes())
+      std::rotate(memory, memory + (bytes - info.elementBytes), memory + bytes);
   }
 }
 
@@ -571,7 +582,10 @@ void Scheduler::runAlone() {
   Worker &worker = workers.front();
   while (!abort && !stop.load(std::memory_order_relaxed)) {
     if (worker.ready.empty() && !wakeStale()) {
-      if (weak && weak->makeOne())
+      // What is made wakes those who wait for it.
+      while (weak && worker.ready.empty() && weak->makeOne())
+        continue;
+      if (!worker.ready.empty() || (weak && wakeStale()))
         continue;
       stuck = finishedBlocks != allBlocks;
       return;

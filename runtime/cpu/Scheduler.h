@@ -151,6 +151,7 @@ private:
   void takeStack(Worker &worker, Fiber &fiber);
   void resume(Worker &worker, Fiber &fiber);
   void ended(Worker &worker, Fiber &fiber);
+  void varyData(int64_t rank);
   void park(Fiber &fiber);
   void wake(Fiber *list);
   bool wakeStale();

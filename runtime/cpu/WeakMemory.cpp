@@ -53,6 +53,8 @@ struct WeakMemory::Item {
   /// Store: what becomes visible as a whole; isPacket: words beside flags.
   int64_t grain = 8;
   bool isPacket = false;
+  /// Store: the op that made it.
+  int32_t site = -1;
   /// Signal.
   int64_t change = 0, value = 0;
   Event event;
@@ -71,15 +73,13 @@ struct WeakMemory::Item {
 };
 
 /// What transfers of one way have happened so far, as a thread of a clock.
-struct Lane {
+struct WeakMemory::Lane {
   uint32_t thread = 0, time = 0, flushed = 0;
 };
 
 /// Memory that an op is about to write, as it is before.
-struct Snapshot {
-  char *address = nullptr;
-  std::vector<char> before;
-  int64_t grain = 8;
+struct WeakMemory::Snapshot {
+  std::unique_ptr<Item> item;
   /// The kernel says what it has stored, vector by vector.
   bool isTold = false;
 };
@@ -93,6 +93,8 @@ struct WeakMemory::Agent {
   /// all ranks and as far as this rank; and what relaxed reads have seen that
   /// acquire fences are to order.
   Knowledge fencedAny, fencedRank, seenAny, seenRank;
+  /// A copy of fencedAny for strong writes; null: there is none yet.
+  Passed passed;
   /// What the arrival at a barrier that it is making passes on.
   Knowledge arriving;
   /// What a fence of proxy async of this block has ordered before bulk copies.
@@ -100,7 +102,9 @@ struct WeakMemory::Agent {
   const WeakOp *op = nullptr;
   int32_t site = -1;
   std::map<std::pair<int, int64_t>, Lane> lanes;
-  std::vector<Item> items;
+  std::vector<std::unique_ptr<Item>> items;
+  /// A bit for each place where a store may be held (maskOf).
+  uint64_t heldMask = 0;
   /// The reads of the last transfer.
   Event lastReads;
   bool isApplied = false;
@@ -125,9 +129,17 @@ struct WeakMemory::Cell {
   DenseMap<int32_t, size_t> seen;
 };
 
-struct WeakMemory::Part {
-  AccessHistory history;
-};
+/// A bit for each kind of place of a range: two ranges that share no bit do not
+/// overlap.
+static uint64_t maskOf(const char *address, int64_t bytes) {
+  auto first = reinterpret_cast<uintptr_t>(address) >> 9,
+       last = (reinterpret_cast<uintptr_t>(address) + bytes - 1) >> 9;
+  if (last - first >= 63)
+    return ~uint64_t(0);
+  uint64_t mask = (uint64_t(2) << (last - first)) - 1;
+  unsigned by = first % 64;
+  return by ? mask << by | mask >> (64 - by) : mask;
+}
 
 /// Lanes of an agent: the sources of its puts, their destinations, bulk copies,
 /// and copies by an engine. Ways: -1 is by load and store; over GIN it is the
@@ -135,15 +147,49 @@ struct WeakMemory::Part {
 /// number.
 static constexpr int kSources = 0, kDests = 1, kBulk = 2, kEngine = 3;
 
-static WeakOp parseOp(StringRef text) {
+/// Reads off the name what later is asked often.
+static void classify(WeakOp &op) {
+  StringRef name = op.name;
+  op.isPut = name == "put" || name == "put_signal";
+  op.isGet = name == "get";
+  op.isBulkCopy = name == "bulk_copy";
+  op.isBulkWait = name == "bulk_wait";
+  op.isEngineCopy = name == "engine_copy";
+  op.isPacketStore = name == "packet_store";
+  op.isMultimem = name.starts_with("multimem");
+  op.isFlush = name == "flush";
+  op.isHost = name == "host";
+  op.isOfCounter = name.contains("counter");
+  op.isTold = op.isPacketStore || name == "poison_store";
+  op.isStrong = op.isTold || name == "packet_load" || name == "poison_load" ||
+                name == "poison_fill" || name == "multimem_reduce";
+  op.releases = name == "put_signal";
+  if (op.isBulkCopy)
+    op.proxy = Proxy::Async;
+  else if (op.isMultimem)
+    op.proxy = Proxy::Alias;
+  else if (op.isEngineCopy)
+    op.proxy = Proxy::CopyEngine;
+}
+
+/// Bytes of a store that become visible together.
+static int64_t findGrain(const WeakOp &op, unsigned broken) {
+  if (!op.isPacketStore)
+    return op.isStrong ? 4 : 8;
+  if (broken & unsigned(Broken::Store8Whole))
+    return 4;
+  return broken & unsigned(Broken::Store16Whole) ? 8 : op.whole;
+}
+
+static WeakOp parseOp(StringRef text, unsigned broken) {
   WeakOp op;
   SmallVector<StringRef, 6> words;
   text.split(words, ' ', -1, false);
   if (words.empty())
     return op;
   op.name = words.front().str();
-  op.releases = op.is("put_signal");
-  bool isBulk = op.is("bulk_copy") || op.is("bulk_wait");
+  classify(op);
+  bool isBulk = op.isBulkCopy || op.isBulkWait;
   for (size_t i = 1; i < words.size(); ++i) {
     StringRef word = words[i];
     int64_t number = 0;
@@ -168,37 +214,42 @@ static WeakOp parseOp(StringRef text) {
     else if (word == "store128_whole")
       op.whole = 128;
   }
-  if (op.is("bulk_copy"))
-    op.proxy = Proxy::Async;
-  else if (StringRef(op.name).starts_with("multimem"))
-    op.proxy = Proxy::Alias;
-  else if (op.is("engine_copy"))
-    op.proxy = Proxy::CopyEngine;
+  op.grain = findGrain(op, broken);
   return op;
 }
 
+/// Splitmix64: short, for it is asked at every store.
+uint64_t WeakMemory::random() {
+  uint64_t mixed = drawn += 0x9E3779B97F4A7C15;
+  mixed = (mixed ^ (mixed >> 30)) * 0xBF58476D1CE4E5B9;
+  mixed = (mixed ^ (mixed >> 27)) * 0x94D049BB133111EB;
+  return mixed ^ (mixed >> 31);
+}
+
 WeakMemory::WeakMemory(Scheduler &scheduler)
-    : scheduler(scheduler), random(scheduler.options.seed * 2 + 1),
-      agents(scheduler.fibers.size()), parts(scheduler.args.size()) {
+    : scheduler(scheduler), drawn(scheduler.options.seed),
+      agents(scheduler.fibers.size()) {
   for (const jit::SourceSite &site : scheduler.kernel.sites()) {
     bool isRecord = site.op == "comms.record_sync";
-    ops.push_back(isRecord ? parseOp(site.detail) : WeakOp());
+    ops.push_back(isRecord ? parseOp(site.detail, scheduler.options.broken)
+                           : WeakOp());
     usesScopes |= isRecord && ops.back().reach == 1;
   }
-  for (auto &one : parts)
-    one.resize(scheduler.ranks);
   for (size_t i = 0; i < agents.size(); ++i) {
     Agent &agent = agents[i];
     agent.fiber = &scheduler.fibers[i];
     agent.rank = agent.fiber->context.rank;
     agent.block = agent.fiber->context.block;
     agent.op = &none;
-    agent.thread = threads++;
+    agent.thread = owners.size();
+    owners.push_back(int32_t(i));
     agent.now.happened.advance(agent.thread, agent.time);
     agent.now.aliased.advance(agent.thread, 0);
   }
-  for (int64_t rank = 0; rank < scheduler.ranks; ++rank)
-    hostThreads.push_back(threads++);
+  for (int64_t rank = 0; rank < scheduler.ranks; ++rank) {
+    hostThreads.push_back(owners.size());
+    owners.push_back(kHost);
+  }
 }
 
 WeakMemory::~WeakMemory() = default;
@@ -216,12 +267,17 @@ void WeakMemory::publish(Agent &agent) {
   agent.now.happened.advance(agent.thread, ++agent.time);
 }
 
-static Lane &findLane(std::map<std::pair<int, int64_t>, Lane> &lanes, int kind,
-                      int64_t way, uint32_t &threads) {
-  auto [it, isNew] = lanes.try_emplace({kind, way});
-  if (isNew)
-    it->second.thread = threads++;
+WeakMemory::Lane &WeakMemory::findLane(Agent &agent, int kind, int64_t way) {
+  auto [it, isNew] = agent.lanes.try_emplace({kind, way});
+  if (isNew) {
+    it->second.thread = owners.size();
+    owners.push_back(int32_t(agent.thread));
+  }
   return it->second;
+}
+
+uint32_t WeakMemory::countLaunch(const Fiber &fiber) const {
+  return uint32_t(fiber.context.epoch - scheduler.options.firstLaunch);
 }
 
 /// The transfers of those ways happen before what follows.
@@ -280,14 +336,15 @@ void WeakMemory::acquire(Agent &agent, const Message &message,
 void WeakMemory::fence(Fiber &fiber) {
   Agent &agent = agentOf(fiber);
   const WeakOp &op = *agent.op;
-  if (op.is("flush")) {
+  if (op.isFlush) {
     auto isWay = [&](int64_t way) {
       return op.overGin ? way >= 0 && isReleased(op, way, -1, scheduler.ranks)
                         : way < 0;
     };
-    for (Item &item : agent.items)
-      if (item.kind == Item::Transfer && item.lane != kBulk && isWay(item.way))
-        item.isFlushed = readSource(item);
+    for (auto &item : agent.items)
+      if (item->kind == Item::Transfer && item->lane != kBulk &&
+          isWay(item->way))
+        item->isFlushed = readSource(*item);
     for (auto &[key, lane] : agent.lanes)
       if (key.first == kDests && isWay(key.second))
         lane.flushed = lane.time;
@@ -312,6 +369,7 @@ void WeakMemory::fence(Fiber &fiber) {
     agent.fencedRank = agent.now;
   if (op.releases && op.reach == 2)
     agent.fencedAny = agent.now;
+  agent.passed = nullptr;
   publish(agent);
 }
 
@@ -377,25 +435,25 @@ void WeakMemory::signal(Fiber &fiber, int64_t *cell, int64_t rank, int64_t kind,
   if (op.releases)
     known = release(fiber, op, rank);
   auto message = std::make_shared<Message>();
-  if (op.reach == 2)
-    message->any = op.releases ? known : agent.fencedAny;
   if (usesScopes && op.reach >= 1)
     message->addWithin(agent.rank, op.releases ? known : agent.fencedRank);
-  Item item;
+  if (op.reach == 2)
+    message->any = op.releases ? std::move(known) : agent.fencedAny;
+  auto added = newItem();
+  Item &item = *added;
   item.kind = Item::Signal;
   item.address = reinterpret_cast<char *>(cell);
   item.bytes = 8;
   item.change = kind;
   item.value = kind == 1 ? 1 : value;
-  item.event = {agent.thread, agent.time,          int32_t(agent.thread),
-                agent.site,   fiber.context.epoch, true,
-                true,         Proxy::Generic};
+  item.event = {agent.thread, agent.time, countLaunch(fiber), agent.site,
+                true,         true,       Proxy::Generic};
   item.message = std::move(message);
   publish(agent);
-  if (op.releases)
-    return make(agent, item);
-  ++held;
-  agent.items.push_back(std::move(item));
+  if (!op.releases)
+    return hold(agent, std::move(added));
+  make(agent, item);
+  drop(std::move(added));
 }
 
 void WeakMemory::reset(Fiber &fiber, int64_t *cell) {
@@ -403,9 +461,8 @@ void WeakMemory::reset(Fiber &fiber, int64_t *cell) {
   makeHeld(fiber, [&](const Item &item) {
     return item.overlaps(reinterpret_cast<char *>(cell), 8);
   });
-  Event event = {agent.thread, agent.time,          int32_t(agent.thread),
-                 agent.site,   fiber.context.epoch, true,
-                 true,         Proxy::Generic};
+  Event event = {agent.thread, agent.time, countLaunch(fiber), agent.site,
+                 true,         true,       Proxy::Generic};
   publish(agent);
   change(cellAt(cell), cell, 0, 0, event, nullptr);
   scheduler.stored(fiber, reinterpret_cast<char *>(cell), 8);
@@ -430,7 +487,7 @@ void WeakMemory::take(Agent &agent, Cell &cell, size_t version) {
   if (!message)
     return;
   // The count of a counter is of what this block's own transfers have read.
-  if (StringRef(agent.op->name).contains("counter"))
+  if (agent.op->isOfCounter)
     agent.now.join(message->any);
   else
     acquire(agent, *message, *agent.op);
@@ -482,9 +539,9 @@ void WeakMemory::apply(Agent &agent) {
   if (agent.isApplied)
     return;
   agent.isApplied = true;
-  for (Item &item : agent.items)
-    if (item.kind == Item::Store)
-      swapBytes(item.address, item.data);
+  for (auto &item : agent.items)
+    if (item->kind == Item::Store)
+      swapBytes(item->address, item->data);
 }
 
 /// Takes them out, in reverse.
@@ -492,32 +549,71 @@ void WeakMemory::unapply(Agent &agent) {
   if (!agent.isApplied)
     return;
   agent.isApplied = false;
-  for (Item &item : reverse(agent.items))
-    if (item.kind == Item::Store)
-      swapBytes(item.address, item.data);
+  for (auto &item : reverse(agent.items))
+    if (item->kind == Item::Store)
+      swapBytes(item->address, item->data);
 }
 
-/// A store that has just been made in memory is this block's alone.
-void WeakMemory::hold(Agent &agent, char *address, int64_t bytes,
-                      const char *before, int64_t grain) {
-  Item item;
-  item.address = address;
-  item.bytes = bytes;
-  item.data.assign(before, before + bytes);
-  item.grain = grain;
-  item.isPacket = agent.op->is("packet_store");
+std::unique_ptr<WeakMemory::Item> WeakMemory::newItem() {
+  if (spare.empty())
+    return std::make_unique<Item>();
+  std::unique_ptr<Item> item = std::move(spare.back());
+  spare.pop_back();
+  return item;
+}
+
+/// The item is made, or was not needed. Its memory stays.
+void WeakMemory::drop(std::unique_ptr<Item> item) {
+  std::vector<char> data = std::move(item->data);
+  data.clear();
+  *item = Item();
+  item->data = std::move(data);
+  spare.push_back(std::move(item));
+}
+
+void WeakMemory::hold(Agent &agent, std::unique_ptr<Item> item) {
   ++held;
+  agent.heldMask |= maskOf(item->address, item->bytes);
   agent.items.push_back(std::move(item));
+}
+
+/// The most bytes of one store that are held back.
+static constexpr int64_t kMostBytes = 256;
+
+/// A part of a told store, which has just been made in memory, is this block's
+/// alone. `all` has what was there before. What follows an earlier part is
+/// often held with it.
+void WeakMemory::holdPart(Agent &agent, const Item &all, char *address,
+                          int64_t bytes) {
+  const char *before = all.data.data() + (address - all.address);
+  if (!agent.items.empty() && !chance(4)) {
+    Item &last = *agent.items.back();
+    if (last.kind == Item::Store && last.site == agent.site &&
+        last.address + last.bytes == address && last.bytes < kMostBytes) {
+      last.data.insert(last.data.end(), before, before + bytes);
+      last.bytes += bytes;
+      agent.heldMask |= maskOf(address, bytes);
+      return;
+    }
+  }
+  auto item = newItem();
+  item->address = address;
+  item->bytes = bytes;
+  item->data.assign(before, before + bytes);
+  item->grain = all.grain;
+  item->isPacket = all.isPacket;
+  item->site = agent.site;
+  hold(agent, std::move(item));
 }
 
 /// What the last op was about to write, it has written.
 void WeakMemory::capture(Agent &agent) {
+  if (agent.open.empty())
+    return;
   erase_if(agent.open, [&](Snapshot &one) {
-    if (one.isTold)
-      return false;
-    hold(agent, one.address, int64_t(one.before.size()), one.before.data(),
-         one.grain);
-    return true;
+    if (!one.isTold)
+      hold(agent, std::move(one.item));
+    return !one.isTold;
   });
 }
 
@@ -525,7 +621,7 @@ void WeakMemory::enter(Fiber &fiber) {
   Agent &agent = agentOf(fiber);
   apply(agent);
   for (Snapshot &one : agent.open)
-    std::memcpy(one.before.data(), one.address, one.before.size());
+    std::memcpy(one.item->data.data(), one.item->address, one.item->bytes);
 }
 
 /// The most that a block holds back.
@@ -537,20 +633,18 @@ void WeakMemory::leave(Fiber &fiber) {
   unapply(agent);
   while (agent.items.size() > kMostItems)
     makeRandom(agent, /*whole=*/true);
+  agent.heldMask = 0;
+  for (auto &item : agent.items)
+    agent.heldMask |= maskOf(item->address, item->bytes);
   if (fiber.state == Fiber::Finished)
     endScratch(fiber);
 }
 
 /// The block's scratch memory is about to become another's.
 void WeakMemory::endScratch(Fiber &fiber) {
-  unsigned arg = 0;
-  int64_t rank = 0, offset = 0;
-  auto isScratch = [&](const char *address) {
-    return address && !findPart(address, arg, rank, offset);
-  };
-  for (Item &item : agentOf(fiber).items)
-    if (isScratch(item.source))
-      readSource(item);
+  for (auto &item : agentOf(fiber).items)
+    if (item->source && isScratch(item->source))
+      readSource(*item);
   makeHeld(fiber, [&](const Item &item) { return isScratch(item.address); });
 }
 
@@ -565,7 +659,7 @@ bool WeakMemory::readSource(Item &item) {
   auto message = std::make_shared<Message>();
   message->any.happened.advance(item.reads.thread, item.reads.time);
   change(cellAt(item.counter), item.counter, 1, 1, {}, std::move(message));
-  scheduler.stored(scheduler.fibers[item.event.agent],
+  scheduler.stored(scheduler.fibers[item.event.thread],
                    reinterpret_cast<char *>(item.counter), 8);
   return true;
 }
@@ -587,15 +681,16 @@ void WeakMemory::make(Agent &agent, Item &item) {
 void WeakMemory::makeHeld(Fiber &fiber,
                           function_ref<bool(const Item &)> isMade) {
   Agent &agent = agentOf(fiber);
-  if (agent.items.empty() || none_of(agent.items, isMade))
+  if (none_of(agent.items, [&](auto &item) { return isMade(*item); }))
     return;
   bool wasApplied = agent.isApplied;
   unapply(agent);
   size_t kept = 0;
-  for (Item &item : agent.items)
-    if (isMade(item)) {
-      make(agent, item);
+  for (auto &item : agent.items)
+    if (isMade(*item)) {
+      make(agent, *item);
       --held;
+      drop(std::move(item));
     } else {
       std::swap(agent.items[kept++], item);
     }
@@ -604,41 +699,48 @@ void WeakMemory::makeHeld(Fiber &fiber,
     apply(agent);
 }
 
+/// Makes a random part of a store. Returns false if it has none.
+bool WeakMemory::makePart(Agent &agent, Item &item) {
+  if (item.isPacket && item.grain < 8) { // Flags, and later the words.
+    for (int64_t at = 4; at < item.bytes; at += 8)
+      std::memcpy(item.address + at, item.data.data() + at, 4);
+    scheduler.stored(*agent.fiber, item.address, item.bytes);
+    return true;
+  }
+  int64_t grains = item.bytes / item.grain;
+  int64_t some = grains > 1 ? item.grain * int64_t(random() % grains) : 0;
+  if (some == 0)
+    return false;
+  bool isFront = chance(2);
+  int64_t from = isFront ? 0 : some, to = isFront ? some : item.bytes;
+  std::memcpy(item.address + from, item.data.data() + from, to - from);
+  scheduler.stored(*agent.fiber, item.address + from, to - from);
+  item.data.erase(item.data.begin() + from, item.data.begin() + to);
+  item.bytes -= to - from;
+  if (isFront)
+    item.address += some;
+  return true;
+}
+
 /// Makes a random item, or, unless `whole`, a part of it, but never before one
 /// that is older and of the same location.
 bool WeakMemory::makeRandom(Agent &agent, bool whole) {
   if (agent.items.empty())
     return false;
   size_t chosen = random() % agent.items.size();
-  if (agent.items[chosen].kind != Item::Transfer)
+  if (agent.items[chosen]->kind != Item::Transfer)
     for (size_t i = 0; i < chosen; ++i)
-      if (agent.items[i].kind != Item::Transfer &&
-          agent.items[i].overlaps(agent.items[chosen].address,
-                                  agent.items[chosen].bytes))
+      if (agent.items[i]->kind != Item::Transfer &&
+          agent.items[i]->overlaps(agent.items[chosen]->address,
+                                   agent.items[chosen]->bytes))
         chosen = i;
-  Item &item = agent.items[chosen];
+  Item &item = *agent.items[chosen];
   if (!whole && item.kind == Item::Transfer && !item.isRead)
     return readSource(item);
-  bool isTorn = item.isPacket && item.grain < 8;
-  if (!whole && item.kind == Item::Store && chance(2)) {
-    if (isTorn) { // Flags, and later the words.
-      for (int64_t at = 4; at < item.bytes; at += 8)
-        std::memcpy(item.address + at, item.data.data() + at, 4);
-      scheduler.stored(*agent.fiber, item.address, item.bytes);
-      return true;
-    }
-    int64_t grains = item.bytes / item.grain;
-    int64_t some = grains > 1 ? item.grain * int64_t(random() % grains) : 0;
-    if (some > 0) {
-      std::memcpy(item.address, item.data.data(), some);
-      scheduler.stored(*agent.fiber, item.address, some);
-      item.address += some;
-      item.bytes -= some;
-      item.data.erase(item.data.begin(), item.data.begin() + some);
-      return true;
-    }
-  }
+  if (!whole && item.kind == Item::Store && chance(2) && makePart(agent, item))
+    return true;
   make(agent, item);
+  drop(std::move(agent.items[chosen]));
   agent.items.erase(agent.items.begin() + ptrdiff_t(chosen));
   --held;
   return true;
@@ -671,13 +773,15 @@ void WeakMemory::makeAll() {
 
 /// What packets and poison that were loaded pass on (M7).
 void WeakMemory::resolvePassed(Agent &agent) {
+  const Knowledge *last = nullptr;
+  auto join = [&](const Passed &passed) {
+    if (passed.get() != last)
+      agent.seenAny.join(*passed);
+    last = passed.get();
+  };
   for (auto [address, bytes] : agent.loads) {
-    unsigned arg = 0;
-    int64_t rank = 0, offset = 0;
-    if (Part *part = findPart(address, arg, rank, offset))
-      part->history.visitPassed(
-          offset, offset + bytes,
-          [&](const Passed &passed) { agent.seenAny.join(*passed); });
+    auto begin = reinterpret_cast<intptr_t>(address);
+    history.visitPassed(begin, begin + bytes, join);
   }
   agent.loads.clear();
 }
@@ -685,17 +789,20 @@ void WeakMemory::resolvePassed(Agent &agent) {
 void WeakMemory::beginOp(Fiber &fiber, int32_t site) {
   Agent &agent = agentOf(fiber);
   capture(agent);
+  for (Snapshot &one : agent.open)
+    drop(std::move(one.item));
   agent.open.clear();
   agent.side.reset();
-  resolvePassed(agent);
+  if (!agent.loads.empty())
+    resolvePassed(agent);
   agent.op = &ops[site];
   agent.site = site;
   // Through another address a block does not see its own stores either.
-  if (StringRef(agent.op->name).starts_with("multimem"))
+  if (agent.op->isMultimem)
     unapply(agent);
   else
     apply(agent);
-  if (!agent.op->is("bulk_wait"))
+  if (!agent.op->isBulkWait)
     return;
   auto isNamed = [&](int64_t copy) {
     return agent.op->copies.empty() || is_contained(agent.op->copies, copy);
@@ -707,32 +814,14 @@ void WeakMemory::beginOp(Fiber &fiber, int32_t site) {
   settle(agent, kBulk, isNamed);
 }
 
-/// Whether the kernel calls `stored` for what such an op has stored.
-static bool isToldStore(const WeakOp &op) {
-  return op.is("packet_store") || op.is("poison_store");
-}
-
-static bool isTransfer(const WeakOp &op) {
-  return op.is("put") || op.is("put_signal") || op.is("get") ||
-         op.is("bulk_copy") || op.is("engine_copy");
-}
-
-static bool isStrong(const WeakOp &op) {
-  return op.is("packet_store") || op.is("packet_load") ||
-         op.is("poison_store") || op.is("poison_load") ||
-         op.is("poison_fill") || op.is("multimem_reduce");
-}
-
-/// The most bytes of a store that is held back.
-static constexpr int64_t kMostBytes = 1 << 16;
-
-/// Bytes of a store that become visible together.
-static int64_t findGrain(const WeakOp &op, unsigned broken) {
-  if (!op.is("packet_store"))
-    return op.is("poison_store") || op.is("poison_fill") ? 4 : 8;
-  if (broken & unsigned(Broken::Store8Whole))
-    return 4;
-  return broken & unsigned(Broken::Store16Whole) ? 8 : op.whole;
+/// The way of a transfer whose other side lies at `address`.
+int64_t WeakMemory::findWay(const WeakOp &op, const char *address) const {
+  std::optional<Place> place;
+  if (op.overGin)
+    place = findPlace(address);
+  return place
+             ? std::max<int64_t>(op.context, 0) * scheduler.ranks + place->rank
+             : -1;
 }
 
 /// A plain store, a packet or poison may be held back.
@@ -740,24 +829,20 @@ void WeakMemory::access(Fiber &fiber, bool write, char *address,
                         int64_t bytes) {
   Agent &agent = agentOf(fiber);
   const WeakOp &op = *agent.op;
-  if (op.is("host"))
+  if (op.isHost)
     return accessHost(fiber, address, bytes);
-  Event event = {
-      agent.thread,        agent.time, int32_t(agent.thread), agent.site,
-      fiber.context.epoch, write,      isStrong(op),          op.proxy};
-  bool isPut = op.is("put") || op.is("put_signal");
-  bool isGet = op.is("get") && op.overGin;
+  Event event = {agent.thread, agent.time, countLaunch(fiber),
+                 agent.site,   write,      op.isStrong,
+                 op.proxy};
+  bool isPut = op.isPut, isGet = op.isGet && op.overGin;
   if (isPut || isGet) {
     if (write != isPut) { // This rank's side comes first.
       agent.side = {write, address, bytes};
       return;
     }
-    unsigned arg = 0;
-    int64_t peer = 0, offset = 0, way = -1;
-    if (findPart(address, arg, peer, offset) && op.overGin)
-      way = std::max<int64_t>(op.context, 0) * scheduler.ranks + peer;
+    int64_t way = findWay(op, address);
     auto add = [&](int kind, bool writes, char *at, int64_t count) {
-      Lane &lane = findLane(agent.lanes, kind, way, threads);
+      Lane &lane = findLane(agent, kind, way);
       event.thread = lane.thread;
       event.time = ++lane.time;
       event.write = writes;
@@ -770,55 +855,66 @@ void WeakMemory::access(Fiber &fiber, bool write, char *address,
     }
     return add(isPut ? kDests : kSources, write, address, bytes);
   }
-  if (op.is("bulk_copy") || op.is("engine_copy")) {
-    bool isBulk = op.is("bulk_copy");
-    Lane &lane =
-        findLane(agent.lanes, isBulk ? kBulk : kEngine,
-                 isBulk && !op.copies.empty() ? op.copies.front() : 0, threads);
+  if (op.isBulkCopy || op.isEngineCopy) {
+    bool isBulk = op.isBulkCopy;
+    Lane &lane = findLane(agent, isBulk ? kBulk : kEngine,
+                          isBulk && !op.copies.empty() ? op.copies.front() : 0);
     event.thread = lane.thread;
     event.time = ++lane.time;
     return check(fiber, event, address, bytes, nullptr);
   }
-  Passed passed;
-  if (write && event.strong && !agent.fencedAny.isEmpty())
-    passed = std::make_shared<Knowledge>(agent.fencedAny);
-  check(fiber, event, address, bytes, passed);
+  bool passes = write && event.strong && !agent.fencedAny.isEmpty();
+  if (passes && !agent.passed)
+    agent.passed = llvm::makeIntrusiveRefCnt<SharedKnowledge>(agent.fencedAny);
+  check(fiber, event, address, bytes, passes ? agent.passed : nullptr);
   if (!write) {
     if (event.strong)
       agent.loads.emplace_back(address, bytes);
     return;
   }
-  if (op.proxy == Proxy::Alias)
-    return;
-  bool isOld = any_of(agent.items, [&](const Item &item) {
-    return item.kind == Item::Store && item.overlaps(address, bytes);
-  });
+  if (op.proxy != Proxy::Alias)
+    snapshot(agent, address, bytes);
+}
+
+/// A store is about to be made, and may be held back: of a long one, a part.
+void WeakMemory::snapshot(Agent &agent, char *address, int64_t bytes) {
+  const WeakOp &op = *agent.op;
+  bool isOld =
+      (agent.heldMask & maskOf(address, bytes)) &&
+      any_of(agent.items, [&](const auto &item) {
+        return item->kind == Item::Store && item->overlaps(address, bytes);
+      });
   // A line is whole; what belongs to it lies elsewhere.
   bool isLine = op.whole == 128;
   if (isLine && !(scheduler.options.broken & unsigned(Broken::Store128Whole)))
     return;
-  if (bytes > kMostBytes || !(isOld || chance(2)))
+  if (!isOld && !chance(2))
     return;
-  Snapshot one;
-  one.address = address;
-  one.before.assign(address, address + bytes);
-  one.grain = findGrain(op, scheduler.options.broken);
-  one.isTold = isToldStore(op);
-  agent.open.push_back(std::move(one));
+  if (bytes > kMostBytes) {
+    address += random() % (bytes - kMostBytes + 1) & -128;
+    bytes = kMostBytes;
+  }
+  auto item = newItem();
+  item->address = address;
+  item->bytes = bytes;
+  item->data.assign(address, address + bytes);
+  item->grain = op.grain;
+  item->isPacket = op.isPacketStore;
+  agent.open.push_back({std::move(item), op.isTold});
 }
 
 void WeakMemory::stored(Fiber &fiber, char *address, int64_t bytes) {
   Agent &agent = agentOf(fiber);
   if (bytes > 0)
     for (Snapshot &one : agent.open) {
-      int64_t at = address - one.address;
-      if (!one.isTold || at < 0 || at + bytes > int64_t(one.before.size()))
+      int64_t at = address - one.item->address;
+      if (!one.isTold || at < 0 || at + bytes > one.item->bytes)
         continue;
       // Of a line the flag comes early.
       bool isLine = agent.op->whole == 128;
       if (isLine && (bytes -= 8) <= 0)
         break;
-      return hold(agent, address, bytes, one.before.data() + at, one.grain);
+      return holdPart(agent, *one.item, address, bytes);
     }
   scheduler.stored(fiber, address, bytes);
 }
@@ -828,47 +924,45 @@ void WeakMemory::copy(Fiber &fiber, char *source, char *dest, int64_t bytes) {
   const WeakOp &op = *agent.op;
   if (bytes <= 0)
     return;
-  bool isBulk = op.is("bulk_copy");
-  if (!isBulk) // What precedes is read, and overwritten.
+  bool isBulk = op.isBulkCopy;
+  uint64_t mask = maskOf(source, bytes) | maskOf(dest, bytes);
+  if (!isBulk && (mask & agent.heldMask)) // It is read, and overwritten.
     makeHeld(fiber, [&](const Item &item) {
       return item.kind == Item::Store &&
              (item.overlaps(source, bytes) || item.overlaps(dest, bytes));
     });
-  if (!isTransfer(op) || op.is("engine_copy") ||
-      (op.is("get") && !op.overGin)) {
+  if (!(isBulk || op.isPut || (op.isGet && op.overGin))) {
     std::memmove(dest, source, static_cast<size_t>(bytes));
     return scheduler.stored(fiber, dest, bytes);
   }
-  Item item;
+  auto added = newItem();
+  Item &item = *added;
   item.kind = Item::Transfer;
   item.address = dest;
   item.bytes = bytes;
   item.source = source;
-  item.event.agent = int32_t(agent.thread);
-  item.lane = isBulk ? kBulk : op.is("get") ? kSources : kDests;
+  item.event.thread = agent.thread;
+  item.lane = isBulk ? kBulk : op.isGet ? kSources : kDests;
   if (isBulk)
     item.way = op.copies.empty() ? 0 : op.copies.front();
-  unsigned arg = 0;
-  int64_t peer = 0, offset = 0;
-  if (op.overGin && findPart(op.is("get") ? source : dest, arg, peer, offset))
-    item.way = std::max<int64_t>(op.context, 0) * scheduler.ranks + peer;
+  else
+    item.way = findWay(op, op.isGet ? source : dest);
   if (!isBulk) {
-    Lane &lane = findLane(agent.lanes, kSources, item.way, threads);
+    Lane &lane = findLane(agent, kSources, item.way);
     item.reads.thread = lane.thread;
     item.reads.time = lane.time;
     agent.lastReads = item.reads;
   }
-  ++held;
-  agent.items.push_back(std::move(item));
+  hold(agent, std::move(added));
 }
 
 void WeakMemory::count(Fiber &fiber, int64_t *cell) {
   Agent &agent = agentOf(fiber);
   const Event &reads = agent.lastReads;
-  for (Item &item : agent.items)
-    if (item.kind == Item::Transfer && !item.isRead &&
-        item.reads.thread == reads.thread && item.reads.time == reads.time) {
-      item.counter = cell;
+  for (auto &item : agent.items)
+    if (item->kind == Item::Transfer && !item->isRead &&
+        item->reads.thread == reads.thread && item->reads.time == reads.time) {
+      item->counter = cell;
       return;
     }
   // It has been read since, or there was nothing to read.
@@ -914,6 +1008,7 @@ void WeakMemory::endLaunch(Fiber &last) {
     agent.async = all.happened;
     if (isFenced) {
       agent.fencedAny = agent.fencedRank = all;
+      agent.passed = nullptr;
       agent.seenAny = agent.seenRank = {};
     }
     publish(agent);
@@ -924,30 +1019,39 @@ void WeakMemory::endLaunch(Fiber &last) {
 // Races
 //===----------------------------------------------------------------------===//
 
-WeakMemory::Part *WeakMemory::findPart(const char *address, unsigned &arg,
-                                       int64_t &rank, int64_t &offset) {
-  for (arg = 0; arg < scheduler.args.size(); ++arg) {
-    const auto &table = scheduler.args[arg];
-    offset = address - table.base;
-    if (!table.base || offset < 0 || offset >= table.stride * scheduler.ranks)
-      continue;
-    rank = offset / table.stride;
-    offset %= table.stride;
-    return &parts[arg][rank];
+std::optional<WeakMemory::Place>
+WeakMemory::findPlace(const char *address) const {
+  for (unsigned arg = 0; arg < scheduler.args.size(); ++arg) {
+    const auto &[base, stride] = scheduler.args[arg];
+    if (base && address >= base && address < base + stride * scheduler.ranks)
+      return Place{arg, (address - base) / stride, (address - base) % stride};
   }
-  return nullptr;
+  return std::nullopt;
+}
+
+/// Whether it is no argument's.
+bool WeakMemory::isScratch(const char *address) const {
+  return none_of(scheduler.args, [&](const auto &table) {
+    return table.base && address >= table.base &&
+           address < table.base + table.stride * scheduler.ranks;
+  });
 }
 
 /// Whether the earlier event happens before the later one, which `agent` makes
 /// (M11).
 bool WeakMemory::isOrdered(const Agent &agent, const Event &earlier,
                            const Event &later) const {
+  // What a block did before, of one proxy.
+  if (earlier.thread == agent.thread && earlier.proxy == later.proxy &&
+      later.proxy == Proxy::Generic)
+    return true;
   auto isIn = [&](const VectorClock &clock) {
     return clock[earlier.thread] >= earlier.time;
   };
   if (earlier.proxy == Proxy::CopyEngine || later.proxy == Proxy::CopyEngine) {
     // Of all blocks of a rank, at once.
-    if (earlier.agent >= 0 && agents[earlier.agent].rank == agent.rank)
+    int32_t owner = owners[earlier.thread];
+    if (owner != kHost && agents[owner].rank == agent.rank)
       return true;
     return any_of(agents, [&](const Agent &other) {
       return other.rank == agent.rank &&
@@ -961,32 +1065,40 @@ bool WeakMemory::isOrdered(const Agent &agent, const Event &earlier,
   return isIn(agent.now.aliased);
 }
 
-void WeakMemory::check(Fiber &fiber, Event event, char *address, int64_t bytes,
-                       const Passed &passed) {
+/// What that thread does happens before what the blocks of the rank do next.
+void WeakMemory::advanceRank(int64_t rank, uint32_t thread, uint32_t time) {
+  for (Agent &agent : agents)
+    if (agent.rank == rank) {
+      agent.now.happened.advance(thread, time);
+      agent.now.aliased.advance(thread, time);
+    }
+}
+
+void WeakMemory::check(Fiber &fiber, const Event &event, char *address,
+                       int64_t bytes, const Passed &passed) {
   Agent &agent = agentOf(fiber);
-  unsigned arg = scheduler.args.size();
-  int64_t rank = agent.rank, offset = 0;
-  Part *part = findPart(address, arg, rank, offset);
-  if (!part)
-    offset = address - fiber.context.arena;
-  AccessHistory &history = part ? part->history : agent.scratch;
-  std::optional<Race> found = history.add(
-      offset, offset + bytes, event, passed,
-      [&](const Event &earlier) { return isOrdered(agent, earlier, event); });
+  auto begin = reinterpret_cast<intptr_t>(address);
+  auto isBefore = [&](const Event &earlier) {
+    return isOrdered(agent, earlier, event);
+  };
+  std::optional<Race> found =
+      (isScratch(address) ? agent.scratch : history)
+          .add(begin, begin + bytes, event, passed, isBefore);
   // The engine's copy is ordered before all that follows on the rank.
   if (event.proxy == Proxy::CopyEngine)
-    for (Agent &other : agents)
-      if (other.rank == agent.rank) {
-        other.now.happened.advance(event.thread, event.time);
-        other.now.aliased.advance(event.thread, event.time);
-      }
+    advanceRank(agent.rank, event.thread, event.time);
   if (!found)
     return;
   ++races;
   if (!race) {
+    Place scratch = {unsigned(scheduler.args.size()), agent.rank,
+                     address - fiber.context.arena};
+    racePlace = findPlace(address).value_or(scratch);
     race = *found;
-    raceArgument = arg;
-    raceRank = rank;
+    // Within the argument.
+    int64_t base = begin - racePlace.offset;
+    race->begin -= base;
+    race->end -= base;
   }
   if (!scheduler.options.ignoreRaces)
     scheduler.fail(fiber, agent.site, {Failure::Race, 0, 0, 0});
@@ -997,39 +1109,36 @@ void WeakMemory::check(Fiber &fiber, Event event, char *address, int64_t bytes,
 void WeakMemory::accessHost(Fiber &fiber, char *address, int64_t bytes) {
   int64_t rank = fiber.context.rank;
   uint32_t thread = hostThreads[rank];
-  Event event = {
-      thread,
-      uint32_t(fiber.context.epoch - scheduler.options.firstLaunch + 1),
-      Event::kHost,
-      agentOf(fiber).site,
-      fiber.context.epoch,
-      true,
-      false,
-      Proxy::Generic};
+  Event event = {thread,
+                 countLaunch(fiber) + 1,
+                 countLaunch(fiber),
+                 agentOf(fiber).site,
+                 true,
+                 false,
+                 Proxy::Generic};
   // Every window is told once, by the block that comes first.
   auto [teller, isNew] =
       hostTellers.try_emplace({rank, fiber.context.epoch}, fiber.context.block);
   if (!isNew && teller->second != fiber.context.block)
     return;
   check(fiber, event, address, bytes, nullptr);
+  advanceRank(rank, thread, event.time);
   for (Agent &agent : agents)
-    if (agent.rank == rank) {
-      agent.now.happened.advance(thread, event.time);
-      agent.now.aliased.advance(thread, event.time);
+    if (agent.rank == rank)
       agent.async.advance(thread, event.time);
-    }
 }
 
 std::string WeakMemory::describe(const Event &event) const {
-  if (event.agent == Event::kHost)
-    return "the host, before launch " + std::to_string(event.launch) +
+  std::string launch =
+      std::to_string(event.launch + scheduler.options.firstLaunch);
+  if (owners[event.thread] == kHost)
+    return "the host, before launch " + launch +
            " of the rank (the window is marked comms.host)";
-  const Agent &agent = agents[event.agent];
+  const Agent &agent = agents[owners[event.thread]];
   const jit::SourceSite &site = scheduler.kernel.sites()[event.site];
   std::string what = event.site >= 0 ? ops[event.site].name : "an op";
   std::string text = "rank " + std::to_string(agent.rank) + ", block " +
-                     std::to_string(agent.block) + ", launch " +
-                     std::to_string(event.launch) + " " +
+                     std::to_string(agent.block) + ", launch " + launch + " " +
                      (event.write ? "writes" : "reads") + " (" + what + ", " +
                      site.location + ")";
   if (event.proxy == Proxy::Async)
@@ -1046,16 +1155,17 @@ std::string WeakMemory::describeRace() const {
     return "race";
   std::string where = "scratch memory";
   int64_t bytes = 1;
-  if (raceArgument < scheduler.kernel.args().size()) {
-    const jit::ArgInfo &info = scheduler.kernel.args()[raceArgument];
+  if (racePlace.arg < scheduler.kernel.args().size()) {
+    const jit::ArgInfo &info = scheduler.kernel.args()[racePlace.arg];
     bytes = std::max(1u, info.elementBytes);
     where = (info.hidden ? "channel memory " : "") + info.name;
   }
-  std::string text =
-      "data race on " + where + "[" + std::to_string(race->begin / bytes) +
-      ", " + std::to_string((race->end + bytes - 1) / bytes) + ") of rank " +
-      std::to_string(raceRank) + ": nothing orders these two accesses\n  " +
-      describe(race->first) + "\n  " + describe(race->second);
+  std::string text = "data race on " + where + "[" +
+                     std::to_string(race->begin / bytes) + ", " +
+                     std::to_string((race->end + bytes - 1) / bytes) +
+                     ") of rank " + std::to_string(racePlace.rank) +
+                     ": nothing orders these two accesses\n  " +
+                     describe(race->first) + "\n  " + describe(race->second);
   bool isProxy = race->first.proxy != race->second.proxy;
   text += isProxy ? "\norder them, and put a fence of that proxy between them "
                     "(Spec, M11)"

@@ -52,7 +52,16 @@ struct WeakOp {
   /// Packets: bytes that are stored as a whole.
   int64_t whole = 8;
 
-  bool is(llvm::StringRef other) const { return name == other; }
+  // What the name says; asked at every access.
+  bool isPut = false, isGet = false, isBulkCopy = false, isBulkWait = false,
+       isEngineCopy = false, isPacketStore = false, isMultimem = false,
+       isFlush = false, isHost = false, isOfCounter = false;
+  /// Packets, poison and reductions through multimem may race.
+  bool isStrong = false;
+  /// The kernel calls `stored` for what such an op has stored.
+  bool isTold = false;
+  /// Bytes of its stores that become visible together.
+  int64_t grain = 8;
 };
 
 class WeakMemory {
@@ -97,12 +106,16 @@ public:
 
 private:
   struct Item;
+  struct Snapshot;
+  struct Lane;
   struct Agent;
   struct Cell;
-  struct Part;
   struct Message;
 
   Agent &agentOf(const Fiber &fiber);
+  Lane &findLane(Agent &agent, int kind, int64_t way);
+  uint32_t countLaunch(const Fiber &fiber) const;
+  void advanceRank(int64_t rank, uint32_t thread, uint32_t time);
   void settle(Agent &agent, int kind, llvm::function_ref<bool(int64_t)> isWay);
   Knowledge release(Fiber &fiber, const WeakOp &op, int64_t rank);
   void publish(Agent &agent);
@@ -114,8 +127,12 @@ private:
   void unapply(Agent &agent);
   void capture(Agent &agent);
   void endScratch(Fiber &fiber);
-  void hold(Agent &agent, char *address, int64_t bytes, const char *before,
-            int64_t grain);
+  std::unique_ptr<Item> newItem();
+  void hold(Agent &agent, std::unique_ptr<Item> item);
+  void drop(std::unique_ptr<Item> item);
+  void snapshot(Agent &agent, char *address, int64_t bytes);
+  void holdPart(Agent &agent, const Item &all, char *address, int64_t bytes);
+  bool makePart(Agent &agent, Item &item);
   void resolvePassed(Agent &agent);
   void acquire(Agent &agent, const Message &message, const WeakOp &op);
   void change(Cell &cell, int64_t *at, int64_t kind, int64_t value,
@@ -126,32 +143,41 @@ private:
   bool isOrdered(const Agent &agent, const Event &earlier,
                  const Event &later) const;
   void accessHost(Fiber &fiber, char *address, int64_t bytes);
-  void check(Fiber &fiber, Event event, char *address, int64_t bytes,
+  void check(Fiber &fiber, const Event &event, char *address, int64_t bytes,
              const Passed &passed);
-  Part *findPart(const char *address, unsigned &arg, int64_t &rank,
-                 int64_t &offset);
+  /// Where memory of an argument lies.
+  struct Place {
+    unsigned arg = 0;
+    int64_t rank = 0, offset = 0;
+  };
+  std::optional<Place> findPlace(const char *address) const;
+  bool isScratch(const char *address) const;
+  int64_t findWay(const WeakOp &op, const char *address) const;
   std::string describe(const Event &event) const;
+  uint64_t random();
   bool chance(unsigned oneIn) { return random() % oneIn == 0; }
 
   Scheduler &scheduler;
-  std::mt19937_64 random;
+  uint64_t drawn = 0;
   std::vector<WeakOp> ops;
   const WeakOp none;
   bool usesScopes = false;
   std::vector<Agent> agents;
-  uint32_t threads = 0;
+  /// Of each thread of a clock, the block, over all ranks; or `kHost`.
+  std::vector<int32_t> owners;
+  static constexpr int32_t kHost = -1;
   std::unordered_map<int64_t *, Cell> cells;
-  /// Of each argument, the parts of all ranks.
-  std::vector<std::vector<Part>> parts;
+  AccessHistory history;
   /// What arrivals at a barrier pass on, by its handle.
   std::unordered_map<int64_t, Knowledge> arrivals;
   std::vector<uint32_t> hostThreads;
   /// By rank and launch, the block that tells what the host does before it.
   std::map<std::pair<int64_t, int64_t>, int64_t> hostTellers;
   size_t held = 0;
+  /// Items that can be used again.
+  std::vector<std::unique_ptr<Item>> spare;
   std::optional<Race> race;
-  unsigned raceArgument = 0;
-  int64_t raceRank = 0;
+  Place racePlace;
   uint64_t races = 0;
 };
 

@@ -87,6 +87,9 @@ struct RunOptions {
   bool ignoreRaces = false;
   /// The hardware assumptions that a weak run breaks: bits of Broken.
   unsigned broken = 0;
+  /// Arguments whose elements move on by one place, on each rank, before each
+  /// of its launches but the first.
+  std::vector<unsigned> varied;
   /// Called about twice a second after the first two seconds.
   std::function<void(double fraction)> progress;
   /// Instrumented kernels: called for each recorded access and synchronization,

@@ -24,6 +24,7 @@ static llvm::Error validateTargetOptions(const Options &options) {
       {options.fast, "--fast"},
       {options.weak, "--memory weak"},
       {!options.sameOnRanks.empty(), "--same"},
+      {!options.varied.empty(), "--vary"},
       {options.workers != 0, "--workers"},
       {options.maxSteps != 0, "--max-steps"},
       {!options.trace.empty(), "--trace"},

@@ -126,6 +126,14 @@ static llvm::Error addSame(Options &o, llvm::StringRef option,
   return llvm::Error::success();
 }
 
+static llvm::Error addVaried(Options &o, llvm::StringRef option,
+                             llvm::StringRef text) {
+  if (text.empty())
+    return usageError(option + ": the value is empty");
+  o.varied.push_back(text.str());
+  return llvm::Error::success();
+}
+
 static llvm::Error readTimeout(Options &o, llvm::StringRef option,
                                llvm::StringRef text) {
   if (llvm::Error error = readSeconds(option, text, o.timeout.emplace()))
@@ -271,6 +279,10 @@ static const Option kRun[] = {
      "after "
      "the run; a difference makes the exit status 1",
      addSame},
+    {"--vary", "NAME",
+     "may be repeated: before each later launch the elements of argument NAME "
+     "move on by one place, so that every launch has other data",
+     addVaried},
     {"--fast", "", "several workers, no fixed order", setFlag<&Options::fast>},
     {"--workers", "W", "threads of --fast and --fuzz-schedules [all cores]",
      readWhole<&Options::workers, 1, 4096>},

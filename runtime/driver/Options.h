@@ -79,6 +79,7 @@ struct Options {
   bool ignoreRaces = false;             ///< of a weak run
   unsigned broken = 0;                  ///< assumptions: bits of cpu::Broken
   std::vector<std::string> sameOnRanks; ///< arguments that ranks compare
+  std::vector<std::string> varied;      ///< arguments of other data each launch
   uint64_t maxSteps = 0;
   double timeLimit = 0;
   double totalTime = 0; ///< seconds of all schedules; 0: each has timeLimit

@@ -95,8 +95,7 @@ private:
   Listener::Output listenerOutput();
 
   /// Makes a world with its inputs bound.
-  llvm::Expected<std::unique_ptr<World>>
-  makeWorld(const cpu::RunOptions &runOptions);
+  llvm::Expected<std::unique_ptr<World>> makeWorld(cpu::RunOptions runOptions);
   cpu::RunOptions runOptions() const;
   double secondsLeft() const;
   unsigned compiledIndex(llvm::StringRef name) const;

@@ -55,8 +55,17 @@ cpu::RunOptions Session::runOptions() const {
   return run;
 }
 
-llvm::Expected<std::unique_ptr<World>>
-Session::makeWorld(const cpu::RunOptions &run) {
+llvm::Expected<std::unique_ptr<World>> Session::makeWorld(cpu::RunOptions run) {
+  for (const std::string &name : options.varied) {
+    auto argument = findArgument(arguments, "--vary", {name, ""});
+    if (!argument)
+      return argument.takeError();
+    jit::ArgKind kind = (*argument)->kind;
+    if (kind != jit::ArgKind::Window && kind != jit::ArgKind::Memory)
+      return llvm::createStringError("--vary " + name +
+                                     ": only arrays and windows can vary");
+    run.varied.push_back(compiledIndex(name));
+  }
   llvm::Expected<std::unique_ptr<World>> world = target->createWorld(run);
   if (!world)
     return world;
