@@ -322,7 +322,7 @@ llvm::Error Mesh::absent(int peer, llvm::StringRef what) const {
 }
 
 llvm::Error Mesh::send(int peer, llvm::StringRef what, llvm::StringRef text,
-                       int descriptor) {
+                       int descriptor, double until) {
   what = what.take_front(kMaxWhat);
   if (text.size() > kMaxText)
     return fail("a message between ranks is too long");
@@ -343,12 +343,43 @@ llvm::Error Mesh::send(int peer, llvm::StringRef what, llvm::StringRef text,
     head->cmsg_len = CMSG_LEN(sizeof(int));
     std::memcpy(CMSG_DATA(head), &descriptor, sizeof(int));
   }
-  while (sendmsg(peers[peer].socket.get(), &message, MSG_NOSIGNAL) < 0)
+  // A peer that reads nothing is waited for no longer than one that sends
+  // nothing.
+  while (sendmsg(peers[peer].socket.get(), &message,
+                 MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
     if (errno == EPIPE || errno == ECONNRESET)
       return absent(peer, what);
-    else if (errno != EINTR)
+    if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      llvm::SmallVector<pollfd, 2> files = {
+          {peers[peer].socket.get(), POLLOUT, 0}};
+      if (llvm::Error error =
+              waitFor(files, until,
+                      "rank " + llvm::Twine(peer) + " to read what it is sent"))
+        return error;
+    } else if (errno != EINTR) {
       return failSystem("sending to rank " + llvm::Twine(peer));
+    }
+  }
   return llvm::Error::success();
+}
+
+/// The files that came with a message. There may be more than one, of a peer
+/// that misbehaves: each one that is not closed would stay open.
+static llvm::SmallVector<File, 2> takeFiles(msghdr &message) {
+  llvm::SmallVector<File, 2> files;
+  for (cmsghdr *head = CMSG_FIRSTHDR(&message); head;
+       head = CMSG_NXTHDR(&message, head)) {
+    if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS)
+      continue;
+    for (size_t at = CMSG_LEN(0); at + sizeof(int) <= head->cmsg_len;
+         at += sizeof(int)) {
+      int descriptor;
+      std::memcpy(&descriptor, reinterpret_cast<char *>(head) + at,
+                  sizeof(int));
+      files.emplace_back(descriptor);
+    }
+  }
+  return files;
 }
 
 llvm::Expected<Mesh::Message> Mesh::receive(int peer, llvm::StringRef what) {
@@ -371,13 +402,7 @@ llvm::Expected<Mesh::Message> Mesh::receive(int peer, llvm::StringRef what) {
          (errno == EINTR || (errno == ECONNRESET && resets++ == 0)));
   if (bytes <= 0)
     return absent(peer, what);
-  File file;
-  if (cmsghdr *head = CMSG_FIRSTHDR(&message);
-      head && head->cmsg_type == SCM_RIGHTS) {
-    int descriptor;
-    std::memcpy(&descriptor, CMSG_DATA(head), sizeof(int));
-    file = File(descriptor);
-  }
+  llvm::SmallVector<File, 2> files = takeFiles(message);
   Header header{};
   if (size_t(bytes) >= sizeof(header))
     std::memcpy(&header, buffer.data(), sizeof(header));
@@ -397,7 +422,15 @@ llvm::Expected<Mesh::Message> Mesh::receive(int peer, llvm::StringRef what) {
                               header.sequence)
                     .str(),
                 Kind::Disagree);
-  return std::pair(rest.drop_front(header.whatBytes).str(), std::move(file));
+  if (files.size() > 1)
+    return fail("rank " + llvm::Twine(peer) + " sent several files at once");
+  if (files.empty() && (message.msg_flags & MSG_CTRUNC))
+    return fail("rank " + llvm::Twine(rank) + " cannot open the file that " +
+                    "rank " + llvm::Twine(peer) + " sent: this process has " +
+                    "too many open files (ulimit -n raises the limit)",
+                Kind::Usage);
+  return std::pair(rest.drop_front(header.whatBytes).str(),
+                   files.empty() ? File() : std::move(files.front()));
 }
 
 llvm::Expected<std::vector<Mesh::Message>>
@@ -460,7 +493,7 @@ Mesh::all(llvm::StringRef what, llvm::StringRef mine, double timeout) {
   ++sequence;
   for (int peer = 0; peer < getRanks(); ++peer)
     if (peer != rank)
-      if (auto error = send(peer, what, mine, -1))
+      if (auto error = send(peer, what, mine, -1, until))
         return lose(std::move(error));
   auto messages = receiveAll(what, until);
   if (!messages)
@@ -492,7 +525,7 @@ Mesh::exchange(llvm::StringRef what, const File &file, double timeout) {
   ++sequence;
   for (int peer = 0; peer < getRanks(); ++peer)
     if (peer != rank)
-      if (auto error = send(peer, what, "", file.get()))
+      if (auto error = send(peer, what, "", file.get(), until))
         return lose(std::move(error));
   auto messages = receiveAll(what, until);
   if (!messages)
