@@ -7,6 +7,7 @@
 
 #include "runtime/cuda/Mesh.h"
 
+#include "runtime/support/ForeignText.h"
 #include "runtime/support/GroupError.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -180,7 +181,8 @@ static llvm::Expected<File> connectTo(commsir::group::Store &store,
                       "rank {0} and rank {1} are not on one host, or in "
                       "containers that share no network: {2} and {3}. A group "
                       "of GPUs lives on one host",
-                      hello.rank, peer, getHost(), host)
+                      hello.rank, peer, getHost(),
+                      commsir::showForeign(host.str()))
                       .str());
     File socket(makeSocket());
     if (!socket)
@@ -409,7 +411,8 @@ llvm::Expected<Mesh::Message> Mesh::receive(int peer, llvm::StringRef what) {
   llvm::StringRef rest = llvm::StringRef(buffer).take_front(bytes).drop_front(
       std::min(size_t(bytes), sizeof(header)));
   if (header.magic == kGivesUp)
-    return fail("rank " + llvm::Twine(peer) + " has given up: " + rest);
+    return fail("rank " + llvm::Twine(peer) +
+                " has given up: " + commsir::showForeign(rest.str()));
   if (header.magic != kMagic ||
       rest.size() != size_t(header.whatBytes) + header.textBytes)
     return fail("rank " + llvm::Twine(peer) + " sent what is no message");
@@ -418,7 +421,8 @@ llvm::Expected<Mesh::Message> Mesh::receive(int peer, llvm::StringRef what) {
     return fail(llvm::formatv("ranks disagree: rank {0} is at '{1}' (step {2}) "
                               "and rank {3} at '{4}' (step {5}). All ranks "
                               "must make the same calls in the same order",
-                              rank, what, sequence, peer, theirs,
+                              rank, what, sequence, peer,
+                              commsir::showForeign(theirs.str()),
                               header.sequence)
                     .str(),
                 Kind::Disagree);
