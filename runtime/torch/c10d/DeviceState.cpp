@@ -185,10 +185,11 @@ std::string DeviceState::agree(const std::string &why, milliseconds timeout) {
                      missing.empty() ? "" : " (" + missing + ")");
     if (*said == "yes")
       continue;
-    bool isReason = said->rfind("no ", 0) == 0;
-    return c10::str(isReason ? "" : "the store holds what no rank says: ",
-                    commsir::showForeign(isReason ? said->substr(3) : *said),
-                    " (rank ", rank, ")");
+    TORCH_CHECK_WITH(DistBackendError, said->rfind("no ", 0) == 0,
+                     "the store holds '", commsir::showForeign(*said),
+                     "' in place of what rank ", rank, " has said");
+    return c10::str(commsir::showForeign(said->substr(3)), " (rank ", rank,
+                    ")");
   }
   return "";
 }
