@@ -7,6 +7,9 @@
 
 #include "lowering/Cleanup.h"
 
+#include "dialect/Comms.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "mlir/Transforms/Passes.h"
@@ -31,16 +34,48 @@ struct ShortLocations : RewriterBase::Listener {
                              fused.getMetadata()));
   }
 };
+
+/// The most scf.if of a kernel in which those in a row with one condition
+/// become one. Each step makes the first anew, with the results of both, so
+/// that the time grows with the square of the number.
+constexpr unsigned kMostCombined = 256;
+
+bool hasManyBranches(Operation *kernel) {
+  unsigned count = 0;
+  return kernel
+      ->walk([&](scf::IfOp) {
+        return ++count > kMostCombined ? WalkResult::interrupt()
+                                       : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// The canonicalizer, with the patterns that suit the kernel.
+struct CanonicalizePass
+    : PassWrapper<CanonicalizePass, OperationPass<comms::KernelOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(CanonicalizePass)
+
+  StringRef getName() const override { return "CanonicalizeKernel"; }
+  StringRef getArgument() const override { return "canonicalize"; }
+  void runOnOperation() override {
+    // Two roundings of an integer have other bits than one, and stay two.
+    SmallVector<std::string, 3> others = {
+        "(anonymous namespace)::TruncFSIToFPToSIToFP",
+        "(anonymous namespace)::TruncFUIToFPToUIToFP"};
+    if (hasManyBranches(getOperation()))
+      others.push_back("(anonymous namespace)::CombineIfs");
+    static ShortLocations listener; // Holds nothing: passes share it.
+    GreedyRewriteConfig config;
+    config.setListener(&listener);
+    OpPassManager passes(getOperation()->getName());
+    passes.addPass(createCanonicalizerPass(config, others));
+    if (failed(runPipeline(passes, getOperation())))
+      signalPassFailure();
+  }
+};
 } // namespace
 
 void mlir::comms::addCleanup(OpPassManager &kernels) {
-  // Two roundings of an integer have other bits than one, and stay two.
-  static const std::string others[] = {
-      "(anonymous namespace)::TruncFSIToFPToSIToFP",
-      "(anonymous namespace)::TruncFUIToFPToUIToFP"};
-  static ShortLocations listener; // Holds nothing: passes share it.
-  GreedyRewriteConfig config;
-  config.setListener(&listener);
-  kernels.addPass(createCanonicalizerPass(config, others));
+  kernels.addPass(std::make_unique<CanonicalizePass>());
   kernels.addPass(createCSEPass());
 }

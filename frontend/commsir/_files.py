@@ -84,7 +84,7 @@ class OwnFolder:
     """A folder that this user or root owns and nobody else can write to, because its contents are executed.
 
     runtime/support/OwnFolder.h has the same rules. The folder is opened once; its files are opened relative to it,
-    without following links.
+    without following links. Files that have other names too (hard links) are refused.
     """
 
     def __init__(self, path: Path, *below: str) -> None:
@@ -118,6 +118,13 @@ class OwnFolder:
         opened = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=above)
         return self._checked(opened, f"the folder '{self.path}'")
 
+    @property
+    def held(self) -> Path:
+        """A path to the folder that was opened, for this process and its children. Whoever may rename folders above can
+        put another one in the place of `path`."""
+        held = Path(f"/proc/{os.getpid()}/fd/{self._descriptor}")
+        return held if held.is_dir() else self.path
+
     def _checked(self, opened: int, what: str) -> int:
         status = os.fstat(opened)
         why = ""
@@ -126,6 +133,8 @@ class OwnFolder:
         elif status.st_mode & 0o022:
             mode = stat.S_IMODE(status.st_mode)
             why = f"can be written to by others than its owner (its permissions are {mode:03o}; chmod go-w helps)"
+        elif stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
+            why = "has other names too (hard links); remove it, or copy it"
         if not why:
             return opened
         os.close(opened)
@@ -146,7 +155,7 @@ class OwnFolder:
     def read(self, name: str) -> str | None:
         """Returns the contents of a file, or None if there is none. Raises OSError."""
         try:
-            with os.fdopen(self.open(name, os.O_RDONLY)) as file:
+            with os.fdopen(self.open(name, os.O_RDONLY), errors="replace") as file:
                 return file.read()
         except FileNotFoundError:
             return None
@@ -168,7 +177,7 @@ class OwnFolder:
     def keep_for_owner(self, name: str) -> None:
         """Removes other users' permissions from a file, because a compiler's output has the permissions of the
         umask."""
-        opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=self._descriptor)
+        opened = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=self._descriptor)
         try:
             os.fchmod(opened, stat.S_IMODE(os.fstat(opened).st_mode) & 0o700)
         finally:

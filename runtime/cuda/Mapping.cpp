@@ -72,7 +72,7 @@ llvm::Error Mapping::map(const Device &device, int peer) {
     return error;
   for (auto [handle, size] : llvm::zip_equal(handles, sizes)) {
     if (auto error = cu->check(cu->MemMap(address + mapped, size, 0, handle, 0),
-                               "mapping a window"))
+                               "mapping the part of rank " + llvm::Twine(peer)))
       return error;
     mapped += size;
   }

@@ -7,6 +7,7 @@
 
 #include "runtime/cuda/Mesh.h"
 
+#include "runtime/support/ForeignText.h"
 #include "runtime/support/GroupError.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -180,7 +181,8 @@ static llvm::Expected<File> connectTo(commsir::group::Store &store,
                       "rank {0} and rank {1} are not on one host, or in "
                       "containers that share no network: {2} and {3}. A group "
                       "of GPUs lives on one host",
-                      hello.rank, peer, getHost(), host)
+                      hello.rank, peer, getHost(),
+                      commsir::showForeign(host.str()))
                       .str());
     File socket(makeSocket());
     if (!socket)
@@ -322,7 +324,7 @@ llvm::Error Mesh::absent(int peer, llvm::StringRef what) const {
 }
 
 llvm::Error Mesh::send(int peer, llvm::StringRef what, llvm::StringRef text,
-                       int descriptor) {
+                       int descriptor, double until) {
   what = what.take_front(kMaxWhat);
   if (text.size() > kMaxText)
     return fail("a message between ranks is too long");
@@ -343,12 +345,43 @@ llvm::Error Mesh::send(int peer, llvm::StringRef what, llvm::StringRef text,
     head->cmsg_len = CMSG_LEN(sizeof(int));
     std::memcpy(CMSG_DATA(head), &descriptor, sizeof(int));
   }
-  while (sendmsg(peers[peer].socket.get(), &message, MSG_NOSIGNAL) < 0)
+  // A peer that reads nothing is waited for no longer than one that sends
+  // nothing.
+  while (sendmsg(peers[peer].socket.get(), &message,
+                 MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
     if (errno == EPIPE || errno == ECONNRESET)
       return absent(peer, what);
-    else if (errno != EINTR)
+    if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      llvm::SmallVector<pollfd, 2> files = {
+          {peers[peer].socket.get(), POLLOUT, 0}};
+      if (llvm::Error error =
+              waitFor(files, until,
+                      "rank " + llvm::Twine(peer) + " to read what it is sent"))
+        return error;
+    } else if (errno != EINTR) {
       return failSystem("sending to rank " + llvm::Twine(peer));
+    }
+  }
   return llvm::Error::success();
+}
+
+/// The files that came with a message. There may be more than one, of a peer
+/// that misbehaves: each one that is not closed would stay open.
+static llvm::SmallVector<File, 2> takeFiles(msghdr &message) {
+  llvm::SmallVector<File, 2> files;
+  for (cmsghdr *head = CMSG_FIRSTHDR(&message); head;
+       head = CMSG_NXTHDR(&message, head)) {
+    if (head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS)
+      continue;
+    for (size_t at = CMSG_LEN(0); at + sizeof(int) <= head->cmsg_len;
+         at += sizeof(int)) {
+      int descriptor;
+      std::memcpy(&descriptor, reinterpret_cast<char *>(head) + at,
+                  sizeof(int));
+      files.emplace_back(descriptor);
+    }
+  }
+  return files;
 }
 
 llvm::Expected<Mesh::Message> Mesh::receive(int peer, llvm::StringRef what) {
@@ -371,20 +404,15 @@ llvm::Expected<Mesh::Message> Mesh::receive(int peer, llvm::StringRef what) {
          (errno == EINTR || (errno == ECONNRESET && resets++ == 0)));
   if (bytes <= 0)
     return absent(peer, what);
-  File file;
-  if (cmsghdr *head = CMSG_FIRSTHDR(&message);
-      head && head->cmsg_type == SCM_RIGHTS) {
-    int descriptor;
-    std::memcpy(&descriptor, CMSG_DATA(head), sizeof(int));
-    file = File(descriptor);
-  }
+  llvm::SmallVector<File, 2> files = takeFiles(message);
   Header header{};
   if (size_t(bytes) >= sizeof(header))
     std::memcpy(&header, buffer.data(), sizeof(header));
   llvm::StringRef rest = llvm::StringRef(buffer).take_front(bytes).drop_front(
       std::min(size_t(bytes), sizeof(header)));
   if (header.magic == kGivesUp)
-    return fail("rank " + llvm::Twine(peer) + " has given up: " + rest);
+    return fail("rank " + llvm::Twine(peer) +
+                " has given up: " + commsir::showForeign(rest.str()));
   if (header.magic != kMagic ||
       rest.size() != size_t(header.whatBytes) + header.textBytes)
     return fail("rank " + llvm::Twine(peer) + " sent an invalid message");
@@ -393,11 +421,20 @@ llvm::Expected<Mesh::Message> Mesh::receive(int peer, llvm::StringRef what) {
     return fail(llvm::formatv("ranks disagree: rank {0} is at '{1}' (step {2}) "
                               "and rank {3} at '{4}' (step {5}). All ranks "
                               "must make the same calls in the same order",
-                              rank, what, sequence, peer, theirs,
+                              rank, what, sequence, peer,
+                              commsir::showForeign(theirs.str()),
                               header.sequence)
                     .str(),
                 Kind::Disagree);
-  return std::pair(rest.drop_front(header.whatBytes).str(), std::move(file));
+  if (files.size() > 1)
+    return fail("rank " + llvm::Twine(peer) + " sent several files at once");
+  if (files.empty() && (message.msg_flags & MSG_CTRUNC))
+    return fail("rank " + llvm::Twine(rank) + " cannot open the file that " +
+                    "rank " + llvm::Twine(peer) + " sent: this process has " +
+                    "too many open files (ulimit -n raises the limit)",
+                Kind::Usage);
+  return std::pair(rest.drop_front(header.whatBytes).str(),
+                   files.empty() ? File() : std::move(files.front()));
 }
 
 llvm::Expected<std::vector<Mesh::Message>>
@@ -460,7 +497,7 @@ Mesh::all(llvm::StringRef what, llvm::StringRef mine, double timeout) {
   ++sequence;
   for (int peer = 0; peer < getRanks(); ++peer)
     if (peer != rank)
-      if (auto error = send(peer, what, mine, -1))
+      if (auto error = send(peer, what, mine, -1, until))
         return lose(std::move(error));
   auto messages = receiveAll(what, until);
   if (!messages)
@@ -492,7 +529,7 @@ Mesh::exchange(llvm::StringRef what, const File &file, double timeout) {
   ++sequence;
   for (int peer = 0; peer < getRanks(); ++peer)
     if (peer != rank)
-      if (auto error = send(peer, what, "", file.get()))
+      if (auto error = send(peer, what, "", file.get(), until))
         return lose(std::move(error));
   auto messages = receiveAll(what, until);
   if (!messages)

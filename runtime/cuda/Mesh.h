@@ -99,7 +99,7 @@ private:
   Mesh(int rank, int ranks);
   llvm::Error open(group::Store &store, llvm::StringRef name, double timeout);
   llvm::Error send(int peer, llvm::StringRef what, llvm::StringRef text,
-                   int descriptor);
+                   int descriptor, double until);
   /// Text and file.
   using Message = std::pair<std::string, File>;
   /// Receives the next message of `peer`, which must be alive.
@@ -108,7 +108,7 @@ private:
   /// that an error is noticed while another peer is late.
   llvm::Expected<std::vector<Message>> receiveAll(llvm::StringRef what,
                                                   double until);
-  /// Waits until one of `files` is readable.
+  /// Waits until one of `files` is ready.
   llvm::Error waitFor(llvm::SmallVectorImpl<pollfd> &files, double until,
                       const llvm::Twine &whom);
   /// The error of a wait for `whom` that has taken too long.

@@ -164,7 +164,7 @@ static llvm::Error compareBuilds(llvm::StringRef name,
     return llvm::Error::success();
   auto describe = [](llvm::StringRef text) {
     auto [version, build] = text.split('\n');
-    return ("CommsIR " + version + ", build " + build).str();
+    return showForeign(("CommsIR " + version + ", build " + build).str());
   };
   return makeError(Kind::Disagree,
                    "group '" + name + "': rank 0 runs " +
@@ -249,7 +249,7 @@ llvm::Error CpuGroup::attach(Store &store) {
     return text.takeError();
   if (llvm::StringRef why = *text; why.consume_front(kFailed) && !why.empty()) {
     llvm::SmallVector<std::string> said(settings.ranks);
-    said.front() = why.str();
+    said.front() = showForeign(why.str());
     return unpackErrors(said, settings.rank);
   }
   auto [numbers, host] = llvm::StringRef(*text).split('\n');

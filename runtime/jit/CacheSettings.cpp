@@ -58,7 +58,13 @@ static std::string chooseFolder() {
     fs::make_absolute(folder);
     return folder.str().str();
   }
-  if (!sys::path::cache_directory(folder))
+  // A relative folder would be another one wherever the process is started.
+  if (const char *caches = std::getenv("XDG_CACHE_HOME");
+      caches && sys::path::is_absolute(caches))
+    folder = caches;
+  else if (sys::path::home_directory(folder) && sys::path::is_absolute(folder))
+    sys::path::append(folder, ".cache");
+  else
     return {};
   sys::path::append(folder, "commsir");
   return folder.str().str();

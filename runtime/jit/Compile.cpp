@@ -406,10 +406,63 @@ static void carryNarrowFloatsAsIntegers(Module &module) {
 /// The most instructions that are optimized. Several passes of LLVM take a time
 /// that grows with the square of the number: seconds for this many.
 static constexpr unsigned kMostOptimized = 1 << 15;
+/// The same for instructions of which each uses the one before it. Passes look
+/// along such a chain from each of its instructions.
+static constexpr unsigned kLongestOptimized = 1 << 11;
+
+/// The number of instructions in the longest chain in which each uses the one
+/// before it, not counting phis, which end it.
+static unsigned measureChains(const Module &module) {
+  DenseMap<const Value *, unsigned> lengths;
+  unsigned longest = 0;
+  for (const Function &function : module)
+    for (const Instruction &instruction : instructions(function)) {
+      if (isa<PHINode>(instruction))
+        continue;
+      unsigned length = 0;
+      for (const Value *operand : instruction.operand_values())
+        if (isa<Instruction>(operand))
+          length = std::max(length, lengths.lookup(operand));
+      lengths[&instruction] = ++length;
+      longest = std::max(longest, length);
+    }
+  return longest;
+}
+
+/// Cuts blocks of many instructions, of which code generation without
+/// optimization takes a time that grows with the square of the number.
+static void cutBlocks(Module &module) {
+  constexpr unsigned kMostInstructions = 256;
+  for (Function &function : module) {
+    if (function.empty())
+      continue;
+    // Elsewhere they would be made anew each time.
+    BasicBlock &entry = function.getEntryBlock();
+    for (Instruction &instruction : make_early_inc_range(entry))
+      if (auto *memory = dyn_cast<AllocaInst>(&instruction);
+          memory && memory->isStaticAlloca())
+        memory->moveBefore(entry, entry.begin());
+    SmallVector<Instruction *> cuts;
+    for (BasicBlock &block : function) {
+      unsigned count = 0;
+      for (Instruction &instruction : block)
+        if (++count % kMostInstructions == 0 && !isa<PHINode>(instruction) &&
+            !instruction.isTerminator())
+          cuts.push_back(&instruction);
+    }
+    // The last one first: each moves what follows it.
+    for (Instruction *cut : reverse(cuts))
+      cut->getParent()->splitBasicBlock(cut);
+  }
+}
 
 /// The effort for a kernel of which `level` was asked.
 static unsigned chooseLevel(const Module &module, unsigned level) {
-  return module.getInstructionCount() > kMostOptimized ? 0 : level;
+  unsigned count = module.getInstructionCount();
+  if (count > kMostOptimized ||
+      (count > kLongestOptimized && measureChains(module) > kLongestOptimized))
+    return 0;
+  return level;
 }
 
 static Expected<std::unique_ptr<MemoryBuffer>>
@@ -419,6 +472,8 @@ makeObject(Module &module, TargetMachine &machine, unsigned level) {
   optimize(module, machine, level);
   expandNarrowMaskedStores(module);
   carryNarrowFloatsAsIntegers(module);
+  if (level == 0)
+    cutBlocks(module);
   SmallVector<char, 0> bytes;
   raw_svector_ostream stream(bytes);
   legacy::PassManager passes;

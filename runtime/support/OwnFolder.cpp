@@ -146,8 +146,10 @@ Descriptor OwnFolder::openFile(const std::string &name, int flags,
     return Descriptor();
   else if (!S_ISREG(status.st_mode))
     why = "it is not a plain file";
-  else
-    why = findOthers(status);
+  else if (why = findOthers(status); why.empty() && status.st_nlink > 1)
+    // Whoever could once write to the folder may have put a file of this user
+    // there that was not meant for it.
+    why = "it has other names too (hard links); remove it, or copy it";
   if (why.empty())
     return file;
   errno = 0;

@@ -77,7 +77,8 @@ public:
   int get() const { return descriptor.get(); }
 
   /// Opens a regular file in the folder, which must be owned by this user or
-  /// root and not writable by others. `flags` are combined with O_CLOEXEC,
+  /// root, not writable by others and without other names (hard links).
+  /// `flags` are combined with O_CLOEXEC,
   /// O_NOFOLLOW and O_NONBLOCK. A new file is accessible by its owner only. On
   /// failure errno is set, or 0 if `why` holds the reason, which begins with
   /// "it".

@@ -21,14 +21,17 @@
 // where EPOCH is rank 0's number. Keys under new numbers are waited for; a
 // store whose `get` has no time limit suffices if nothing stale was left.
 //
-// This header uses only the standard library, because runtime/torch/c10d
-// includes it without the rest of CommsIR. frontend/commsir/torch/rendezvous.py
-// implements the same protocol on the same keys.
+// This header uses only the standard library and ForeignText.h, because
+// runtime/torch/c10d includes it without the rest of CommsIR.
+// frontend/commsir/torch/rendezvous.py implements the same protocol on the same
+// keys.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef COMMSIR_RUNTIME_SUPPORT_RENDEZVOUS_H
 #define COMMSIR_RUNTIME_SUPPORT_RENDEZVOUS_H
+
+#include "runtime/support/ForeignText.h"
 
 #include <algorithm>
 #include <chrono>
@@ -282,8 +285,11 @@ private:
 
   /// Reads the message of rank 0 to all ranks.
   RendezvousResult hear(const std::string &leader, const std::string &go) {
-    if (go.rfind("no ", 0) == 0)
-      return fail(go.substr(3));
+    if (go.rfind("no ", 0) == 0) {
+      std::string why = showForeign(go.substr(3));
+      return fail(why.find("rank") == std::string::npos ? "rank 0 says: " + why
+                                                        : why);
+    }
     std::vector<RankEntry> rankEntries(ranks);
     if (go.rfind("yes ", 0) != 0 || !unpack(go.substr(4), rankEntries))
       return fail("ranks disagree on how many they are: rank " + textOf(rank) +

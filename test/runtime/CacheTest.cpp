@@ -177,6 +177,31 @@ TEST(CacheSettings, Environment) {
     ::unsetenv(name);
 }
 
+/// A home that is missing or relative is none: what is relative would be
+/// another folder wherever the process is started.
+TEST(CacheSettings, HomesThatAreNone) {
+  ::unsetenv("COMMSIR_CACHE_DIR");
+  const char *had = std::getenv("HOME");
+  std::string home = had ? had : "/";
+  auto choose = [](const char *caches, const char *home) {
+    ::setenv("XDG_CACHE_HOME", caches, 1);
+    ::setenv("HOME", home, 1);
+    testing::internal::CaptureStderr();
+    std::string folder = CacheSettings::fromEnvironment().folder;
+    std::string text = testing::internal::GetCapturedStderr();
+    EXPECT_EQ(StringRef(text).contains("there is no home folder"),
+              folder.empty());
+    return folder;
+  };
+  EXPECT_EQ(choose("/xdg", ""), "/xdg/commsir");
+  EXPECT_EQ(choose("", "/home/me"), "/home/me/.cache/commsir");
+  EXPECT_EQ(choose("some/folder", "/home/me"), "/home/me/.cache/commsir");
+  EXPECT_EQ(choose("", ""), "");
+  EXPECT_EQ(choose("some/folder", "other/folder"), "");
+  ::unsetenv("XDG_CACHE_HOME");
+  ::setenv("HOME", home.c_str(), 1);
+}
+
 /// Of a job, one process says what is wrong with what all of them read.
 TEST(CacheSettings, OneRankOfAJobWarns) {
   ::setenv("COMMSIR_COMPILER", "of", 1);
@@ -444,10 +469,32 @@ TEST_F(CacheTest, FilesOfOthers) {
   ASSERT_FALSE(fs::rename(pathOf("a"), pathOf("b")));
   ASSERT_EQ(::symlink(pathOf("b").c_str(), pathOf("a").c_str()), 0);
   EXPECT_TRUE(isBuilt("it is a link"));
+  // A file of this user that was put there under the name of an entry.
+  ASSERT_FALSE(fs::rename(pathOf("a"), pathOf("b")));
+  ASSERT_EQ(::link(pathOf("b").c_str(), pathOf("a").c_str()), 0);
+  std::string before = read("b");
+  EXPECT_TRUE(isBuilt("it has other names too"));
+  EXPECT_EQ(read("b"), before);
+  EXPECT_FALSE(isBuilt(""));
   if (::geteuid() == 0) {
     ASSERT_EQ(::chown(pathOf("a").c_str(), 12345, 0), 0);
     EXPECT_TRUE(isBuilt("it belongs to user 12345"));
   }
+}
+
+/// What is made is for this user alone, whatever the umask allows.
+TEST_F(CacheTest, NoUmask) {
+  mode_t old = ::umask(0);
+  settings.folder = (folder + "/made").str();
+  Cache cache(settings);
+  get(cache, "a");
+  ::umask(old);
+  struct stat status = {};
+  ASSERT_EQ(::stat(settings.folder.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777, 0700u);
+  std::string path = settings.folder + "/" + toHex(keyOf("a")) + ".kernel";
+  ASSERT_EQ(::stat(path.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777, 0600u);
 }
 
 TEST_F(CacheTest, FoldersOfOthers) {
@@ -651,6 +698,66 @@ TEST_F(CacheTest, EightProcessesOnASmallDisk) {
     EXPECT_TRUE(StringRef(path).ends_with(".kernel")) << path;
   }
   EXPECT_LE(total, 3000u + 600u);
+}
+
+/// Processes read, write and evict while one removes the folder with all that
+/// is in it, and another one puts a link in its place that leads to entries of
+/// the same names: those are never taken.
+TEST_F(CacheTest, TheFolderComesAndGoes) {
+  settings.folder = (folder + "/cache").str();
+  settings.diskLimit = 3000;
+  std::string other = (folder + "/other").str(), away = settings.folder + "-2";
+  auto nameOf = [](unsigned number) { return "k" + std::to_string(number); };
+  {
+    CacheSettings theirs = settings;
+    theirs.folder = other;
+    theirs.diskLimit = 1 << 20;
+    Cache cache(theirs);
+    for (unsigned number = 0; number < 12; ++number)
+      cache.put(keyOf(nameOf(number)), "another's code");
+  }
+  // Never through the link.
+  auto removeEntries = [&] {
+    int opened = ::open(settings.folder.c_str(),
+                        O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    for (unsigned number = 0; number < 12; ++number)
+      ::unlinkat(opened, (toHex(keyOf(nameOf(number))) + ".kernel").c_str(), 0);
+    ::close(opened);
+    ::rmdir(settings.folder.c_str());
+  };
+  auto disturb = [&](bool links) {
+    for (int i = 0; i < 300; ++i) {
+      ::usleep(1000);
+      if (!links) {
+        removeEntries();
+      } else if (::rename(settings.folder.c_str(), away.c_str()) == 0) {
+        (void)::symlink(other.c_str(), settings.folder.c_str());
+        ::usleep(500);
+        ::unlink(settings.folder.c_str());
+        fs::remove_directories(away);
+      }
+    }
+    return true;
+  };
+  EXPECT_TRUE(runEight([&](int number) {
+    if (number < 2)
+      return disturb(/*links=*/number == 1);
+    Cache cache(settings);
+    std::mt19937 random(number);
+    for (int i = 0; i < 1000; ++i) {
+      std::string name = nameOf(random() % 12);
+      cache.forget();
+      if (get(cache, name) != payloadOf(name))
+        return false;
+    }
+    return true;
+  }));
+  // Nothing was written there either.
+  fs::remove_directories(settings.folder);
+  settings.folder = other;
+  Cache cache(settings);
+  for (unsigned number = 0; number < 12; ++number)
+    EXPECT_EQ(get(cache, nameOf(number)), "another's code");
 }
 
 TEST_F(CacheTest, TheLockOfADeadProcess) {

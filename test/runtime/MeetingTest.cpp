@@ -237,7 +237,14 @@ std::vector<Lie> listLies() {
       {"half",
        [](const std::string &said) { return said.substr(0, said.size() / 2); }},
       {"more", [](const std::string &said) { return said + " 1"; }},
-      {"much", [](const std::string &) { return std::string(4 << 20, '9'); }}};
+      {"much", [](const std::string &) { return std::string(4 << 20, '9'); }},
+      {"refusal",
+       [](const std::string &) {
+         return "no " + std::string(4 << 20, '\xff');
+       }},
+      {"failure", [](const std::string &) {
+         return "failed 1" + std::string(4 << 20, '\x01');
+       }}};
   for (const char *number :
        {"-1", "0", "2", "2147483648", "9223372036854775807",
         "-9223372036854775808", "18446744073709551615"})
@@ -298,7 +305,8 @@ int lieTo(const std::string &folder, const Lie &lie, llvm::StringRef part,
   auto mail =
       std::make_unique<LyingStore>(open(), lie, rank == liar ? part : "no key");
   std::string said = llvm::toString(meetAndSend(store, std::move(mail), rank));
-  if (said.size() < 2000 &&
+  if (said.size() < 2000 && said.find('\xff') == std::string::npos &&
+      said.find('\x01') == std::string::npos &&
       (said.empty() || llvm::StringRef(said).contains("rank ") ||
        llvm::StringRef(said).contains("key '")))
     return 0;

@@ -20,6 +20,8 @@
 #include <map>
 #include <thread>
 
+#include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -172,4 +174,130 @@ TEST_F(MeshTest, AnotherUserConnects) {
                             "time is over");
     llvm::cantFail(store.set("g/mesh/0", ""));
   }
+}
+
+//===----------------------------------------------------------------------===//
+// A rank that lies
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+int countDescriptors() {
+  std::error_code error;
+  int count = 0;
+  for (llvm::sys::fs::directory_iterator at("/proc/self/fd", error), end;
+       at != end && !error; at.increment(error))
+    ++count;
+  return count;
+}
+
+/// Rank 1 of two as a bare socket, which sends what it likes.
+struct LyingRank : MeshTest {
+  void SetUp() override {
+    std::string group = "g" + std::to_string(++groups);
+    std::thread leader([&] {
+      mesh = llvm::cantFail(cuda::Mesh::connect(store, group, 0, 2, 20));
+    });
+    std::string said = llvm::cantFail(store.get(group + "/mesh/0", 20));
+    Address at(llvm::StringRef(said).split('\n').second);
+    socket = makeSocket();
+    EXPECT_EQ(::connect(socket, at.get(), at.bytes), 0);
+    uint32_t hello[] = {kMagic, 1, 2};
+    EXPECT_EQ(::send(socket, hello, sizeof hello, 0), ssize_t(sizeof hello));
+    leader.join();
+  }
+  void TearDown() override { ::close(socket); }
+
+  /// A message of step `sequence`, with `files` times the standard input.
+  void send(uint32_t sequence, std::string text, size_t files,
+            uint32_t whatBytes = 1) {
+    uint32_t header[] = {kMagic, sequence, whatBytes,
+                         uint32_t(text.size() - 1)};
+    text.insert(0, reinterpret_cast<char *>(header), sizeof header);
+    iovec part{text.data(), text.size()};
+    std::vector<int> given(files, devNull);
+    std::vector<char> control(CMSG_SPACE(files * sizeof(int)));
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    if (files) {
+      message.msg_control = control.data();
+      message.msg_controllen = control.size();
+      cmsghdr *head = CMSG_FIRSTHDR(&message);
+      head->cmsg_level = SOL_SOCKET;
+      head->cmsg_type = SCM_RIGHTS;
+      head->cmsg_len = CMSG_LEN(files * sizeof(int));
+      std::memcpy(CMSG_DATA(head), given.data(), files * sizeof(int));
+    }
+    EXPECT_EQ(::sendmsg(socket, &message, 0), ssize_t(text.size()));
+  }
+  /// What rank 0 says of an exchange of files.
+  std::string exchange() {
+    auto files = mesh->exchange("w", cuda::File(::dup(devNull)), 1);
+    return files ? "" : llvm::toString(files.takeError());
+  }
+
+  static constexpr uint32_t kMagic = 0x43495231;
+  int groups = 0, socket = -1,
+      devNull = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+  std::unique_ptr<cuda::Mesh> mesh;
+};
+
+} // namespace
+
+/// As many as the control data of one file has space for, and more.
+TEST_F(LyingRank, SendsManyFiles) {
+  for (size_t files : {0, 2, 3, 250}) {
+    int before = countDescriptors();
+    send(1, "w", files);
+    EXPECT_EQ(exchange(), files ? "rank 1 sent several files at once"
+                                : "rank 1 sent no file");
+    EXPECT_EQ(countDescriptors(), before);
+    TearDown();
+    SetUp();
+  }
+}
+
+TEST_F(LyingRank, SendsAFileThatNobodyAskedFor) {
+  int before = countDescriptors();
+  send(1, "w", 1);
+  auto texts = mesh->all("w", "", 1);
+  ASSERT_TRUE(bool(texts)) << llvm::toString(texts.takeError());
+  EXPECT_EQ(countDescriptors(), before);
+}
+
+TEST_F(LyingRank, ThisProcessHasNoDescriptorsLeft) {
+  rlimit old{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &old), 0);
+  send(1, "w", 1);
+  rlimit few{rlim_t(countDescriptors()) - 1, old.rlim_max};
+  cuda::File mine(::dup(devNull));
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  auto files = mesh->exchange("w", mine, 1);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &old), 0);
+  ASSERT_FALSE(bool(files));
+  std::string said = llvm::toString(files.takeError());
+  EXPECT_NE(said.find("rank 0 cannot open the file that rank 1 sent"),
+            std::string::npos)
+      << said;
+}
+
+TEST_F(LyingRank, SendsWhatIsNoMessage) {
+  send(1, "w", 1, /*whatBytes=*/0xffffffff);
+  EXPECT_EQ(exchange(), "rank 1 sent what is no message");
+}
+
+/// It answers each step without reading, until its queue is full.
+TEST_F(LyingRank, ReadsNothing) {
+  std::string said, text(32 << 10, 'x');
+  auto begun = Clock::now();
+  for (uint32_t step = 1; step < 1000 && said.empty(); ++step) {
+    send(step, "w", 0);
+    auto texts = mesh->all("w", text, 0.5);
+    if (!texts)
+      said = llvm::toString(texts.takeError());
+  }
+  EXPECT_EQ(said, "rank 0 waits for rank 1 to read what it is sent, and the "
+                  "time is over");
+  EXPECT_LT(Clock::now() - begun, std::chrono::seconds(20));
 }

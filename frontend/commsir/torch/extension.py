@@ -52,9 +52,13 @@ def _loaded(library: str) -> list[str]:
 
 
 def _cache() -> Path:
-    """Returns the cache folder, by the rules of runtime/jit/CacheSettings.cpp."""
-    cache = os.environ.get("COMMSIR_CACHE_DIR")
-    return Path(cache or Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "commsir").absolute()
+    """Returns the cache folder, by the rules of runtime/jit/CacheSettings.cpp. Raises RuntimeError."""
+    if cache := os.environ.get("COMMSIR_CACHE_DIR"):
+        return Path(cache).absolute()
+    for place in (os.environ.get("XDG_CACHE_HOME", ""), os.path.expanduser("~/.cache")):
+        if os.path.isabs(place):
+            return Path(place) / "commsir"
+    raise RuntimeError("there is no home folder; COMMSIR_CACHE_DIR says where compiled code may be kept")
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,14 @@ class Extension:
         root = root_of_sources()
         if root is None:
             raise RuntimeError("its sources are not here")
-        with self._open(root) as folder, os.fdopen(folder.open("building", os.O_RDWR | os.O_CREAT), "w") as building:
+        with self._open(root) as folder:
+            # A folder that this process cannot write to may hold what another one has built.
+            if module := self._finished(folder):
+                return module
+            return self._build_alone(root, folder)
+
+    def _build_alone(self, root: Path, folder: _files.OwnFolder) -> Any:
+        with os.fdopen(folder.open("building", os.O_RDWR | os.O_CREAT), "w") as building:
             # Of processes that start together one builds. The lock ends with its process, which torch's own does not.
             alone = True
             try:
@@ -109,15 +120,21 @@ class Extension:
         base, folder = _cache(), self.folder(root)
         return _files.OwnFolder(base, *folder.relative_to(base).parts)
 
-    def _build(self, root: Path, own: _files.OwnFolder, alone: bool) -> Any:
-        """Loads an earlier build if possible, because calling torch's builder takes a second."""
-        folder, built = own.path, own.path / f"{self.name}.so"
+    def _finished(self, own: _files.OwnFolder) -> Any:
+        """The module of an earlier build, because calling torch's builder takes a second. None: there is none."""
+        built = own.held / f"{self.name}.so"
         if why := own.read("refused"):
             raise RuntimeError(why)
         if own.read("finished") is not None:
             with contextlib.suppress(FileNotFoundError):
                 os.close(own.open(built.name, os.O_RDONLY))
                 return load(self.name, built)
+        return None
+
+    def _build(self, root: Path, own: _files.OwnFolder, alone: bool) -> Any:
+        if module := self._finished(own):
+            return module
+        folder, built = own.held, own.held / f"{self.name}.so"
         compiler = os.environ.get("CXX", "c++")
         if not shutil.which(compiler):
             raise RuntimeError(f"there is no C++ compiler {compiler}: install one, or let CXX name it")
@@ -127,7 +144,7 @@ class Extension:
         if alone:
             own.remove("lock")
         own.remove("finished")
-        print(f"commsir: compiling {self.what}, once, into {folder}; it takes a minute", file=sys.stderr, flush=True)
+        print(f"commsir: compiling {self.what}, once, into {own.path}; it takes a minute", file=sys.stderr, flush=True)
         module = cpp_extension.load(
             name=self.name,
             sources=sorted(str(path) for part in self.sources for path in (root / "runtime").glob(part)),
@@ -137,7 +154,7 @@ class Extension:
             build_directory=str(folder),
             with_cuda=False,
         )
-        if why := self._failure(built):
+        if why := self._failure(built, own.path / built.name):
             own.write("refused", why)
             raise RuntimeError(why)
         own.keep_for_owner(built.name)
@@ -153,8 +170,8 @@ class Extension:
             link.symlink_to(place.resolve())
         return [str(folder / "include")] if self.links else []
 
-    def _failure(self, built: Path) -> str:
-        """Returns how `trial` failed, or an empty string if it passed."""
+    def _failure(self, built: Path, known: Path) -> str:
+        """Returns how `trial` failed with the module, which the user knows as `known`; empty: it passed."""
         if not self.trial:
             return ""
         # It finds modules where this process does.
@@ -163,8 +180,8 @@ class Extension:
         try:
             tried = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
         except subprocess.TimeoutExpired:
-            return f"{built} did nothing for two minutes when it was tried"
+            return f"{known} did nothing for two minutes when it was tried"
         if tried.returncode == 0:
             return ""
         said = (tried.stderr.strip().splitlines() or ["nothing was said"])[-1]
-        return f"{built} failed when it was tried (it ended with {tried.returncode}: {said})"
+        return f"{known} failed when it was tried (it ended with {tried.returncode}: {said})"

@@ -7,6 +7,7 @@ that an earlier job left in the store never does.
 from __future__ import annotations
 
 import secrets
+import string
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -76,6 +77,17 @@ def _unpacked(packed: bytes) -> list[_Member]:
     return guests
 
 
+def _is_number(text: str) -> bool:
+    """Whether a text of the store can be a number that a rank has drawn. It becomes part of keys."""
+    return 0 < len(text) <= 64 and all(c in string.digits + string.ascii_lowercase for c in text)
+
+
+def _shown(text: str) -> str:
+    """What an error shows of a text of the store, which can hold anything."""
+    shown = "".join(c if c.isprintable() or c == "\n" else "?" for c in text[:1500])
+    return shown + (" [...]" if len(text) > len(shown) else "")
+
+
 class Rendezvous:
     """One rank's part. `stopped` is called a few times a second and returns whether to give up."""
 
@@ -136,13 +148,13 @@ class Rendezvous:
 
     def _greet(self, other: int, guest: _Member) -> None:
         here = self._ask(f"here/{other}")
-        if here is None:
+        if here is None or not _is_number(here):
             return
         if here != guest.greeted:
             guest.greeted = here
             self._tell(f"hello/{here}", self._number)
         ack = self._ask(f"ack/{self._number}/{other}")
-        if ack is None:
+        if ack is None or not _is_number(ack.partition(" ")[0]):
             return
         guest.number, _, guest.says = ack.partition(" ")
         guest.here = True
@@ -180,7 +192,7 @@ class Rendezvous:
         while True:
             # Another rank 0 may have come since.
             hello = self._ask(f"hello/{self._number}")
-            if hello and hello != leader:
+            if hello and _is_number(hello) and hello != leader:
                 if not leader:
                     self._end += _GRACE
                 leader, self._pause = hello, _SHORT
@@ -194,7 +206,8 @@ class Rendezvous:
 
     def _hear(self, leader: str, go: str) -> RendezvousResult:
         if go.startswith("no "):
-            return RendezvousResult(failure=go[3:])
+            why = _shown(go[3:])
+            return RendezvousResult(failure=why if "rank" in why else f"rank 0 says: {why}")
         guests = _unpacked(go.removeprefix("yes ").encode())
         if len(guests) != self._ranks:
             return RendezvousResult(

@@ -135,7 +135,7 @@ static std::string differing(std::vector<std::string> &said) {
 static std::string otherBackends(Settings &settings) {
   try {
     auto said = look(settings, *settings.ownStore(), "commsir/others", 0);
-    return said ? "; " + *said : "";
+    return said ? "; " + commsir::showForeign(*said) : "";
   } catch (const std::exception &) {
     return ""; // The store does not answer, which the failure tells.
   }
@@ -166,7 +166,8 @@ void DeviceState::meet(milliseconds timeout) {
   epoch = agreed;
   for (int rank = 0; rank < settings.size && withoutLibrary.empty(); ++rank)
     if (!met.said[rank].empty())
-      withoutLibrary = c10::str(met.said[rank], " (rank ", rank, ")");
+      withoutLibrary =
+          c10::str(commsir::showForeign(met.said[rank]), " (rank ", rank, ")");
 }
 
 /// The first rank's reason, if any has one: all take the same path.
@@ -182,8 +183,13 @@ std::string DeviceState::agree(const std::string &why, milliseconds timeout) {
     TORCH_CHECK_WITH(DistBackendError, said, "rank ", rank, " has not come in ",
                      timeout.count(), "ms",
                      missing.empty() ? "" : " (" + missing + ")");
-    if (*said != "yes")
-      return c10::str(said->substr(3), " (rank ", rank, ")");
+    if (*said == "yes")
+      continue;
+    TORCH_CHECK_WITH(DistBackendError, said->rfind("no ", 0) == 0,
+                     "the store holds '", commsir::showForeign(*said),
+                     "' in place of what rank ", rank, " has said");
+    return c10::str(commsir::showForeign(said->substr(3)), " (rank ", rank,
+                    ")");
   }
   return "";
 }
@@ -439,7 +445,8 @@ std::string DeviceState::disagreement(const CallRecord &call) {
       auto theirs = look(settings, *store, c10::str(call.sequence, "/", rank),
                          std::max(left.count(), 0.0));
       if (theirs && *theirs != own)
-        text << "\n  rank " << rank << " called " << *theirs;
+        text << "\n  rank " << rank << " called "
+             << commsir::showForeign(*theirs);
     }
   } catch (const std::exception &error) {
     return c10::str("\n  (the store no longer answers: ", error.what(), ")");

@@ -7,6 +7,8 @@
 
 #include "runtime/torch/c10d/Transfers.h"
 
+#include "runtime/support/ForeignText.h"
+
 #include "runtime/torch/c10d/Queue.h"
 
 #include <atomic>
@@ -88,6 +90,7 @@ void ActiveTransfer::look() {
   std::string theirs = store->get_to_str(other);
   if (theirs == transfer.what)
     return;
+  theirs = commsir::showForeign(theirs);
   bool sends = transfer.sends;
   why = c10::str(
       "commsir: rank ", sends ? transfer.rank : transfer.peer, " sends ",

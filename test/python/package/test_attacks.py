@@ -252,3 +252,59 @@ def test_the_editor_does_not_wait_for_a_check() -> None:
     text = kernel("".join(f"  memref.store %v, %x[%c0] : memref<8xf32> // {n}\n" for n in range(20000)))
     status, said = edit("file:///slow.mlir", text, framed(b'{"jsonrpc":"2.0","method":"nosuch"}'))
     assert status == 0 and '"id":2,' in said, said[-500:]
+
+
+#: Arguments and variables of a wrong form, by program: each ends in an error or is told to be none, and nothing waits.
+COMMANDS: dict[str, tuple[str, list[str], dict[str, str]]] = {
+    **{f"COMMSIR_TABLES={value[:12]}": ("comms-run", [], {"COMMSIR_TABLES": value})
+       for value in ("/dev/zero", "/proc/self/environ", "x" * 5000)},
+    **{f"COMMSIR_CACHE_SIZE={value[:12]}": ("comms-run", [], {"COMMSIR_CACHE_SIZE": value})
+       for value in ("-1", "9" * 5000, "18446744073709551615T")},
+    **{f"COMMSIR_CACHE_DIR={value[:12]}": ("comms-run", [], {"COMMSIR_CACHE_DIR": value})
+       for value in ("/dev/null/x", "/proc/self/mem", "%s%n", "a" * 5000)},
+    "COMMSIR_DEBUG": ("comms-run", [], {"COMMSIR_DEBUG": "," * 3000}),
+    "TMPDIR": ("comms-run", [], {"TMPDIR": "/dev/null"}),
+    **{f"comms-run {value[:30]}": ("comms-run", [value], {}) for value in (
+        "--launches=9223372036854775807", "--seed=99999999999999999999",
+        "--time-limit=nan", "--time-limit=1e308", "--max-steps=-1", "--input=x=/dev/zero", "--input=x=@" + "9" * 2000,
+        "--output=x=/dev/full", "--blocks=65537", "--tile-size=9223372036854775807")},
+    **{f"comms-bench {value[:30]}": ("comms-bench", ["--target=cpu", value], {}) for value in (
+        "--ranks=" + "9" * 5000, "--sizes=9223372036854775807", "--sizes=1:99999999999999999999:2",
+        "--compare=/dev/zero")},
+    **{f"comms-translate {value[:30]}": ("comms-translate", ["--comms-to-ptx", value], {}) for value in (
+        "--ranks=-1", "--ranks=9223372036854775807", "--threads=1073741824", "--threads=0")},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", COMMANDS)
+def test_commands_of_a_wrong_form(what: str, tmp_path: pathlib.Path) -> None:
+    name, arguments, variables = COMMANDS[what]
+    path = tmp_path / "kernel.mlir"
+    path.write_text(kernel("  memref.store %v, %x[%c0] : memref<8xf32>"))
+    own = {"comms-run": ["--quiet", "--time-limit=20", str(path)], "comms-translate": [str(path)]}.get(name, [])
+    command = ["env", "-C", str(tmp_path), *(f"{key}={value}" for key, value in variables.items())]
+    status, said = start([*command, program(name), *own, *arguments])
+    assert 0 <= status < 9, f"{status}: {said[-500:]}"
+    assert status == 0 or "error" in said or "Unknown" in said, said[-500:]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["kernel.mlir"]
+
+
+#: What is no message of the protocol, or means nothing.
+MESSAGES = {
+    "negative length": b"Content-Length: -5\r\n\r\n{}",
+    "length of 20 digits": b"Content-Length: 99999999999999999999\r\n\r\n{}",
+    "two lengths": b"Content-Length: 2\r\nContent-Length: 3\r\n\r\n{} ",
+    "a batch": framed(b"[" + b'{"jsonrpc":"2.0","id":1,"method":"shutdown"},' * 1000 + b"{}]"),
+    "half a surrogate": framed(b'{"jsonrpc":"2.0","id":1,"method":"\\ud800"}'),
+    "an object for an id": framed(b'{"jsonrpc":"2.0","id":{"a":1},"method":"shutdown"}'),
+    "a position": framed(
+        b'{"jsonrpc":"2.0","id":3,"method":"textDocument/hover","params":{"textDocument":{"uri":"file:///a.mlir"},'
+        b'"position":{"line":-9223372036854775808,"character":9223372036854775807}}}'
+    ),
+}
+
+
+@pytest.mark.parametrize("what", MESSAGES)
+def test_messages_to_the_language_server(what: str) -> None:
+    status, said = edit("file:///a.mlir", kernel(""), MESSAGES[what])
+    assert status in (0, 1), f"{status}: {said[-500:]}"

@@ -68,6 +68,11 @@ def test_folders_that_are_run_from_are_ones_own(tmp_path: Path) -> None:
         os.mkfifo(folder.path / "pipe")
         with pytest.raises(PermissionError, match="no plain file"):
             folder.read("pipe")
+        os.link(folder.path / "finished", folder.path / "second")
+        with pytest.raises(PermissionError, match="other names"):
+            folder.read("finished")
+        (folder.path / "second").unlink()
+        assert folder.held.samefile(folder.path) and folder.held != folder.path
         (folder.path / "finished").chmod(0o666)
         with pytest.raises(PermissionError, match="written to by others"):
             folder.read("finished")

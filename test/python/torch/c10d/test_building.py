@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch.utils.cpp_extension
+from commsir import _files
 from commsir.torch import backend, extension
 
 
@@ -132,3 +135,56 @@ def test_what_works_is_tried_once(builder: Builder, tmp_path: Path) -> None:
     for _ in range(2):
         made.build()
     assert tried.is_file()
+
+
+def test_a_folder_put_in_its_place_is_not_loaded_from(
+    builder: Builder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever may rename the cache folder swaps it for a link after it was opened."""
+    backend._built()
+    cache, mine, theirs = tmp_path / "cache", tmp_path / "mine", tmp_path / "theirs"
+    shutil.copytree(cache, theirs)
+    for copy in theirs.rglob("*.so"):
+        copy.write_text("their code")
+    opened = _files.OwnFolder.open
+
+    def swap(folder: _files.OwnFolder, name: str, flags: int) -> int:
+        descriptor = opened(folder, name, flags)
+        if name.endswith(".so"):
+            cache.rename(mine)
+            cache.symlink_to(theirs)
+        return descriptor
+
+    monkeypatch.setattr(_files.OwnFolder, "open", swap)
+    monkeypatch.setattr(extension, "load", lambda name, path: path.read_text())
+    assert backend._built() == "half of it" and cache.is_symlink()
+
+
+def test_what_another_user_built_is_loaded(builder: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As from an image: this process can make no files there."""
+    backend._built()
+    opened = _files.OwnFolder.open
+
+    def read_only(folder: _files.OwnFolder, name: str, flags: int) -> int:
+        if flags & (os.O_CREAT | os.O_RDWR | os.O_WRONLY):
+            raise PermissionError("Read-only file system")
+        return opened(folder, name, flags)
+
+    monkeypatch.setattr(_files.OwnFolder, "open", read_only)
+    assert backend._built() == "loaded libcommsir_c10d.so"
+
+
+def test_homes_that_are_none(builder: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As CacheSettings.HomesThatAreNone has it."""
+    monkeypatch.delenv("COMMSIR_CACHE_DIR")
+    for caches, home, folder in (
+        ("/xdg", "", "/xdg/commsir"),
+        ("", "/home/me", "/home/me/.cache/commsir"),
+        ("some/folder", "/home/me", "/home/me/.cache/commsir"),
+    ):
+        monkeypatch.setenv("XDG_CACHE_HOME", caches)
+        monkeypatch.setenv("HOME", home)
+        assert str(extension._cache()) == folder
+    monkeypatch.setenv("HOME", "other/folder")
+    with pytest.raises(RuntimeError, match="there is no home folder"):
+        extension._cache()

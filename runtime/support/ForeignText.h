@@ -1,0 +1,69 @@
+//===- ForeignText.h - Texts of other processes in errors -------*- C++ -*-===//
+//
+// Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A store can hold anything: megabytes, and bytes that are no text, which
+// Python could not turn into an exception.
+//
+// This header uses only the standard library, because runtime/torch/c10d
+// includes it without the rest of CommsIR.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef COMMSIR_RUNTIME_SUPPORT_FOREIGNTEXT_H
+#define COMMSIR_RUNTIME_SUPPORT_FOREIGNTEXT_H
+
+#include <cstddef>
+#include <string>
+
+namespace commsir {
+
+/// The most bytes of such a text in an error.
+inline constexpr size_t kMostForeignText = 1500;
+
+/// Bytes of the UTF-8 character at `at`; 0: there is none.
+inline size_t measureCharacter(const std::string &text, size_t at) {
+  auto byte = static_cast<unsigned char>(text[at]);
+  size_t length = byte < 0x80                   ? 1
+                  : byte >= 0xC2 && byte < 0xE0 ? 2
+                  : byte >= 0xE0 && byte < 0xF0 ? 3
+                  : byte >= 0xF0 && byte < 0xF5 ? 4
+                                                : 0;
+  if (length > text.size() - at)
+    return 0;
+  for (size_t next = 1; next < length; ++next)
+    if ((static_cast<unsigned char>(text[at + next]) & 0xC0) != 0x80)
+      return 0;
+  auto second = static_cast<unsigned char>(length > 1 ? text[at + 1] : 0);
+  // Longer than need be, surrogates, and what is beyond Unicode.
+  bool isNone =
+      (byte == 0xE0 && second < 0xA0) || (byte == 0xED && second >= 0xA0) ||
+      (byte == 0xF0 && second < 0x90) || (byte == 0xF4 && second >= 0x90);
+  return isNone ? 0 : length;
+}
+
+/// Returns what an error shows of a text that another process wrote: its
+/// beginning, with "?" for each byte that is no text.
+inline std::string showForeign(const std::string &text) {
+  std::string shown;
+  for (size_t at = 0; at < text.size();) {
+    if (shown.size() >= kMostForeignText)
+      return shown + " [...]";
+    size_t length = measureCharacter(text, at);
+    bool isControl = length == 1 && text[at] != '\n' && text[at] != '\t' &&
+                     (text[at] < ' ' || text[at] == 0x7F);
+    if (length == 0 || isControl)
+      shown += '?';
+    else
+      shown.append(text, at, length);
+    at += length ? length : 1;
+  }
+  return shown;
+}
+
+} // namespace commsir
+
+#endif // COMMSIR_RUNTIME_SUPPORT_FOREIGNTEXT_H
