@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from commsir import errors
-from commsir._native import CheckReport, check, load_tables, simulate, version
+from commsir._native import CheckReport, load_tables, simulate, version
 from commsir._native import compile as compile_ir
 from commsir.errors import (
     AbortedError,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from commsir._explain import explain
     from commsir._kernel import Kernel, kernel
     from commsir._replay import replay
-    from commsir._sequence import host_read, host_write
+    from commsir._sequence import check, host_read, host_write
     from commsir._simulate import Report
     from commsir._tune import Table, tune
     from commsir.doctor import doctor
@@ -339,6 +339,7 @@ _LAZY = {
     "replay": "commsir._replay",
     "doctor": "commsir.doctor",
     "Group": "commsir.group",
+    "check": "commsir._sequence",
     "host_read": "commsir._sequence",
     "host_write": "commsir._sequence",
     "Kernel": "commsir._kernel",

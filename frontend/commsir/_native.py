@@ -198,27 +198,9 @@ def compile(source: str, *, produce: str, ranks: int = 0, **options: Any) -> str
     return str(report["text"])
 
 
-def check(
-    source: str | Sequence[Any], *, ranks: int = 0, launches: int = 0, any_order: bool = False, **options: Any
-) -> CheckReport:
-    """Lowers the kernel and checks it for deadlocks and data races. Raises CheckError if it is refuted.
-
-    Else the report has the verdict, "proven" or "not decided", with what was followed, what is assumed and why.
-
-    `launches` are how many the proof follows, up to 64; 0: as many as show what memory that is used again does.
-
-    `source` is a kernel in MLIR; or the launches of several kernels in Python, which every rank makes in this order
-    again and again, or with `any_order` in every order. Each is a kernel; a tuple of one and the names of the memory
-    that its arguments are, if those are others; or `host_read(name)` or `host_write(name)`, for what the host of each
-    rank does between launches with its own part. Windows, arrays, signals and counters of one name are the same memory.
-    """
-    if isinstance(source, Sequence) and not isinstance(source, str | bytes):
-        from commsir import _sequence
-
-        return _sequence.check(source, ranks=ranks, launches=launches, any_order=any_order, **options)
-    if any_order:
-        raise errors.UsageError("any_order is of launches of several kernels: check([a, b], any_order=True)")
-    report = _report(cast(str, source), {"produce": "check", "ranks": ranks, "check_launches": launches, **options})
+def check(source: str, *, ranks: int = 0, launches: int = 0, **options: Any) -> CheckReport:
+    """Checks a kernel in MLIR, as `commsir.check` does."""
+    report = _report(source, {"produce": "check", "ranks": ranks, "check_launches": launches, **options})
     return CheckReport(
         report["kernel"],
         report["ranks"],

@@ -5,13 +5,11 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from commsir import _native, errors
+from commsir._kernel import Kernel
 from commsir.language import diagnostics, python_terms
-
-if TYPE_CHECKING:
-    from commsir._kernel import Kernel
 
 # The places of ops in a kernel's text, which are numbered in each.
 _PLACE = re.compile(r"((?:\bloc\(|^)#)(l\d+\b)", re.MULTILINE)
@@ -71,8 +69,6 @@ class _Module:
 
 def _turn(turn: Any, module: _Module, ranks: int, blocks: int | None) -> str:
     """A launch as the library takes it: "b(x=inbox)"."""
-    from commsir._kernel import Kernel
-
     if isinstance(turn, HostAccess):
         return str(turn)
     kernel, memory = turn if isinstance(turn, tuple) and len(turn) == 2 else (turn, {})
@@ -91,11 +87,32 @@ def _turn(turn: Any, module: _Module, ranks: int, blocks: int | None) -> str:
 
 
 def check(
-    turns: Sequence[Any], *, ranks: int, launches: int, any_order: bool, blocks: int | None = None, **options: Any
+    source: str | Sequence[Any], *, ranks: int = 0, launches: int = 0, any_order: bool = False, **options: Any
 ) -> _native.CheckReport:
-    """See `commsir.check`."""
-    if not isinstance(turns, Sequence) or not turns:
-        raise errors.UsageError(f"check takes a kernel in MLIR or a list of kernels, not {turns!r}")
+    """Lowers a kernel, or several, and checks them for deadlocks and data races. Raises CheckError if one is refuted.
+
+    Otherwise the report has the verdict, "proven" or "not decided", what the checker followed, its assumptions, and its
+    reasons. `launches` is how many launches the proof follows, at most 64. With 0 it follows as many as are needed to
+    see what reused memory does.
+
+    `source` is a kernel in MLIR; or a list of launches of kernels in Python, which every rank makes in this order again
+    and again, or with `any_order` in every order. A launch is a kernel; a tuple of a kernel and a dict from its
+    parameters to names of memory, where those differ; or `host_read(name)` or `host_write(name)`, for what the host of
+    each rank does between launches with its own part. Windows, arrays, signals and counters of one name are the same
+    memory.
+    """
+    if isinstance(source, str | bytes):
+        if any_order:
+            raise errors.UsageError("any_order is of launches of several kernels: check([a, b], any_order=True)")
+        return _native.check(str(source), ranks=ranks, launches=launches, **options)
+    if not isinstance(source, Sequence) or not source:
+        raise errors.UsageError(f"check takes a kernel in MLIR or a list of kernels, not {source!r}")
+    return _check_launches(source, ranks, launches, any_order, **options)
+
+
+def _check_launches(
+    turns: Sequence[Any], ranks: int, launches: int, any_order: bool, blocks: int | None = None, **options: Any
+) -> _native.CheckReport:
     module = _Module()
     listed = ", ".join([_turn(turn, module, ranks, blocks) for turn in turns])
     if not module.kernels:

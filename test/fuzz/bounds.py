@@ -45,7 +45,7 @@ FLAGS = ["", "", " overflow<nsw>", " overflow<nuw>", " overflow<nsw, nuw>"]
 # What the verifiers, the bounds pass and the checker say of an access that is known to leave bounds.
 REFUSAL = re.compile(
     r"out.of.bounds|leaves? the (packet )?(memory|source|window|dest|(left|right) operand|product)"
-    r"|addresses rank|no rank of the team"
+    r"|addresses rank|not a rank of the team"
     r"|valid elements of a tile|there is no (signal|counter) cell|(reads|writes) elements \[|negative|below 0"
     r"|uses cell|of a tile that has|has a step of|has bounds that are 2|it must be at least 0"
 )

@@ -69,10 +69,13 @@ def mixed(a: f8[Array, m, k], b: f8e5m2[Array, n, k], c: f32[Array, m, n]) -> No
 @commsir.kernel
 def added(a: bf16[Array, m, k], b: bf16[Array, k, n], d: bf16[Array, 2, m, n], c: bf16[Array, m, n]) -> None:
     for t in range(block_id(), (m + 127) // 128, num_blocks()):
-        i, to = t * 128, min(t * 128 + 128, m)
+        i = t * 128
         for j in range(0, n, 256):
-            end = min(j + 256, n)
-            c[i:to, j:end] = a[i:to] @ b[:, j:end] + d[0, i:to, j:end] + d[1, i:to, j:end]
+            c[i : min(i + 128, m), j : min(j + 256, n)] = (
+                a[i : min(i + 128, m)] @ b[:, j : min(j + 256, n)]
+                + d[0, i : min(i + 128, m), j : min(j + 256, n)]
+                + d[1, i : min(i + 128, m), j : min(j + 256, n)]
+            )
 
 
 def seconds(call: Call, calls: int = 20) -> float:

@@ -112,7 +112,7 @@ TEST(GroupTest, KernelsUseWindowsSignalsAndBlocks) {
           !member.group->isSymmetric(data + 8, 32))
         member.complain("isSymmetric is wrong");
       member.good(member.group->release(*window));
-      member.expect(member.group->release(*window), Kind::Usage, {"no window"});
+      member.expect(member.group->release(*window), Kind::Usage, {"not a window"});
     });
 }
 

@@ -389,7 +389,9 @@ def _from_all_ends(region: Region, inside: list[Node]) -> list[Node]:
     """Drops one final node after the other, those that leave the fewest results first, until the results fit."""
     kept = list(inside)
     while len(kept) > 1 and _excess_results(region, kept):
-        drop = min(reversed(_final_nodes(kept)), key=lambda node: len(_results(region, [x for x in kept if x is not node])))
+        drop = min(
+            reversed(_final_nodes(kept)), key=lambda node: len(_results(region, [x for x in kept if x is not node]))
+        )
         kept = _trim_views([node for node in kept if node is not drop], all_parts=True)
     return kept
 

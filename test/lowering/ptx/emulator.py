@@ -288,6 +288,8 @@ class Translator:
             return []
         if head == "multimem":
             return self.multimem(parts, operands)
+        if head == "cp" and "prefetch" in parts:
+            return []
         if head == "cp":
             return self.copy(parts, operands)
         if head in ("ldmatrix", "mma"):

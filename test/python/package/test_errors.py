@@ -122,10 +122,10 @@ def test_a_saved_race_begins_with_the_inputs(tmp_path: pathlib.Path) -> None:
 
 def test_files_that_are_no_runs(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "run.commsir"
-    with pytest.raises(commsir.UsageError, match="no saved run"):
+    with pytest.raises(commsir.UsageError, match="not a saved run"):
         commsir.replay(path)
     path.write_bytes(b"PK\x03\x04 nonsense")
-    with pytest.raises(commsir.UsageError, match="no saved run"):
+    with pytest.raises(commsir.UsageError, match="not a saved run"):
         commsir.replay(path)
     for text in ("[]", "{}", '{"format": "other"}', '{"format": "commsir-run-1", "request": {}, "arrays": {"x": 1}}'):
         with zipfile.ZipFile(path, "w") as file:
@@ -276,7 +276,7 @@ def test_files_that_lead_out_of_a_run_are_refused(tmp_path: pathlib.Path, name: 
     path = write_run(tmp_path / "run")
     with zipfile.ZipFile(path, "a") as file:
         file.writestr(name, b"")
-    with pytest.raises(commsir.UsageError, match="no part of a run"):
+    with pytest.raises(commsir.UsageError, match="not a part of a run"):
         commsir.replay(path)
 
 
@@ -290,7 +290,7 @@ def test_links_bombs_and_doubles_are_refused(tmp_path: pathlib.Path) -> None:
 
     link = zipfile.ZipInfo("arrays/y/0")
     link.external_attr = (stat.S_IFLNK | 0o777) << 16
-    refuse("no part of a run", link, b"/etc/passwd")
+    refuse("not a part of a run", link, b"/etc/passwd")
     refuse("packed in a way", zipfile.ZipInfo("arrays/y/0"), bytes(1 << 20), zipfile.ZIP_BZIP2)
     with pytest.warns(UserWarning, match="Duplicate"):
         refuse("a part twice", zipfile.ZipInfo("kernel.mlir"), b"")

@@ -103,12 +103,12 @@ def _types(rank: int, folder: str) -> None:
             (lambda: group.all_reduce(np.ones(2, np.uint8), op="max"), "max requires signed integers, but the array"),
             (lambda: group.all_reduce(np.ones(2, bool)), r'no sum of booleans: say op="max" \(any'),
             (lambda: group.all_reduce(np.ones(2), op="SUM"), "it is one of sum, prod, min, max"),
-            (lambda: group.all_reduce(np.ones(2), op=sum), "has to be a text"),  # type: ignore[arg-type]
+            (lambda: group.all_reduce(np.ones(2), op=sum), "must be a text"),  # type: ignore[arg-type]
             (lambda: group.collective("allreduce", np.ones(2), None), "it is one of all_reduce, reduce_scatter"),
             (lambda: group.allocate(3, "f8"), "no element type 'f8': it is one of f64"),
             (lambda: group.allocate(3.5), "the shape is 3.5, but must be"),  # type: ignore[arg-type]
             (lambda: group.kernel("sum.mlir"), r"for a file pass pathlib.Path\('sum.mlir'\)"),
-            (lambda: window.get(0, at=slice(2)), "has to be an index or a tuple"),  # type: ignore[arg-type]
+            (lambda: window.get(0, at=slice(2)), "must be an index or a tuple"),  # type: ignore[arg-type]
         ):
             with pytest.raises(commsir.UsageError, match=text):
                 call()
@@ -352,8 +352,8 @@ def test_kernels_of_all_kinds(tmp_path: pathlib.Path) -> None:
         assert x[4] == 7
         for wrong, words in (
             ({"at": 3.5}, "3.5, but must be a whole number"),
-            ({"at": "a"}, "'a', where"),
-            ({"n": [1]}, "where"),
+            ({"at": "a"}, "'a', but"),
+            ({"n": [1]}, "must be a number"),
         ):
             with pytest.raises(commsir.UsageError, match=words):
                 group.kernel(PUT)(x, mask, **{"at": 3, "n": 1.0} | wrong)

@@ -68,17 +68,17 @@ TEXTS: dict[str, tuple[str, str]] = {
     "dimension": (kernel("", "%x: memref<" + "9" * 200000 + "xf32>"), DIGITS),
     "chain": (kernel(chain("arith.muli", "index", FROM_DATA)), ""),
     "constant chain": (kernel(chain("arith.muli", "index", "  %i0 = arith.constant 0 : index\n")), ""),
-    "zero in a name": (kernel("", name='@"a\\00b"'), "the kernel's name has a zero byte"),
+    "zero in a name": (kernel("", name='@"a\\00b"'), "a kernel's name must not contain a zero byte"),
     "huge array": (kernel("", "%x: memref<8xf32>, %y: memref<4611686018427387904x4xf32>"), "2\\^63|overflow|bytes"),
     "huge scratch": (kernel("  %a = memref.alloca() : memref<9999999999xf32>\n  memref.store %v, %a[%c0] : "
                             "memref<9999999999xf32>\n  %w = memref.load %a[%c0] : memref<9999999999xf32>\n"
                             "  memref.store %w, %x[%c0] : memref<8xf32>"), "more than 1 GiB"),
-    "unreachable": (kernel("").replace("comms.return", "ub.unreachable"), "ub.unreachable' op has no place"),
-    "poison": (kernel("  %p = ub.poison : index"), "ub.poison' op has no place"),
+    "unreachable": (kernel("").replace("comms.return", "ub.unreachable"), "ub.unreachable' op is not allowed"),
+    "poison": (kernel("  %p = ub.poison : index"), "ub.poison' op is not allowed"),
     "alignment": (kernel("").replace("%x[%c0]", "%x[%c0] {alignment = 4294967296 : i64}"), ""),
     "index division": (kernel("  %q = index.divs %c0, %c0\n  %w = memref.load %x[%q] : memref<8xf32>\n"
                               "  memref.store %w, %x[%c0] : memref<8xf32>"), "covers \\[-1, |elements \\[-1, "),
-    "resource": (kernel("  %r = arith.constant dense_resource<b> : tensor<8xf32>"), "no constant that is written down"),
+    "resource": (kernel("  %r = arith.constant dense_resource<b> : tensor<8xf32>"), "not an inline constant"),
     "constructors": ("llvm.mlir.global_ctors ctors = [], priorities = [], data = []\n" + kernel(""), "beside a kernel"),
     "linker": ('llvm.linker_options ["-init", "x"]\n' + kernel(""), "beside a kernel"),
     "intrinsic": (kernel('  llvm.call_intrinsic "llvm.trap"() : () -> ()'), "LLVM dialect cannot be checked"),

@@ -75,10 +75,10 @@ class Expressions(Matrices):
         return self.captures[value.name][1]
 
     def visit_Tuple(self, node: ast.Tuple) -> Value:
-        return Seq(tuple(self.elements(node.elts, self.snapshot)))
+        return Seq(tuple(self.elements(node.elts, self.element)))
 
     def visit_List(self, node: ast.List) -> Value:
-        return Seq(tuple(self.elements(node.elts, self.snapshot)), is_list=True)
+        return Seq(tuple(self.elements(node.elts, self.element)), is_list=True)
 
     def elements(self, nodes: Sequence[ast.expr], kept: Callable[[Value], Value] = lambda value: value) -> list[Value]:
         """Evaluates the elements of a tuple, or arguments. Each is `kept` before the next one is evaluated; `*v`

@@ -102,15 +102,19 @@ class MemoryAccess(Teams):
             self._refuse_length(value, f"{value.base.label}.load(offset, length, valid=count), or a slice i:i + 64")
         return self.load(value.base, value.offset, value.count.py)
 
+    def element(self, value: Value) -> Value:
+        """An element of a tuple that has no name yet. A matrix stays where it is: the product that it is added to reads
+        it."""
+        is_matrix = isinstance(value, View) and value.matrix is not None and not value.is_tile
+        return value if is_matrix else self.snapshot(value)
+
     def snapshot(self, value: Value) -> Value:
         """Returns a value that later stores do not change: parts of arrays are loaded if their length is known."""
         if isinstance(value, Seq):
             return dataclasses.replace(value, items=tuple(map(self.snapshot, value.items)))
         if isinstance(value, Product):
             return self.hold_product(value)
-        if not isinstance(value, View) or isinstance(value.count, Scalar) or not value.is_tile:
-            return value  # Matrices are read where their product is stored.
-        return self.load_view(value)
+        return self.load_view(value) if isinstance(value, View) and not isinstance(value.count, Scalar) else value
 
     def _refuse_rows(self) -> NoReturn:
         self.fail("only the last subscript may be a slice: a tile is contiguous", "load row by row")

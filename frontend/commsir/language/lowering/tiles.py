@@ -114,7 +114,7 @@ def _broadcast_row(c: Compiler, tile: Value, length: Value) -> Value:
 
 @lowers(f.concatenate, np.concatenate)
 def _concatenate(c: Compiler, tiles: Value, axis: Value = Const(0)) -> Value:  # noqa: B008
-    _know_axis(c, axis, Const(False))
+    _check_axis(c, axis, Const(False))
     parts = [a_tile(c, one) for one in c.items(tiles)]
     if not parts:
         c.fail("concatenate of no tiles", "give a tuple of tiles: concatenate((a, b))")
