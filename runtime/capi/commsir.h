@@ -184,8 +184,8 @@ COMMSIR_API commsir_status commsir_window_allocate_for(commsir_group *,
 /* Waits of other threads for a cell in it fail (COMMSIR_USAGE). */
 COMMSIR_API commsir_status commsir_window_release(commsir_group *, void *base);
 /* CPU: keeps this rank's view of the window at `own` mapped after the window is
- * released, until commsir_window_drop was called as many times. Any thread. On
- * a GPU this has no effect. */
+ * released, until commsir_window_drop was called as many times or the group is
+ * destroyed. Any thread. On a GPU this has no effect. */
 COMMSIR_API void commsir_window_keep(commsir_group *, void *own);
 COMMSIR_API void commsir_window_drop(commsir_group *, void *own);
 /* Adopts memory that is symmetric already. `parts` has the address at which

@@ -95,14 +95,21 @@ static std::string blankAllButError(llvm::StringRef text,
   return blank;
 }
 
-/// Replaces the member `text` of an object; says whether.
+/// Replaces the member `text` of an object; says whether. Where a diagnostic
+/// lies behind a carriage return, as in lines that end with two characters,
+/// MLIR's server finds no place in its text, and ends: a space takes as much
+/// space.
 static bool replaceText(json::Object *object) {
-  auto text = object ? object->getString("text") : std::nullopt;
-  std::optional<DeepNesting> deep =
-      text ? findDeepNesting(*text) : std::nullopt;
-  if (!deep)
+  auto found = object ? object->getString("text") : std::nullopt;
+  if (!found)
     return false;
-  (*object)["text"] = blankAllButError(*text, *deep);
+  std::string text = found->str();
+  std::replace(text.begin(), text.end(), '\r', ' ');
+  if (std::optional<DeepNesting> deep = findDeepNesting(text))
+    text = blankAllButError(text, *deep);
+  if (text == *found)
+    return false;
+  (*object)["text"] = text;
   return true;
 }
 

@@ -168,8 +168,10 @@ private:
     case 0:
       return commsir_group_close(group);
     case 1:
+      windows.clear(); // Those of the group are unmapped.
       return commsir_group_destroy(group);
     case 2:
+      windows.clear();
       return commsir_group_drop(group);
     case 3:
       return (void)commsir_group_abort(group, text());

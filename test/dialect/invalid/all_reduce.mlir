@@ -449,7 +449,7 @@ comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<8x64xbf16>, %s: f32) attribute
 
 comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<8x64xbf16>) attributes {ranks = 8 : i64} {
   %t = comms.team world
-  // expected-error @+1 {{C12: 'produce' has an op that is no arithmetic on tiles}}
+  // expected-error @+1 {{C12: 'produce' has an op that is not arithmetic on tiles}}
   comms.all_reduce sum %t ins(%x : memref<8x64xbf16>) outs(%y : memref<8x64xbf16>)
     produce(%a: tensor<64xbf16>) {
       %n = arith.constant 3 : index
@@ -465,7 +465,7 @@ comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<8x64xbf16>) attributes {ranks 
 
 comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<8x64xbf16>) attributes {ranks = 8 : i64} {
   %t = comms.team world
-  // expected-error @+1 {{C12: 'produce' has an op that is no arithmetic on tiles}}
+  // expected-error @+1 {{C12: 'produce' has an op that is not arithmetic on tiles}}
   comms.all_reduce sum %t ins(%x : memref<8x64xbf16>) outs(%y : memref<8x64xbf16>)
     produce(%a: tensor<64xbf16>) {
       %n = arith.constant 3 : index
@@ -481,7 +481,7 @@ comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<8x64xbf16>) attributes {ranks 
 
 comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<8x64xbf16>) attributes {ranks = 8 : i64} {
   %t = comms.team world
-  // expected-error @+1 {{C12: 'produce' has an op that is no arithmetic on tiles}}
+  // expected-error @+1 {{C12: 'produce' has an op that is not arithmetic on tiles}}
   comms.all_reduce sum %t ins(%x : memref<8x64xbf16>) outs(%y : memref<8x64xbf16>)
     produce(%a: tensor<64xbf16>) {
       %n = arith.constant 3 : index

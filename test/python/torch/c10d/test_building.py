@@ -141,7 +141,7 @@ def test_a_folder_put_in_its_place_is_not_loaded_from(
     builder: Builder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever may rename the cache folder swaps it for a link after it was opened."""
-    backend._built()
+    backend._build_module()
     cache, mine, theirs = tmp_path / "cache", tmp_path / "mine", tmp_path / "theirs"
     shutil.copytree(cache, theirs)
     for copy in theirs.rglob("*.so"):
@@ -157,12 +157,12 @@ def test_a_folder_put_in_its_place_is_not_loaded_from(
 
     monkeypatch.setattr(_files.OwnFolder, "open", swap)
     monkeypatch.setattr(extension, "load", lambda name, path: path.read_text())
-    assert backend._built() == "half of it" and cache.is_symlink()
+    assert backend._build_module() == "half of it" and cache.is_symlink()
 
 
 def test_what_another_user_built_is_loaded(builder: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
     """As from an image: this process can make no files there."""
-    backend._built()
+    backend._build_module()
     opened = _files.OwnFolder.open
 
     def read_only(folder: _files.OwnFolder, name: str, flags: int) -> int:
@@ -171,7 +171,7 @@ def test_what_another_user_built_is_loaded(builder: Builder, monkeypatch: pytest
         return opened(folder, name, flags)
 
     monkeypatch.setattr(_files.OwnFolder, "open", read_only)
-    assert backend._built() == "loaded libcommsir_c10d.so"
+    assert backend._build_module() == "loaded libcommsir_c10d.so"
 
 
 def test_homes_that_are_none(builder: Builder, monkeypatch: pytest.MonkeyPatch) -> None:

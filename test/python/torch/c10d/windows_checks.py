@@ -85,7 +85,7 @@ def refused(rank: int, size: int) -> None:
             "cannot be shared through DLPack: Cannot pack tensors on meta",
             lambda: window.put(row.to("meta"), 0),
         ),
-        (commsir.BoundsError, "index 2 is none", lambda: window.get(0, at=2)),
+        (commsir.BoundsError, "index 2 is out of bounds", lambda: window.get(0, at=2)),
         (commsir.UsageError, "rank 9 is not in a group", lambda: window.put(row, 9)),
         (commsir.UsageError, "cells 0 to 1, but not 2", lambda: window.signal(0, cell=2)),
         (commsir.UsageError, "not contiguous", lambda: window.put(torch.zeros(8, dtype=torch.bfloat16)[::2], 0)),
