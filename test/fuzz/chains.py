@@ -298,7 +298,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*")
     options = parser.parse_args()
     cases = [(name, write_chain, options.length) for name in CHAINS]
-    cases += [(f"nest of {name}", lambda name, size: write_nest(name[8:], size), options.depth) for name in NESTS]
+    cases += [(f"nest of {name}", lambda name, length: write_nest(name[8:], length), options.depth) for name in NESTS]
     slow = 0
     for name, write, size in cases:
         if options.only and name not in options.only:

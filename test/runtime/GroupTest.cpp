@@ -112,7 +112,8 @@ TEST(GroupTest, KernelsUseWindowsSignalsAndBlocks) {
           !member.group->isSymmetric(data + 8, 32))
         member.complain("isSymmetric is wrong");
       member.good(member.group->release(*window));
-      member.expect(member.group->release(*window), Kind::Usage, {"not a window"});
+      member.expect(member.group->release(*window), Kind::Usage,
+                    {"not a window"});
     });
 }
 

@@ -9,7 +9,7 @@
 // Addends are read 16 bytes a thread where all of the tile exists, and added
 // before the sums are rounded; all sums stay in registers.
 // CHECK-LABEL: .entry sum(
-// CHECK: ld.global.{{.*}}v4.{{[bu]32}}
+// CHECK: ld.global.{{.*}}v4.{{b|u}}32
 // CHECK: shfl.sync.bfly
 // CHECK: add.{{(rn.)?}}f32
 // CHECK: st.global.v4

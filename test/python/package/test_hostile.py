@@ -300,7 +300,7 @@ MESSAGES = {
     "number": (framed(b"7"), ""),
     "batch": (framed(b'[{"jsonrpc":"2.0","id":7,"method":"shutdown"}]'), ""),
     "string that ends with a line of Windows": (
-        change({"text": 'comms.kernel @k() attributes {note = "a\r\nb"} {\r\n  comms.return\r\n}\r\n'}), "in string literal"),
+        change({"text": 'comms.kernel @k() attributes {note = "a\r\nb"} {\r\n}'}), "in string literal"),
     "error behind a carriage return": (change({"text": "comms.kernel @k() {\r  nosuch.op\n}"}), "nosuch"),
     "long message": (framed(b" " * (65 << 20)), "skips a message of 68157440 bytes"),
 }  # fmt: skip
