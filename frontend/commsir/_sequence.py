@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from commsir import _native, errors
 from commsir._kernel import Kernel
@@ -104,7 +104,7 @@ def check(
     if isinstance(source, str | bytes):
         if any_order:
             raise errors.UsageError("any_order is of launches of several kernels: check([a, b], any_order=True)")
-        return _native.check(str(source), ranks=ranks, launches=launches, **options)
+        return _native.check(cast(str, source), ranks=ranks, launches=launches, **options)
     if not isinstance(source, Sequence) or not source:
         raise errors.UsageError(f"check takes a kernel in MLIR or a list of kernels, not {source!r}")
     return _check_launches(source, ranks, launches, any_order, **options)

@@ -18,6 +18,7 @@
 #include "llvm/Support/FormatVariadic.h"
 
 #include <chrono>
+#include <unistd.h>
 
 using namespace commsir;
 using namespace commsir::driver;
@@ -47,7 +48,24 @@ std::unique_ptr<llvm::MemoryBuffer> Session::readSource() {
       return refuse("the kernel file '" + options.file +
                     "' is neither a file nor a pipe");
   }
-  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(options.file);
+  bool isInput = options.file == "-";
+  if (isInput || !llvm::sys::fs::is_regular_file(status)) {
+    int file = STDIN_FILENO;
+    if (!isInput)
+      if (std::error_code error =
+              llvm::sys::fs::openFileForRead(options.file, file))
+        return refuse("cannot read the kernel file '" + options.file +
+                      "': " + error.message());
+    llvm::Expected<std::string> text =
+        readStream(file, isInput ? "<stdin>" : options.file);
+    if (!isInput)
+      ::close(file);
+    if (!text)
+      return refuse(llvm::toString(text.takeError()));
+    return llvm::MemoryBuffer::getMemBufferCopy(*text, isInput ? "<stdin>"
+                                                               : options.file);
+  }
+  auto buffer = llvm::MemoryBuffer::getFile(options.file);
   if (!buffer)
     return refuse("cannot read the kernel file '" + options.file +
                   "': " + buffer.getError().message());

@@ -11,12 +11,15 @@
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
+#include "llvm/Support/Errno.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <cerrno>
 #include <sys/mman.h>
+#include <system_error>
 #include <unistd.h>
 
 using namespace commsir::driver;
@@ -291,24 +294,45 @@ llvm::Error commsir::driver::refuseSource(llvm::StringRef text,
   return refuseDeepNesting(text, name, "");
 }
 
+llvm::Expected<std::string> commsir::driver::readStream(int file,
+                                                        llvm::StringRef name) {
+  constexpr size_t kMost = size_t(1) << 30, kPiece = size_t(1) << 16;
+  std::string text;
+  while (true) {
+    size_t before = text.size();
+    text.resize(before + kPiece);
+    ssize_t got =
+        llvm::sys::RetryAfterSignal(-1, ::read, file, &text[before], kPiece);
+    text.resize(before + std::max<ssize_t>(got, 0));
+    if (got < 0)
+      return llvm::createStringError(
+          "cannot read '" + name +
+          "': " + std::error_code(errno, std::generic_category()).message());
+    if (got == 0)
+      return text;
+    if (text.size() > kMost)
+      return llvm::createStringError("'" + name +
+                                     "' does not end within 1 GiB: give a "
+                                     "file");
+  }
+}
+
 /// Refuses the text that `file` gives, and has standard input give it again.
-static llvm::Error moveToStandardInput(llvm::sys::fs::file_t file,
-                                       llvm::StringRef name) {
-  auto buffer = llvm::MemoryBuffer::getOpenFile(
-      file, name, /*FileSize=*/-1, /*RequiresNullTerminator=*/false);
-  if (!buffer)
-    return llvm::Error::success(); // The program says what is wrong with it.
-  llvm::StringRef text = (*buffer)->getBuffer();
-  if (llvm::Error error = refuseDeepText(text, name))
+static llvm::Error moveToStandardInput(int file, llvm::StringRef name) {
+  llvm::Expected<std::string> text = commsir::driver::readStream(file, name);
+  if (!text)
+    return llvm::createStringError("error: " +
+                                   llvm::toString(text.takeError()));
+  if (llvm::Error error = refuseDeepText(*text, name))
     return error;
   int copy = memfd_create("commsir-input", MFD_CLOEXEC);
   llvm::raw_fd_ostream stream(copy, /*shouldClose=*/true);
-  stream << text;
+  stream << *text;
   stream.flush();
   if (copy < 0 || stream.has_error() || lseek(copy, 0, SEEK_SET) ||
       dup2(copy, STDIN_FILENO) < 0) {
     stream.clear_error();
-    return llvm::createStringError("'" + name +
+    return llvm::createStringError("error: '" + name +
                                    "' cannot be copied to memory: give a file");
   }
   return llvm::Error::success();
@@ -332,7 +356,7 @@ static llvm::Error refuseDeepInput() {
   if (fs::status(STDIN_FILENO, status) || isatty(STDIN_FILENO))
     return llvm::Error::success();
   if (!fs::is_regular_file(status))
-    return moveToStandardInput(file, "<stdin>");
+    return moveToStandardInput(STDIN_FILENO, "<stdin>");
   // Read without moving on: the program reads it once more.
   auto buffer = llvm::MemoryBuffer::getOpenFile(
       file, "<stdin>", status.getSize(), /*RequiresNullTerminator=*/false);
@@ -364,8 +388,9 @@ commsir::driver::refuseDeepFiles(llvm::MutableArrayRef<char *> arguments) {
     int file = -1;
     if (fs::openFileForRead(argument, file))
       continue;
-    if (llvm::Error error =
-            moveToStandardInput(fs::convertFDToNativeFile(file), argument))
+    llvm::Error error = moveToStandardInput(file, argument);
+    ::close(file);
+    if (error)
       return error;
     arguments[i] = standardInput;
   }

@@ -268,6 +268,8 @@ COMMANDS: dict[str, tuple[str, list[str], dict[str, str]]] = {
         "--launches=9223372036854775807", "--seed=99999999999999999999",
         "--time-limit=nan", "--time-limit=1e308", "--max-steps=-1", "--input=x=/dev/zero", "--input=x=@" + "9" * 2000,
         "--output=x=/dev/full", "--blocks=65537", "--tile-size=9223372036854775807")},
+    "comms-opt of what has no end": ("comms-opt", ["/dev/zero"], {}),
+    "comms-translate of what has no end": ("comms-translate", ["--comms-to-ptx", "/dev/zero"], {}),
     **{f"comms-bench {value[:30]}": ("comms-bench", ["--target=cpu", value], {}) for value in (
         "--ranks=" + "9" * 5000, "--sizes=9223372036854775807", "--sizes=1:99999999999999999999:2",
         "--compare=/dev/zero")},
