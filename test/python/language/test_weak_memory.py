@@ -21,7 +21,7 @@ SEEDS = range(1, 5)
 
 #: Pairs of the corpus whose fault is one of order between accesses. Such faults that no run here reaches: m22 and m26
 #: show in larger worlds, p76 after the launches in which a flag wraps around, p48 where the host writes the window
-#: between launches; m40 needs arguments that share memory; and m62 stores vectors, which are not watched.
+#: between launches; and m40 needs arguments that share memory.
 BY_ORDER = [
     "m01",
     "m03",
@@ -45,6 +45,7 @@ BY_ORDER = [
     "m66",
     "m67",
     "m68",
+    "m62",
     "m69",
     "m70",
     "m71",
