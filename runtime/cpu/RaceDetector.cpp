@@ -77,7 +77,7 @@ static constexpr ptrdiff_t kMostRanges = 4;
 
 void AccessHistory::addToPage(Page &page, int64_t begin, int64_t end,
                               Comparison &comparison) {
-  auto it = llvm::partition_point(
+  auto *it = llvm::partition_point(
       page, [&](const Range &range) { return range.end <= begin; });
   if (it != page.end() && it->begin < begin) { // It becomes two.
     it = std::next(page.insert(it, *it));
@@ -97,7 +97,7 @@ void AccessHistory::addToPage(Page &page, int64_t begin, int64_t end,
   }
   if (!comparison.event.write)
     return;
-  auto start = page.begin() + first;
+  auto *start = page.begin() + first;
   if (it - start > kMostRanges) {
     start->end = uint16_t(end);
     page.erase(std::next(start), it);
@@ -136,7 +136,7 @@ void AccessHistory::visitPassed(
     if (!found)
       continue;
     int64_t page = number << kPageBits;
-    auto it = llvm::partition_point(
+    const auto *it = llvm::partition_point(
         *found, [&](const Range &range) { return page + range.end <= begin; });
     for (; it != found->end() && page + it->begin < end; ++it)
       if (it->passed)

@@ -104,7 +104,7 @@ static bool replaceText(json::Object *object) {
   if (!found)
     return false;
   std::string text = found->str();
-  std::replace(text.begin(), text.end(), '\r', ' ');
+  llvm::replace(text, '\r', ' ');
   if (std::optional<DeepNesting> deep = findDeepNesting(text))
     text = blankAllButError(text, *deep);
   if (text == *found)

@@ -148,7 +148,7 @@ static void printColumns(llvm::ArrayRef<Row> rows, llvm::ArrayRef<bool> right,
     std::string line;
     for (auto [i, cell] : llvm::enumerate(row)) {
       std::string pad(widths[i] - width(cell), ' ');
-      line += (i ? "  " : "  ") + (right[i] ? pad + cell : cell + pad);
+      line += std::string("  ") + (right[i] ? pad + cell : cell + pad);
     }
     out << llvm::StringRef(line).rtrim() << "\n";
   }

@@ -592,7 +592,7 @@ int64_t Collectives::Impl::sizedCapacityOf(const Shape &shape, int64_t most) {
       kept = config;
     }
   }
-  auto fits = llvm::lower_bound(all, most);
+  auto *fits = llvm::lower_bound(all, most);
   return fits == all.end() ? most : *fits;
 }
 
@@ -1540,7 +1540,7 @@ bool Collectives::Impl::mayRepeat(const PreparedFused &prepared) const {
 llvm::Error Collectives::launch(PreparedFused &prepared,
                                 llvm::ArrayRef<void *> arrays, void *stream) {
   FusedCall &call = prepared.call;
-  auto next = arrays.begin();
+  const auto *next = arrays.begin();
   call.input.data = *next++;
   for (auto *operands : {&call.sources, &call.arguments, &call.outputs})
     for (FusedCall::Operand &one : *operands)

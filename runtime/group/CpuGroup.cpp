@@ -1125,7 +1125,7 @@ llvm::Expected<std::unique_ptr<Group>>
 CpuGroup::shrink(llvm::ArrayRef<int64_t> survivors, Store &store) {
   if (isForked())
     return check();
-  auto own = llvm::find(survivors, settings.rank);
+  const auto *own = llvm::find(survivors, settings.rank);
   if (own == survivors.end() || !llvm::is_sorted(survivors) ||
       llvm::adjacent_find(survivors) != survivors.end() ||
       survivors.front() < 0 || survivors.back() >= settings.ranks)

@@ -514,12 +514,14 @@ static Expected<size_t> readFrameBytes(MemoryBufferRef object) {
 
 /// Functions of the compiler's own library: divisions of 128-bit integers,
 /// which count loops whose bounds are not known.
+// NOLINTBEGIN(readability-identifier-naming): names of another library.
 extern "C" {
 __int128 __divti3(__int128, __int128);
 __int128 __modti3(__int128, __int128);
 unsigned __int128 __udivti3(unsigned __int128, unsigned __int128);
 unsigned __int128 __umodti3(unsigned __int128, unsigned __int128);
 }
+// NOLINTEND(readability-identifier-naming)
 
 /// Functions of libraries that code generation may call by itself. A kernel
 /// calls nothing by name, so nothing else is known to its code: not even what

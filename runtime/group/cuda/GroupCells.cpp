@@ -53,7 +53,7 @@ llvm::Error CudaGroup::signalCell(const CellSignal &signal,
                                   void *streamPointer) {
   CurrentContext current(cu, device->context());
   auto cell = reinterpret_cast<CUdeviceptr>(signal.cell);
-  auto stream = static_cast<CUstream>(streamPointer);
+  auto *stream = static_cast<CUstream>(streamPointer);
   noteCapture(stream);
   return asGroupError(signal.kind == SignalKind::Set
                           ? signals.set(cell, signal.value, stream)
