@@ -367,7 +367,7 @@ def _is_view_at_the_end(node: Node, members: dict[Node, None], ends: set[Node], 
 
 
 def _trim_views(inside: list[Node], all_parts: bool = False) -> list[Node]:
-    """Without views at the end: they cost nothing outside."""
+    """Drops views at the end of the region, which cost nothing outside."""
     kept = list(inside)
     while True:
         ends, members = set(_final_nodes(kept)), dict.fromkeys(kept)
@@ -581,7 +581,7 @@ def _grow_region(graph: Graph, collective: Collective, before: _Hoister, columns
 
 
 def _other_row_lengths(collective: Collective, columns: int) -> list[int]:
-    """Lengths of rows, other than `columns`, that reductions behind the collective have."""
+    """Returns the row lengths, other than `columns`, of reductions and splits after the collective."""
     behind = _descendants([collective.node], _MOST_LOOKED_AT)
     asked = dict.fromkeys(size(node) for node in behind for size in (row_sizes, cut_sizes))
     possible = set(collective.row_sizes()) if len(asked) > 1 else set()
@@ -622,7 +622,7 @@ class _FusionResult:
 def _fuse(
     graph: Graph, collective: Collective, everything: list[Any], stands: JoinedCollectives | None, prefetches: bool
 ) -> _FusionResult:
-    """Puts the kernel in its place; `stands`: for what it stands beside itself."""
+    """Replaces the collective and its region by a kernel. `stands` lists other collectives that the kernel replaces."""
     collective.begin()
     if stands and stands.others:
         _replace_duplicates(graph, collective, everything, stands.others)
@@ -806,7 +806,7 @@ if not hasattr(torch._inductor.custom_graph_pass, "get_custom_graph_passes"):
 
 
 def _appended(before: Any, **settings: bool) -> Any:
-    """The pass, after what is there already: one pass or, for a newer torch, several, which that calls itself."""
+    """Returns the existing pass, or passes in a newer torch, followed by this one."""
     if isinstance(before, (list, tuple)):
         return [*before, CollectivePass(None, **settings)]
     if isinstance(before, _AWARE):

@@ -501,19 +501,19 @@ def moves_nothing(node: Node) -> bool:
 
 
 def is_elementwise(node: Node) -> bool:
-    """Whether it makes each element from the elements at the same place, of tensors that torch has aligned."""
+    """Whether each element of the result depends only on the elements at the same position of aligned tensors."""
     known = node.target in _RULES and node.target not in _REDUCTIONS and node.target not in _CUTS
     return known and not moves_nothing(node) and node.target is not aten.expand.default
 
 
 def is_part(node: Node) -> bool:
-    """Whether it is a part of another tensor, or several: outside of a region a view, which costs nothing."""
+    """Whether the node is one or several parts of another tensor: views outside a region, which cost nothing."""
     source = node.args[0] if node.target is operator.getitem else node
     return isinstance(source, Node) and source.target in _CUTS and source.target not in _JOINS
 
 
 def parts_alone(graph: Graph, node: Node) -> list[Node]:
-    """Has a split made by one slice a part; none where it is no split, or sizes are not known."""
+    """Replaces a split by one slice for each part, and returns the slices. Does nothing if the sizes are not known."""
     if node.target not in (aten.split.Tensor, aten.split_with_sizes.default):
         return []
     dim = cut_dim(node)
@@ -535,7 +535,7 @@ def parts_alone(graph: Graph, node: Node) -> list[Node]:
 
 
 def cuts_last_dim(node: Node) -> bool:
-    """Whether it takes parts of the last dimension, or joins tensors along that."""
+    """Whether the node cuts the last dimension, or joins tensors along it."""
     if node.target not in _CUTS:
         return False
     rank = int(node.all_input_nodes[0].meta["val"].dim())
@@ -543,7 +543,7 @@ def cuts_last_dim(node: Node) -> bool:
 
 
 def cut_sizes(node: Node) -> int | None:
-    """The size of the last dimension, where parts of that are taken; None: none are, or the size is not known."""
+    """Returns the size of the last dimension if the node cuts it, or None if it does not or the size is not known."""
     if not cuts_last_dim(node) or node.target in _JOINS:
         return None
     size = node.all_input_nodes[0].meta["val"].shape[-1]
