@@ -4,13 +4,16 @@
 #   configure.sh default|demo BUILD
 #
 # A folder that was configured for the demo becomes one for everything, and keeps
-# what is compiled; any other is left as it is.
+# what is compiled; any other is left as it is. The demo has the runtime for GPUs
+# where there is a driver: it is a third of what is compiled.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 preset=$1 build=$2
 mark=$build/for-demo-only
 
 if [ -f "$build/build.ninja" ] && { [ "$preset" = demo ] || [ ! -f "$mark" ]; }; then exit 0; fi
-cmake --preset "$preset" -B "$build" >"$build.log" 2>&1 || { cat "$build.log"; exit 1; }
+gpus=(-U COMMSIR_CUDA)
+[ "$preset" != demo ] || ldconfig -p 2>/dev/null | grep -q 'libcuda\.so\.1' || gpus=(-D COMMSIR_CUDA=OFF)
+cmake --preset "$preset" -B "$build" "${gpus[@]}" >"$build.log" 2>&1 || { cat "$build.log"; exit 1; }
 rm -f "$build.log" "$mark"
 [ "$preset" != demo ] || touch "$mark"
