@@ -17,15 +17,15 @@ class Comms_Type<string name, string typeMnemonic, list<Trait> traits = []>
 }
 
 def Comms_Team : Comms_Type<"Team", "team"> {
-  let summary = "an ordered set of ranks";
+  let summary = "team (ordered set of ranks)";
 }
 
 def Comms_Token : Comms_Type<"Token", "token"> {
-  let summary = "token of a wait: an op that takes it runs after the wait";
+  let summary = "token (an op that takes it runs after the wait or transfer that returned it)";
 }
 
 def Comms_Window : Comms_Type<"Window", "window"> {
-  let summary = "symmetric memory: an array of one shape on every rank, which peers can access";
+  let summary = "window (array of the same shape on every rank, which peers can access)";
   let description = [{
     `!comms.window<8x64xbf16>`: each rank has its own 8x64 array of bf16. A `?`
     dimension gets its size when the kernel is specialized to its inputs.
@@ -43,7 +43,7 @@ def Comms_Window : Comms_Type<"Window", "window"> {
 }
 
 def Comms_Signal : Comms_Type<"Signal", "signal"> {
-  let summary = "64-bit cells on every rank, which peers set, increment or add to";
+  let summary = "signal (64-bit cells on every rank, which peers set, increment or add to)";
   let description = [{
     `!comms.signal<16>`: 16 cells per rank. They are 0 before a kernel's first
     launch and keep their values between launches.
@@ -54,14 +54,14 @@ def Comms_Signal : Comms_Type<"Signal", "signal"> {
 }
 
 def Comms_Counter : Comms_Type<"Counter", "counter"> {
-  let summary = "64-bit cells of one rank, which count its completed puts";
+  let summary = "counter (64-bit cells of one rank, which count its completed puts)";
   let parameters = (ins "int64_t":$count);
   let assemblyFormat = "`<` $count `>`";
   let genVerifyDecl = 1;
 }
 
 def Comms_Channel : Comms_Type<"Channel", "channel"> {
-  let summary = "channel that carries tiles of one type between the ranks of a team, by a protocol";
+  let summary = "channel (carries tiles of one type between the ranks of a team)";
   let description = [{
     `!comms.channel<ll, 256xf32>`: a tile has 256 elements of f32, and the
     protocol `ll` moves it. One file in `lowering/channels/protocol` registers
