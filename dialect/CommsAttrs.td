@@ -21,14 +21,14 @@ class Comms_EnumAttr<I32EnumAttr info, string mnemonic>
   let assemblyFormat = "$value";
 }
 
-def Comms_ReductionKind : Comms_Enum<"ReductionKind", "how values are combined", [
+def Comms_ReductionKind : Comms_Enum<"ReductionKind", "reduction kind", [
   I32EnumAttrCase<"Sum", 0, "sum">, I32EnumAttrCase<"Prod", 1, "prod">,
   I32EnumAttrCase<"Min", 2, "min">, I32EnumAttrCase<"Max", 3, "max">,
   I32EnumAttrCase<"Avg", 4, "avg">, I32EnumAttrCase<"And", 5, "and">,
   I32EnumAttrCase<"Or", 6, "or">, I32EnumAttrCase<"Xor", 7, "xor">]>;
 def Comms_ReductionKindAttr : Comms_EnumAttr<Comms_ReductionKind, "reduction">;
 
-def Comms_MathFunction : Comms_Enum<"MathFunction", "a function that has no one right result", [
+def Comms_MathFunction : Comms_Enum<"MathFunction", "math function whose result IEEE 754 does not define", [
   I32EnumAttrCase<"Acos", 0, "acos">, I32EnumAttrCase<"Acosh", 1, "acosh">, I32EnumAttrCase<"Asin", 2, "asin">,
   I32EnumAttrCase<"Asinh", 3, "asinh">, I32EnumAttrCase<"Atan", 4, "atan">, I32EnumAttrCase<"Atan2", 5, "atan2">,
   I32EnumAttrCase<"Atanh", 6, "atanh">, I32EnumAttrCase<"Cbrt", 7, "cbrt">, I32EnumAttrCase<"Cos", 8, "cos">,
@@ -40,22 +40,22 @@ def Comms_MathFunction : Comms_Enum<"MathFunction", "a function that has no one 
   I32EnumAttrCase<"Tanh", 24, "tanh">]>;
 def Comms_MathFunctionAttr : Comms_EnumAttr<Comms_MathFunction, "math_function">;
 
-def Comms_TeamKind : Comms_Enum<"TeamKind", "a team that exists without a split", [
+def Comms_TeamKind : Comms_Enum<"TeamKind", "predefined team", [
   I32EnumAttrCase<"World", 0, "world">, I32EnumAttrCase<"Lsa", 1, "lsa">,
   I32EnumAttrCase<"Rail", 2, "rail">]>;
 def Comms_TeamKindAttr : Comms_EnumAttr<Comms_TeamKind, "team_kind">;
 
 def Comms_SplitKind : Comms_Enum<"SplitKind",
-    "inner: neighbors stay together; outer: every n-th rank", [
+    "kind of split (inner: neighbors stay together; outer: every n-th rank)", [
   I32EnumAttrCase<"Inner", 0, "inner">, I32EnumAttrCase<"Outer", 1, "outer">]>;
 def Comms_SplitKindAttr : Comms_EnumAttr<Comms_SplitKind, "split_kind">;
 
-def Comms_SignalKind : Comms_Enum<"SignalKind", "what a signal does to its cell", [
+def Comms_SignalKind : Comms_Enum<"SignalKind", "kind of signal", [
   I32EnumAttrCase<"Set", 0, "set">, I32EnumAttrCase<"Inc", 1, "inc">,
   I32EnumAttrCase<"Add", 2, "add">]>;
 def Comms_SignalKindAttr : Comms_EnumAttr<Comms_SignalKind, "signal_kind">;
 
-def Comms_WaitKind : Comms_Enum<"WaitKind", "how a wait compares the cell with its value", [
+def Comms_WaitKind : Comms_Enum<"WaitKind", "comparison that a wait makes", [
   I32EnumAttrCase<"Eq", 0, "eq">, I32EnumAttrCase<"Ge", 1, "ge">]>;
 def Comms_WaitKindAttr : Comms_EnumAttr<Comms_WaitKind, "wait_kind">;
 
@@ -75,16 +75,16 @@ def Comms_Proxy : Comms_Enum<"Proxy", "PTX memory proxy", [
 def Comms_ProxyAttr : Comms_EnumAttr<Comms_Proxy, "proxy">;
 
 def Comms_BarrierExtent : Comms_Enum<"BarrierExtent",
-    "block: block b of every rank of the team; grid: all blocks of all ranks", [
+    "barrier extent (block: block b of every rank of the team; grid: all blocks of all ranks)", [
   I32EnumAttrCase<"Block", 0, "block">, I32EnumAttrCase<"Grid", 1, "grid">]>;
 def Comms_BarrierExtentAttr : Comms_EnumAttr<Comms_BarrierExtent, "extent">;
 
-def Comms_ChannelPattern : Comms_Enum<"ChannelPattern", "who sends to whom on a channel", [
+def Comms_ChannelPattern : Comms_Enum<"ChannelPattern", "channel pattern", [
   I32EnumAttrCase<"Multicast", 0, "multicast">, I32EnumAttrCase<"Pairwise", 1, "pairwise">,
   I32EnumAttrCase<"Single", 2, "single">]>;
 def Comms_ChannelPatternAttr : Comms_EnumAttr<Comms_ChannelPattern, "pattern">;
 
-def Comms_MemorySpace : Comms_Enum<"MemorySpace", "memory that is not plain global memory", [
+def Comms_MemorySpace : Comms_Enum<"MemorySpace", "memory space other than global memory", [
   I32EnumAttrCase<"Multimem", 0, "multimem">, I32EnumAttrCase<"Scratch", 1, "scratch">,
   I32EnumAttrCase<"Shared", 2, "shared">]>;
 def Comms_MemorySpaceAttr : Comms_EnumAttr<Comms_MemorySpace, "space"> {
@@ -92,13 +92,13 @@ def Comms_MemorySpaceAttr : Comms_EnumAttr<Comms_MemorySpace, "space"> {
 }
 
 def Comms_Assumption : Comms_Enum<"Assumption",
-    "hardware behavior beyond PTX's promise that a program relies on", [
+    "assumed hardware behavior, which PTX does not guarantee", [
   I32EnumAttrCase<"Store16Whole", 0, "store16_whole">,
   I32EnumAttrCase<"Store8Whole", 1, "store8_whole">,
   I32EnumAttrCase<"Store128Whole", 2, "store128_whole">]>;
 def Comms_AssumptionAttr : Comms_EnumAttr<Comms_Assumption, "assumption">;
 
-def Comms_AccessKind : Comms_Enum<"AccessKind", "how memory is touched", [
+def Comms_AccessKind : Comms_Enum<"AccessKind", "kind of memory access", [
   I32EnumAttrCase<"Read", 0, "read">, I32EnumAttrCase<"Write", 1, "write">]>;
 def Comms_AccessKindAttr : Comms_EnumAttr<Comms_AccessKind, "access">;
 
@@ -106,10 +106,10 @@ def Comms_GinBackend : Comms_Enum<"GinBackend", "NCCL GIN backend", [
   I32EnumAttrCase<"Any", 0, "any">, I32EnumAttrCase<"Proxy", 1, "proxy">,
   I32EnumAttrCase<"Gdaki", 2, "gdaki">]>;
 
-/// How a one-sided operation travels when the peer is not in load/store reach.
+/// How a one-sided operation reaches a peer that loads and stores cannot reach.
 def Comms_GinAttr : AttrDef<Comms_Dialect, "Gin"> {
   let mnemonic = "gin";
-  let summary = "GIN context, backend and the scope at which the fence before it acts";
+  let summary = "GIN context, backend, and scope of the fence that precedes the operation";
   let parameters = (ins
     DefaultValuedParameter<"int64_t", "0">:$context_id,
     DefaultValuedParameter<"::mlir::comms::GinBackend", "::mlir::comms::GinBackend::Any">:$backend,

@@ -14,14 +14,13 @@ include "mlir/IR/EnumAttr.td"
 
 def Comms_Dialect : Dialect {
   let name = "comms";
-  let summary = "Collective kernels: what is exchanged, over which channels, in which memory.";
+  let summary = "Collective kernels: what ranks exchange, over which channels, in which memory.";
   let description = [{
     The comms dialect describes GPU collective kernels at three levels: whole
-    *collectives* (what), *channels* (who sends what to whom) and *block
-    programs* over windows, signals, barriers and packets (how, in memory). A
-    `comms.kernel` is an SPMD program that every block of every rank runs.
-    `docs/Spec.md` is the reference: its constraint numbers are the ones that
-    the verifiers print.
+    *collectives* (what), *channels* (who sends what to whom) and *block programs*
+    over windows, signals, barriers and packets (how, in memory). A `comms.kernel`
+    is an SPMD program that every block of every rank runs. `docs/Spec.md` is the
+    reference. Verifiers print its constraint numbers.
   }];
   let cppNamespace = "::mlir::comms";
   let useDefaultTypePrinterParser = 1;

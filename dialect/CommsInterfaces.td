@@ -14,35 +14,35 @@ def CollectiveOpInterface : OpInterface<"CollectiveOpInterface"> {
   let cppNamespace = "::mlir::comms";
   let description = [{
     A whole collective: a team, inputs, outputs, extra arguments of the fused
-    arithmetic, and the regions around it. Lowering sees collectives through
-    this interface and through the traits of its problem table only.
+    arithmetic, and the regions around it. The lowering uses only this interface
+    and the table of collectives (`Collectives.def`).
   }];
   let methods = [
     InterfaceMethod<"The team that takes part.", "::mlir::Value", "getTeam">,
-    InterfaceMethod<"Arrays that are exchanged.", "::mlir::OperandRange", "getInputs">,
-    InterfaceMethod<"Arrays that are written.", "::mlir::OperandRange", "getOutputs">,
+    InterfaceMethod<"Arrays that the ranks exchange.", "::mlir::OperandRange", "getInputs">,
+    InterfaceMethod<"Arrays that the op writes.", "::mlir::OperandRange", "getOutputs">,
     InterfaceMethod<"Local arrays that only `consume` reads.", "::mlir::OperandRange", "getArgs">,
     InterfaceMethod<"Arithmetic before the exchange; may be empty.", "::mlir::Region &", "getProduce">,
     InterfaceMethod<"Arithmetic after the exchange; may be empty.", "::mlir::Region &", "getConsume">,
-    InterfaceMethod<"Reduction, for those that reduce.", "std::optional<::mlir::comms::ReductionKind>",
+    InterfaceMethod<"The reduction, if the op reduces.", "std::optional<::mlir::comms::ReductionKind>",
       "getReduction", (ins), "", "return std::nullopt;">,
-    InterfaceMethod<"Team rank of the root, for those that have one.", "std::optional<int64_t>",
+    InterfaceMethod<"Team rank of the root, if the op has one.", "std::optional<int64_t>",
       "getRootRank", (ins), "", "return std::nullopt;">,
-    InterfaceMethod<"Algorithm asked for, or null.", "::mlir::StringAttr", "getAlgorithmAttr">,
-    InterfaceMethod<"Protocol asked for, or null.", "::mlir::StringAttr", "getProtocolAttr">,
+    InterfaceMethod<"The requested algorithm, or null.", "::mlir::StringAttr", "getAlgorithmAttr">,
+    InterfaceMethod<"The requested protocol, or null.", "::mlir::StringAttr", "getProtocolAttr">,
   ];
 }
 
 def TileOpInterface : OpInterface<"TileOpInterface"> {
   let cppNamespace = "::mlir::comms";
   let description = [{
-    An op that moves a tile between registers and memory. `valid` is the number
-    of leading elements that exist; the rest of the tile is neither read from
-    nor written to memory, and reads as zero.
+    An op that moves a tile between registers and memory. `valid` is the number of
+    leading elements that exist. The op does not access memory for the others; a
+    load returns zero for them.
   }];
   let methods = [
-    InterfaceMethod<"The tile read or written.", "::mlir::Value", "getTileValue">,
-    InterfaceMethod<"Number of elements that exist, or null: all.", "::mlir::Value", "getValid">,
+    InterfaceMethod<"The tile that the op reads or writes.", "::mlir::Value", "getTileValue">,
+    InterfaceMethod<"Number of elements that exist; null: all.", "::mlir::Value", "getValid">,
   ];
 }
 

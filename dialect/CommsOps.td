@@ -27,7 +27,7 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 
 class Comms_Op<string mnemonic, list<Trait> traits = []> : Op<Comms_Dialect, mnemonic, traits>;
 
-/// Orders memory: nothing that reads or writes may move across it.
+/// Orders memory: no read or write may move across the op.
 class Comms_SyncOp<string mnemonic, list<Trait> traits = []>
     : Comms_Op<mnemonic, !listconcat(traits, [MemoryEffects<[MemRead, MemWrite]>])>;
 
@@ -40,14 +40,14 @@ def Comms_KernelOp : Comms_Op<"kernel", [
   let summary = "A program that every block of every rank runs.";
   let description = [{
     A launch runs the body once on each block of each rank, concurrently. The
-    runtime binds every argument by its name, the string attribute `comms.name`
-    of the argument; in text it is the name after `%`, and the attribute is
-    printed only where it differs. A window argument stands for N parts, one per
-    rank; a memref for an array of this rank that no peer can reach; signals and
-    counters for cells. Scalars are the same on every rank unless the caller
-    says otherwise. A launch of rank r may begin and end before or after that of
-    another rank: only synchronization in the body orders them. Where `ranks` or
-    `blocks` is absent, the launch says it.
+    runtime binds every argument by its name, the argument's string attribute
+    `comms.name`. In text, the name after `%` gives the attribute, which is
+    printed only if it differs. A window argument stands for N parts, one per
+    rank. A memref argument is an array of this rank, which peers cannot access.
+    Signals and counters are cells. A scalar has the same value on every rank
+    unless the caller passes one value per rank. The launches of two ranks may
+    begin and end in any order: only synchronization in the body orders them. If
+    `ranks` or `blocks` is absent, the launch sets it.
   }];
   let arguments = (ins SymbolNameAttr:$sym_name,
                        TypeAttrOf<FunctionType>:$function_type,
@@ -66,7 +66,7 @@ def Comms_KernelOp : Comms_Op<"kernel", [
     /// Name of argument `index` as the user wrote it (attribute `comms.name`), or "argN".
     std::string getArgumentName(unsigned index);
     static ::llvm::StringRef getArgumentNameAttrName() { return "comms.name"; }
-    /// Names that the parser gave block arguments become attributes, so that a
+    /// Turns the parser's names of block arguments into attributes, so that a
     /// runtime can bind by name after any pass.
     void getAsmBlockArgumentNames(::mlir::Region &region, ::mlir::OpAsmSetValueNameFn setName);
   }];
@@ -75,8 +75,8 @@ def Comms_KernelOp : Comms_Op<"kernel", [
 def Comms_ReturnOp : Comms_Op<"return", [Pure, Terminator]> {
   let summary = "Ends a kernel.";
   let description = [{
-    The block ends. The host sees what it wrote to windows and memrefs when the
-    launch has ended on that rank.
+    Ends the block. The host sees the block's writes to windows and memrefs once
+    the launch has ended on that rank.
   }];
   let assemblyFormat = "attr-dict";
   let hasVerifier = 1;
@@ -85,9 +85,9 @@ def Comms_ReturnOp : Comms_Op<"return", [Pure, Terminator]> {
 def Comms_YieldOp : Comms_Op<"yield", [Pure, Terminator, ReturnLike]> {
   let summary = "Ends a region of a collective, of `comms.for_peers` or of `comms.role`.";
   let description = [{
-    In a region of a collective, the operands are the tiles that travel
-    (`produce`) or that are stored (`consume`). In `comms.for_peers` and
-    `comms.role` it yields nothing and is omitted in text.
+    In a region of a collective, the operands are the tiles to send (`produce`) or
+    to store (`consume`). In `comms.for_peers` and `comms.role` the op has no
+    operands and is omitted in text.
   }];
   let arguments = (ins Variadic<AnyType>:$operands);
   let builders = [OpBuilder<(ins), [{}]>];
@@ -100,10 +100,10 @@ def Comms_RoleOp : Comms_Op<"role", [SingleBlockImplicitTerminator<"YieldOp">, N
     DeclareOpInterfaceMethods<RegionBranchOpInterface>]> {
   let summary = "Runs its region on some of the blocks of every rank.";
   let description = [{
-    Blocks `first`, …, `last - 1` run the region; the others continue after it
-    at once. Nothing waits at the end: roles of different blocks run
-    concurrently. `comms.block_id` and `comms.num_blocks` mean the same inside
-    as outside. The name is for reports.
+    Blocks `first`, …, `last - 1` run the region; the others skip it. There is no
+    barrier at the end, so roles of different blocks run concurrently.
+    `comms.block_id` and `comms.num_blocks` have the same values inside and
+    outside. Reports show the name.
   }];
   let arguments = (ins StrAttr:$name, I64Attr:$first, I64Attr:$last);
   let regions = (region SizedRegion<1>:$body);
@@ -113,12 +113,12 @@ def Comms_RoleOp : Comms_Op<"role", [SingleBlockImplicitTerminator<"YieldOp">, N
 
 def Comms_ForPeersOp : Comms_Op<"for_peers", [SingleBlockImplicitTerminator<"YieldOp">,
     AutomaticAllocationScope, RecursiveMemoryEffects]> {
-  let summary = "Visits every other rank of a team, starting after its own.";
+  let summary = "Runs its region once for each other rank of a team.";
   let description = [{
-    Rank r of a team of z runs the region z - 1 times, one after the other, with
-    the peer r+1, r+2, …, r-1 (mod z) as argument; with `reversed`, r-1, r-2, …,
-    r+1. So at any step all ranks address different peers. A team of one rank
-    never runs it.
+    Rank r of a team of z ranks runs the region z - 1 times in sequence. The
+    argument is the peer r+1, r+2, …, r-1 (mod z); with `reversed`, it is r-1,
+    r-2, …, r+1. So in each step all ranks address different peers. In a team of
+    one rank the region does not run.
   }];
   let arguments = (ins Comms_Team:$team, UnitAttr:$reversed);
   let regions = (region SizedRegion<1>:$body);
@@ -139,9 +139,9 @@ class Comms_IndexOp<string mnemonic, list<Trait> traits = []>
 def Comms_TeamOp : Comms_Op<"team", [Pure]> {
   let summary = "A predefined team.";
   let description = [{
-    `world` is all ranks, `lsa` the neighbors that this rank reaches by load and
-    store, `rail` the ranks that have this rank's number in their `lsa` team.
-    This rank is the only member that `lsa` and `rail` share.
+    `world` contains all ranks. `lsa` contains the ranks that this rank reaches by
+    load and store. `rail` contains one rank of each `lsa` team: the one with this
+    rank's number in it. Only this rank is in both its `lsa` and its `rail` team.
   }];
   let arguments = (ins Comms_TeamKindAttr:$kind);
   let results = (outs Comms_Team:$result);
@@ -151,9 +151,10 @@ def Comms_TeamOp : Comms_Op<"team", [Pure]> {
 def Comms_TeamSplitOp : Comms_Op<"team_split", [Pure]> {
   let summary = "The part of a team that this rank belongs to.";
   let description = [{
-    `inner n` cuts the team into runs of n neighbors, `outer n` into n teams of
-    every n-th rank; the result is the one that contains this rank. `inner` of
-    the whole size and `outer 1` are the team itself.
+    `inner n` splits the team into teams of n consecutive ranks; `outer n` splits
+    it into n teams, each of every n-th rank. The result is the team that contains
+    this rank. With `inner` of the whole size, or `outer 1`, it is the original
+    team.
   }];
   let arguments = (ins Comms_Team:$team, Comms_SplitKindAttr:$kind, I64Attr:$factor);
   let results = (outs Comms_Team:$result);
@@ -165,7 +166,7 @@ def Comms_TeamSplitOp : Comms_Op<"team_split", [Pure]> {
 def Comms_RankOp : Comms_IndexOp<"rank"> {
   let summary = "This rank's number in a team.";
   let description = [{
-    (world rank - first) / stride. It is at least 0 and less than the size.
+    The result is (world rank - first) / stride, from 0 to the team's size - 1.
   }];
   let arguments = (ins Comms_Team:$team);
   let assemblyFormat = "$team attr-dict";
@@ -175,7 +176,7 @@ def Comms_RankOp : Comms_IndexOp<"rank"> {
 def Comms_SizeOp : Comms_IndexOp<"size"> {
   let summary = "Number of ranks of a team.";
   let description = [{
-    At least 1. Folds to a constant where known.
+    The result is at least 1. The op folds to a constant if the size is known.
   }];
   let arguments = (ins Comms_Team:$team);
   let assemblyFormat = "$team attr-dict";
@@ -185,9 +186,10 @@ def Comms_SizeOp : Comms_IndexOp<"size"> {
 def Comms_TranslateRankOp : Comms_IndexOp<"translate_rank"> {
   let summary = "A rank of one team as a rank of another.";
   let description = [{
-    The world rank w = first + rank * stride of `from`, as a number (w - first)
-    / stride of `to`. Any number when `rank` is no rank of `from`, or w no member
-    of `to`: an access by it is checked as by any other number.
+    Computes the world rank w = first + rank * stride of `from`, and returns w's
+    rank (w - first) / stride in `to`. If `rank` is not a rank of `from`, or w is
+    not a member of `to`, the result may be any number. Accesses that use it are
+    checked as with any other number.
   }];
   let arguments = (ins Index:$rank, Comms_Team:$from, Comms_Team:$to);
   let assemblyFormat = "$rank `from` $from `to` $to attr-dict";
@@ -198,8 +200,8 @@ def Comms_TranslateRankOp : Comms_IndexOp<"translate_rank"> {
 def Comms_BlockIdOp : Comms_IndexOp<"block_id"> {
   let summary = "This block's number on its rank.";
   let description = [{
-    At least 0 and less than `comms.num_blocks`. Blocks of equal number on
-    different ranks are partners in a `block` barrier.
+    The result is from 0 to `comms.num_blocks` - 1. Blocks with the same number on
+    different ranks meet in a `block` barrier.
   }];
   let assemblyFormat = "attr-dict";
 }
@@ -207,8 +209,8 @@ def Comms_BlockIdOp : Comms_IndexOp<"block_id"> {
 def Comms_NumBlocksOp : Comms_IndexOp<"num_blocks"> {
   let summary = "Number of blocks of each rank.";
   let description = [{
-    The same on every rank: the kernel's `blocks` if present, else what the
-    launch says.
+    The number is the same on every rank: the kernel's `blocks` if present,
+    otherwise the launch's number.
   }];
   let assemblyFormat = "attr-dict";
 }
@@ -216,11 +218,11 @@ def Comms_NumBlocksOp : Comms_IndexOp<"num_blocks"> {
 def Comms_EpochOp : Comms_IndexOp<"epoch"> {
   let summary = "Number of this launch of the kernel.";
   let description = [{
-    1 at the first launch, one more at each following one. It is the same on all
-    ranks in the same launch, so it can number what is exchanged. It has 64 bits
-    on every target and does not wrap. A value cut from it does: a flag of 32
-    bits (`index_cast` to i32) repeats after 2^32 launches, and is once 0, which
-    is also the value of memory never written.
+    The first launch is 1, and each later launch adds 1. All ranks see the same
+    number in the same launch, so a kernel can tag messages with it. It has 64
+    bits on every target and does not wrap. A truncated copy does wrap: a 32-bit
+    flag (`index_cast` to i32) repeats after 2^32 launches, and is 0 once in that
+    time, like memory that was never written.
   }];
   let assemblyFormat = "attr-dict";
 }
@@ -228,9 +230,9 @@ def Comms_EpochOp : Comms_IndexOp<"epoch"> {
 def Comms_ExtentOp : Comms_IndexOp<"extent"> {
   let summary = "Number of elements that this launch works on.";
   let description = [{
-    The caller gives the number with each launch, the same on all ranks, from 0
-    to `most`. A launch that is given none works on `most` elements. Programs
-    that run a kernel by itself (`comms-run`) give none.
+    The caller passes the number with each launch: from 0 to `most`, and the same
+    on all ranks. If the caller passes none, as `comms-run` does, the launch works
+    on `most` elements.
   }];
   let arguments = (ins I64Attr:$most);
   let assemblyFormat = "`most` $most attr-dict";
@@ -244,7 +246,7 @@ def Comms_ExtentOp : Comms_IndexOp<"extent"> {
 def Comms_LocalOp : Comms_Op<"local", [Pure]> {
   let summary = "This rank's own part of a window.";
   let description = [{
-    The part in this rank's memory, by load and store.
+    The result is the part in this rank's memory, for loads and stores.
   }];
   let arguments = (ins Comms_Window:$window);
   let results = (outs AnyMemRef:$result);
@@ -253,11 +255,11 @@ def Comms_LocalOp : Comms_Op<"local", [Pure]> {
 }
 
 def Comms_PeerOp : Comms_Op<"peer", [Pure]> {
-  let summary = "A peer's part of a window, by load and store.";
+  let summary = "A peer's part of a window, for loads and stores.";
   let description = [{
-    The part of rank `peer` of the team; this rank's own part if that is this
-    rank. The peer has to be within load and store reach; otherwise the behavior
-    is undefined. The memory model says what may be read and written when.
+    The result is the part of rank `peer` of the team, which may be this rank. If
+    loads and stores cannot reach the peer, the behavior is undefined. The memory
+    model says which reads and writes are ordered.
   }];
   let arguments = (ins Comms_Window:$window, Index:$peer, Comms_Team:$team);
   let results = (outs AnyMemRef:$result);
@@ -268,11 +270,11 @@ def Comms_PeerOp : Comms_Op<"peer", [Pure]> {
 def Comms_MultimemOp : Comms_Op<"multimem", [Pure]> {
   let summary = "One address for all parts of a window.";
   let description = [{
-    The view that NVLink multicast gives: a store through it writes the parts of
-    all ranks of the team, a load combines them. Only
+    The result is the view through NVLink multicast: a store writes the parts of
+    all ranks of the team, and a load combines them. Only
     `comms.multimem_load_reduce`, `comms.multimem_store` and
-    `comms.multimem_reduce` may access it. It is another *proxy* than the parts
-    themselves: see `comms.fence`.
+    `comms.multimem_reduce` may access it. It uses a different memory *proxy* than
+    the parts themselves: see `comms.fence`.
   }];
   let arguments = (ins Comms_Window:$window, Comms_Team:$team);
   let results = (outs AnyMemRef:$result);
@@ -283,12 +285,12 @@ def Comms_MultimemOp : Comms_Op<"multimem", [Pure]> {
 def Comms_ScratchOp : Comms_Op<"scratch", [MemoryEffects<[MemAlloc]>]> {
   let summary = "Memory of this block only, for the duration of the kernel.";
   let description = [{
-    An array that no other block can reach. On a GPU it is memory of one CTA: a
-    block that is a cluster of several has none, and `comms-distribute-tiles`
-    refuses it. Its contents are undefined at first; simulations fill it, at the
-    start of each launch, with NaNs (odd numbers when read as integers) drawn
-    from their seed. An operation in a loop gives the same array in each
-    iteration, with the contents it had.
+    An array that no other block can reach. On a GPU it is memory of one CTA: if a
+    block is a cluster of several CTAs, `comms-distribute-tiles` reports an error.
+    Its contents are undefined at first. At the start of each launch, a simulation
+    fills it with NaNs (odd numbers when read as integers) from its seed. In a
+    loop the op returns the same array in each iteration, and the array keeps its
+    contents.
   }];
   let results = (outs Res<AnyMemRef, "", [MemAlloc]>:$result);
   let assemblyFormat = "attr-dict `:` type($result)";
@@ -302,10 +304,10 @@ def Comms_ScratchOp : Comms_Op<"scratch", [MemoryEffects<[MemAlloc]>]> {
 def Comms_TileLoadOp : Comms_Op<"tile_load", [AttrSizedOperandSegments, DeclareOpInterfaceMethods<TileOpInterface, ["getTileValue"]>]> {
   let summary = "Reads a tile from memory.";
   let description = [{
-    Element i of the tile is element `offset + i` of the array, for i less than
-    `valid` (all, when absent); the others are zero and their memory is not
-    read. The loads are weak: they may happen in any order, but after the op
-    that produced `after`. `valid` is at least 0 and at most the length of the
+    For i < `valid`, element i of the tile is element `offset + i` of the array.
+    The other elements are zero, and their memory is not read. Without `valid`,
+    all elements are read. The loads are weak: they may happen in any order, but
+    after the op that produced `after`. `valid` is from 0 to the length of the
     tile.
   }];
   let arguments = (ins Arg<AnyMemRef, "", [MemRead]>:$memref, Index:$offset,
@@ -321,10 +323,10 @@ def Comms_TileLoadOp : Comms_Op<"tile_load", [AttrSizedOperandSegments, DeclareO
 def Comms_TileStoreOp : Comms_Op<"tile_store", [DeclareOpInterfaceMethods<TileOpInterface, ["getTileValue"]>]> {
   let summary = "Writes a tile to memory.";
   let description = [{
-    Element i of the tile becomes element `offset + i` of the array, for i less
-    than `valid` (all, when absent); nothing else is written. The stores are
-    weak: others see them, in any order, when the memory model says so. NaN are
-    stored in one form (Bits).
+    For i < `valid`, element i of the tile is written to element `offset + i` of
+    the array; the op writes nothing else. Without `valid`, all elements are
+    written. The stores are weak: other blocks may see them in any order, unless
+    the memory model orders them. NaNs are stored in their canonical form (Bits).
   }];
   let arguments = (ins Comms_Tile:$tile, Arg<AnyMemRef, "", [MemWrite]>:$memref, Index:$offset,
                        Optional<Index>:$valid);
@@ -338,11 +340,11 @@ def Comms_TileStoreOp : Comms_Op<"tile_store", [DeclareOpInterfaceMethods<TileOp
 def Comms_RowReduceOp : Comms_Op<"row_reduce", [Pure]> {
   let summary = "Combines the elements of a tile into one.";
   let description = [{
-    All elements are combined by `kind` in the element type, by the tree of the
-    chapter *Bits*: the result depends only on the length of the tile and its
-    elements. `avg` is the sum divided by the length; for integers the quotient
-    is truncated. `min` and `max` of floats give NaN when an element is NaN;
-    those of integers are signed.
+    Combines all elements by `kind`, in the element type and in the tree order of
+    the chapter *Bits*: the result depends only on the tile's length and elements.
+    `avg` is the sum divided by the length; for integers the quotient is
+    truncated. `min` and `max` of floats return NaN if an element is NaN; on
+    integers they are signed.
   }];
   let arguments = (ins Comms_ReductionKindAttr:$kind, Comms_Tile:$tile);
   let results = (outs Comms_Tile:$result);
@@ -351,13 +353,13 @@ def Comms_RowReduceOp : Comms_Op<"row_reduce", [Pure]> {
 }
 
 def Comms_MathOp : Comms_Op<"math", !listconcat([Pure, SameOperandsAndResultType], ElementwiseMappable.traits)> {
-  let summary = "A function of `math` that no optimizer computes.";
+  let summary = "A function of the `math` dialect that optimizers do not fold.";
   let description = [{
-    The function of each element, with the bits that the chapter *Bits* gives to
-    the operation of `math` of the same name. Optimizers compute functions of
-    constants by the libm of the host, which has other bits:
-    `comms-strip-fast-math` replaces those functions by this op, and
-    `comms-legalize-numerics` expands it. Kernels may use `math`.
+    Applies the function to each element, with the bits that the chapter *Bits*
+    defines for the `math` op of the same name. Optimizers fold a `math` op on
+    constants with the host's libm, which may return other bits. So
+    `comms-strip-fast-math` replaces such `math` ops by this op, and
+    `comms-legalize-numerics` expands it. Kernels may use the `math` ops.
   }];
   let arguments = (ins Comms_MathFunctionAttr:$function, Variadic<FloatLike>:$values);
   let results = (outs FloatLike:$result);
@@ -368,7 +370,8 @@ def Comms_MathOp : Comms_Op<"math", !listconcat([Pure, SameOperandsAndResultType
 def Comms_SplatOp : Comms_Op<"splat", [Pure]> {
   let summary = "A tile whose elements all equal a scalar.";
   let description = [{
-    Every element is `value`. A constant operand folds to a constant tile.
+    Every element is `value`. With a constant operand, the op folds to a constant
+    tile.
   }];
   let arguments = (ins AnyTypeOf<[AnyFloat, AnySignlessInteger]>:$value);
   let results = (outs Comms_Tile:$result);
@@ -378,9 +381,9 @@ def Comms_SplatOp : Comms_Op<"splat", [Pure]> {
 }
 
 def Comms_BroadcastRowOp : Comms_Op<"broadcast_row", [Pure]> {
-  let summary = "A tile of one, repeated along a row.";
+  let summary = "A one-element tile, repeated along a row.";
   let description = [{
-    Every element is the one element of the operand.
+    Every element equals the operand's only element.
   }];
   let arguments = (ins Comms_Tile:$tile);
   let results = (outs Comms_Tile:$result);
@@ -392,8 +395,8 @@ def Comms_BroadcastRowOp : Comms_Op<"broadcast_row", [Pure]> {
 def Comms_IotaOp : Comms_Op<"iota", [Pure]> {
   let summary = "The tile 0, 1, 2, …";
   let description = [{
-    Element i is i: for integers of w bits modulo 2^w, for floats rounded to
-    nearest even.
+    Element i is i, modulo 2^w for integers of w bits, and rounded to nearest even
+    for floats.
   }];
   let results = (outs Comms_Tile:$result);
   let assemblyFormat = "attr-dict `:` type($result)";
@@ -403,26 +406,26 @@ def Comms_IotaOp : Comms_Op<"iota", [Pure]> {
 def Comms_ContractOp : Comms_Op<"contract", [AttrSizedOperandSegments]> {
   let summary = "A matrix product of parts of memory, summed in f32: c = a b, c = c + a b, or c = a b + d + ….";
   let description = [{
-    Multiplies a part of `lhs` by a part of `rhs` and writes the product, of
-    `tile` rows and columns at most, to a part of `acc`. The sum over `depth`
-    terms is the op's own, so that a target can keep it in registers and copy
+    Multiplies a part of `lhs` by a part of `rhs` and writes the product, of at
+    most `tile` rows and columns, to a part of `acc`. The loop over `depth` terms
+    is inside the op, so that a target can keep the sum in registers and copy
     operands while it multiplies.
 
-    Memory of three dimensions or more counts as a matrix whose rows are those of
-    all but the last dimension, one after the other. Subscripts name a row and a
-    column of memory. `rows` and `columns` say how much of the tile exists: all
-    of it where they are absent. With `accumulate` the product is added to what
-    `acc` holds. With `transpose_lhs` (`transpose_rhs`) the operand's part lies
-    transposed in memory, as `depth` rows of `tile[0]` columns (`tile[1]` rows of
-    `depth` columns).
+    Memory of three or more dimensions counts as a matrix: all dimensions but the
+    last are flattened into its rows. The two subscripts are a row and a column.
+    `rows` and `columns` are the number of the tile's rows and columns that exist;
+    without them, all exist. With `accumulate` the op adds the product to `acc`.
+    With `transpose_lhs` the part of `lhs` is stored transposed, as `depth` rows
+    of `tile[0]` columns; with `transpose_rhs` the part of `rhs` is stored as
+    `tile[1]` rows of `depth` columns.
 
-    `plus` lists addends: the parts of memory, of the product's rows and columns,
-    that are added to it in f32, in their order, before it is rounded to the
-    elements of `acc`. So a product, a bias matrix, a residual, and what other
-    ranks have sent make one result that is rounded once.
+    `plus` lists addends: parts of memory with the product's rows and columns. The
+    op adds them to the product in f32, in the listed order, and then rounds to
+    the element type of `acc`. So a product, a bias matrix, a residual and parts
+    from other ranks form one result that is rounded once.
 
-    All blocks' threads take part. Scales of fp8 operands are multiplications of
-    the result: store the product in scratch memory of f32, and multiply its rows.
+    All threads of the block take part. To apply the scales of fp8 operands, store
+    the product in f32 scratch memory and multiply its rows.
   }];
   let arguments = (ins Arg<AnyMemRef, "", [MemRead]>:$lhs, Index:$lhsRow, Index:$lhsColumn,
                        Arg<AnyMemRef, "", [MemRead]>:$rhs, Index:$rhsRow, Index:$rhsColumn,
@@ -459,14 +462,13 @@ class Comms_TransferOp<string mnemonic, list<Trait> traits = []> : Comms_Op<mnem
 def Comms_PutOp : Comms_TransferOp<"put", [AttrSizedOperandSegments]> {
   let summary = "Writes elements of this rank's memory to a peer's part of a window.";
   let description = [{
-    Reads `source[sourceOffset, sourceOffset + count)` and writes the same
-    values, unconverted, to `[offset, offset + count)` of the window's part on
-    `peer`. The op may end before either has happened: the source may be
-    overwritten only after `comms.flush`, `comms.wait_counter` or a barrier with
-    release order, and the peer may read only after it has acquired from
-    something this block released later (Memory model). Elements arrive in any
-    order. With `counted`, the counter's cell grows by one when the source has
-    been read.
+    Reads `source[sourceOffset, sourceOffset + count)` and writes the values,
+    without conversion, to `[offset, offset + count)` of the window's part on
+    `peer`. The op may end before the read or the write. Overwrite the source only
+    after `comms.flush`, `comms.wait_counter` or a barrier with release order. The
+    peer may read the data only after an acquire that synchronizes with a later
+    release of this block (Memory model). Elements arrive in any order. With
+    `counted`, the counter's cell grows by 1 once the source has been read.
   }];
   let arguments = (ins Arg<AnyMemRef, "", [MemRead]>:$source, Index:$sourceOffset,
                        Arg<Comms_Window, "", [MemWrite]>:$window, Index:$offset, Index:$count,
@@ -483,10 +485,11 @@ def Comms_PutOp : Comms_TransferOp<"put", [AttrSizedOperandSegments]> {
 def Comms_GetOp : Comms_TransferOp<"get"> {
   let summary = "Reads elements of a peer's part of a window into this rank's memory.";
   let description = [{
-    Reads `[offset, offset + count)` of the window's part on `peer` and writes
-    the values to `dest[destOffset, destOffset + count)`. By load and store, the
-    values are there when the op ends; over GIN, after the next `comms.flush`.
-    What the peer wrote is seen only if this block acquired it before the op.
+    Reads `[offset, offset + count)` of the window's part on `peer` and writes the
+    values to `dest[destOffset, destOffset + count)`. With loads and stores, the
+    values are in `dest` when the op ends; over GIN, after the next `comms.flush`.
+    The op is guaranteed to see a peer's write only if this block acquired it
+    before the op.
   }];
   let arguments = (ins Arg<Comms_Window, "", [MemRead]>:$window, Index:$offset,
                        Arg<AnyMemRef, "", [MemWrite]>:$dest, Index:$destOffset, Index:$count,
@@ -498,13 +501,13 @@ def Comms_GetOp : Comms_TransferOp<"get"> {
 }
 
 def Comms_PutSignalOp : Comms_SyncOp<"put_signal"> {
-  let summary = "A put, then a signal to the same peer that the put's data cannot be overtaken by.";
+  let summary = "A put, then a signal to the same peer, which cannot overtake the data.";
   let description = [{
-    As `comms.put` followed by `comms.signal` with order `release` and scope
-    `sys` on cell `index` of the same peer: a rank that acquires the new value
-    of the cell is guaranteed to see the data of this put, and of all earlier
-    puts of this block to that peer. Over GIN the adapter keeps this order; no
-    fence is issued.
+    Equals `comms.put`, then `comms.signal` with order `release` and scope `sys`
+    on cell `index` of the same peer. A rank that acquires the cell's new value is
+    guaranteed to see the data of this put, and of all earlier puts of this block
+    to that peer. Over GIN the network adapter keeps this order, so the op issues
+    no fence.
   }];
   let arguments = (ins AnyMemRef:$source, Index:$sourceOffset,
                        Comms_Window:$window, Index:$offset, Index:$count,
@@ -523,11 +526,11 @@ def Comms_SignalOp : Comms_SyncOp<"signal"> {
   let summary = "Sets, increments or adds to a cell of a peer.";
   let description = [{
     One atomic operation on cell `index` of `signal` on `peer`: `set` stores
-    `value`, `inc` adds 1, `add` adds `value`. Cells hold numbers from 0 to 2^63
-    - 1; a sum beyond that is an error of the program. With order `release`
-    (default) everything this block wrote before, at any rank, happens before
-    the new value; with `relaxed` nothing does. All blocks of a kernel share a
-    cell; a program that wants one per block gives each its own index.
+    `value`, `inc` adds 1, `add` adds `value`. A cell holds a number from 0 to
+    2^63 - 1; the program must not add beyond that. With order `release`
+    (default), all earlier writes of this block, to any rank, happen before the
+    new value; `relaxed` orders nothing. All blocks of a kernel share a cell. For
+    one cell per block, give each block its own index.
   }];
   let arguments = (ins Comms_SignalKindAttr:$kind, Comms_Signal:$signal, Index:$index,
                        Optional<I64>:$value, Index:$peer, Comms_Team:$team,
@@ -545,11 +548,11 @@ def Comms_WaitSignalOp : Comms_SyncOp<"wait_signal"> {
   let summary = "Waits until a cell of this rank has a value.";
   let description = [{
     Ends once cell `index` of this rank equals `value` (`eq`) or is at least
-    `value` (`ge`). The cell is unchanged. With order `acquire` (default), all
-    that happened before the signals whose sum was read happens before what
-    follows. Scope `gpu` synchronizes only with signals of blocks of this rank.
-    A wait with `eq` may miss a value that passes by; the checker reports it
-    where the cell can pass it.
+    `value` (`ge`). The cell does not change. With order `acquire` (default),
+    everything that happens before the signals that make up the value also happens
+    before the ops after the wait. Scope `gpu` synchronizes only with signals from
+    blocks of this rank. A wait with `eq` can miss a value if the cell moves past
+    it; the checker reports where that can happen.
   }];
   let arguments = (ins Comms_Signal:$signal, Index:$index, Comms_WaitKindAttr:$kind, I64:$value,
                        DefaultValuedAttr<Comms_MemoryOrderAttr, "::mlir::comms::MemoryOrder::Acquire">:$order,
@@ -562,12 +565,12 @@ def Comms_WaitSignalOp : Comms_SyncOp<"wait_signal"> {
 }
 
 def Comms_WaitSignalFromOp : Comms_SyncOp<"wait_signal_from"> {
-  let summary = "Waits on a cell that one named peer signals.";
+  let summary = "Waits for a cell that one given peer signals.";
   let description = [{
-    As `comms.wait_signal`, and says that the signals this wait needs come from
-    `peer`. At run time it is the same wait; the checker refuses a program in
-    which the value is reached through another rank's signals, and a deadlock
-    report names the peer that did not send.
+    Same as `comms.wait_signal`, and asserts that `peer` sends the signals that
+    this wait needs. At run time it is the same wait. The checker reports an error
+    if another rank's signals satisfy the wait, and a deadlock report names the
+    peer that did not signal.
   }];
   let arguments = (ins Comms_Signal:$signal, Index:$index, Comms_WaitKindAttr:$kind, I64:$value,
                        Index:$peer, Comms_Team:$team,
@@ -584,9 +587,9 @@ def Comms_WaitSignalFromOp : Comms_SyncOp<"wait_signal_from"> {
 def Comms_ReadSignalOp : Comms_SyncOp<"read_signal"> {
   let summary = "The current value of a cell of this rank.";
   let description = [{
-    One atomic load of cell `index`. With order `acquire` (default), all that
-    happened before the signals whose sum was read happens before what follows.
-    It does not wait: two reads may differ.
+    One atomic load of cell `index`. With order `acquire` (default), everything
+    that happens before the signals that make up the value also happens before the
+    ops after the read. The op does not wait, so two reads may differ.
   }];
   let arguments = (ins Comms_Signal:$signal, Index:$index,
                        DefaultValuedAttr<Comms_MemoryOrderAttr, "::mlir::comms::MemoryOrder::Acquire">:$order);
@@ -598,9 +601,9 @@ def Comms_ReadSignalOp : Comms_SyncOp<"read_signal"> {
 def Comms_ResetSignalOp : Comms_SyncOp<"reset_signal"> {
   let summary = "Sets a cell of this rank back to zero.";
   let description = [{
-    One atomic, relaxed store of 0. A signal that another rank makes at the same
-    time may happen before or after it. Reset only a cell that no rank can be
-    signaling, for instance between two barriers.
+    One atomic, relaxed store of 0. A concurrent signal of another rank may take
+    effect before or after it. Reset a cell only when no rank can signal it, for
+    example between two barriers.
   }];
   let arguments = (ins Comms_Signal:$signal, Index:$index);
   let assemblyFormat = "$signal `[` $index `]` attr-dict `:` type($signal)";
@@ -608,10 +611,10 @@ def Comms_ResetSignalOp : Comms_SyncOp<"reset_signal"> {
 }
 
 def Comms_WaitCounterOp : Comms_SyncOp<"wait_counter"> {
-  let summary = "Waits until a number of this rank's own counted puts have left their source.";
+  let summary = "Waits until a number of this rank's counted puts have read their sources.";
   let description = [{
-    Ends once cell `index` is at least `value`. Then the sources of that many
-    counted puts may be overwritten. It says nothing of their arrival.
+    Ends once cell `index` is at least `value`. The sources of that many counted
+    puts may then be overwritten. The puts may not have arrived yet.
   }];
   let arguments = (ins Comms_Counter:$counter, Index:$index, I64:$value);
   let results = (outs Comms_Token:$token);
@@ -633,8 +636,7 @@ def Comms_ReadCounterOp : Comms_SyncOp<"read_counter"> {
 def Comms_ResetCounterOp : Comms_SyncOp<"reset_counter"> {
   let summary = "Sets a counter back to zero.";
   let description = [{
-    One atomic, relaxed store of 0, when no counted put of the cell is under
-    way.
+    One atomic, relaxed store of 0. No counted put of the cell may be in progress.
   }];
   let arguments = (ins Comms_Counter:$counter, Index:$index);
   let assemblyFormat = "$counter `[` $index `]` attr-dict `:` type($counter)";
@@ -642,11 +644,11 @@ def Comms_ResetCounterOp : Comms_SyncOp<"reset_counter"> {
 }
 
 def Comms_FlushOp : Comms_SyncOp<"flush"> {
-  let summary = "Ends when every earlier put of this block to the team has left its source.";
+  let summary = "Waits until every earlier put of this block to the team has read its source.";
   let description = [{
-    After it, the sources of this block's puts, and over GIN the destinations of
-    its gets, may be reused. It does not say that a put has arrived; a signal
-    does.
+    Afterward, the sources of this block's puts may be overwritten, and over GIN
+    the destinations of its gets may be read. A put may not have arrived yet: only
+    a signal confirms that.
   }];
   let arguments = (ins Comms_Team:$team, OptionalAttr<Comms_GinAttr>:$gin);
   let assemblyFormat = "$team (`gin` $gin^)? attr-dict";
@@ -656,9 +658,9 @@ def Comms_FlushOp : Comms_SyncOp<"flush"> {
 def Comms_FenceOp : Comms_SyncOp<"fence"> {
   let summary = "Orders this block's earlier accesses before its later ones.";
   let description = [{
-    A PTX fence of that order and scope, for all threads of the block. With a
-    `proxy` other than `generic`, also a proxy fence: accesses through the
-    generic proxy and through the named one, before and after, are ordered
+    A PTX fence of the given order and scope, for all threads of the block. With a
+    `proxy` other than `generic` it is also a proxy fence, which orders earlier
+    accesses through the generic proxy and the given proxy before later ones
     (Memory model).
   }];
   let arguments = (ins Comms_MemoryOrderAttr:$order, Comms_MemoryScopeAttr:$scope,
@@ -672,13 +674,13 @@ def Comms_FenceOp : Comms_SyncOp<"fence"> {
 //===----------------------------------------------------------------------===//
 
 def Comms_BarrierOp : Comms_SyncOp<"barrier"> {
-  let summary = "Waits for the same block, or all blocks, of every rank of a team.";
+  let summary = "Waits for the block of the same number, or for all blocks, on every rank of a team.";
   let description = [{
-    No participant passes before all have arrived. With order `acq_rel`
-    (default), everything that a participant did before it, puts included,
-    happens before everything that a participant does after it. `release` gives
-    only the sender's half of that, `acquire` only the receiver's, and `relaxed`
-    orders no memory at all.
+    No participant continues before all have arrived. With order `acq_rel`
+    (default), everything a participant does before the barrier, puts included,
+    happens before everything any participant does after it. `release` gives only
+    the sender's half of this order, `acquire` only the receiver's, and `relaxed`
+    orders no memory.
   }];
   let arguments = (ins Comms_Team:$team, Comms_BarrierExtentAttr:$extent,
                        DefaultValuedAttr<Comms_MemoryOrderAttr, "::mlir::comms::MemoryOrder::AcqRel">:$order);
@@ -687,11 +689,11 @@ def Comms_BarrierOp : Comms_SyncOp<"barrier"> {
 }
 
 def Comms_BarrierArriveOp : Comms_SyncOp<"barrier_arrive"> {
-  let summary = "The first half of a barrier: announces this block.";
+  let summary = "The first half of a barrier: signals that this block has arrived.";
   let description = [{
-    Does not wait. With order `release` (default), everything before it happens
-    before what follows the wait of any participant. What the block does between
-    the halves is ordered with neither side.
+    Does not wait. With order `release` (default), everything before this op
+    happens before everything after any participant's wait. The block's accesses
+    between the two halves are not ordered with other participants.
   }];
   let arguments = (ins Comms_Team:$team, Comms_BarrierExtentAttr:$extent,
                        DefaultValuedAttr<Comms_MemoryOrderAttr, "::mlir::comms::MemoryOrder::Release">:$order);
@@ -704,8 +706,8 @@ def Comms_BarrierWaitOp : Comms_SyncOp<"barrier_wait"> {
   let summary = "The second half of a barrier: waits for all participants.";
   let description = [{
     Ends once every participant has arrived at the barrier that `arrived` names.
-    With order `acquire` (default), what happened before their arrivals (of
-    order `release`) happens before what follows.
+    With order `acquire` (default), everything before their arrivals (with order
+    `release`) happens before everything after this op.
   }];
   let arguments = (ins Comms_Token:$arrived,
                        DefaultValuedAttr<Comms_MemoryOrderAttr, "::mlir::comms::MemoryOrder::Acquire">:$order);
@@ -719,15 +721,15 @@ def Comms_BarrierWaitOp : Comms_SyncOp<"barrier_wait"> {
 //===----------------------------------------------------------------------===//
 
 def Comms_PacketStoreOp : Comms_SyncOp<"packet_store", [DeclareOpInterfaceMethods<TileOpInterface, ["getTileValue"]>]> {
-  let summary = "Writes a tile in packets, each together with a flag in one store.";
+  let summary = "Writes a tile as packets, each with a flag in the same store.";
   let description = [{
-    Packet `offset + j` becomes `(flag << 32) | word j` for every word of the
-    first `valid` elements (without `valid`: of all). Each packet is one store,
-    so a reader that sees its flag sees its word. Packets become visible in any
-    order. Nothing else is ordered. With `assumes store128_whole` packets are
-    lines: every line that holds one of these elements is written, with zeros
-    for those of its elements that are not valid, and its rest; each of the two
-    is one store.
+    Packet `offset + j` becomes `(flag << 32) | word j` for each word of the first
+    `valid` elements (without `valid`: of all elements). Each packet is one store,
+    so a reader that sees the flag also sees the word. Packets become visible in
+    any order, and the op orders nothing else. With `assumes store128_whole`
+    packets are lines. The op writes every line that holds one of these elements,
+    with zeros for its elements that are not valid. It writes the rest of the
+    line, too, in a second store.
   }];
   let arguments = (ins Comms_Tile:$tile, AnyMemRef:$memref, Index:$offset, I32:$flag,
                        Optional<Index>:$valid,
@@ -740,12 +742,13 @@ def Comms_PacketStoreOp : Comms_SyncOp<"packet_store", [DeclareOpInterfaceMethod
 }
 
 def Comms_PacketLoadOp : Comms_SyncOp<"packet_load", [DeclareOpInterfaceMethods<TileOpInterface, ["getTileValue"]>]> {
-  let summary = "Waits until every packet of a tile carries the flag, and reads the tile.";
+  let summary = "Waits until every packet of a tile has the flag, and reads the tile.";
   let description = [{
-    Polls packets `offset …` of the first `valid` elements until each of them
-    carries `flag`, each by one load, and returns the words. Elements from
-    `valid` on are zero and their packets are not read. With `assumes
-    store128_whole` packets are lines, and their rests are polled too.
+    Polls the packets of the first `valid` elements, from `offset` on, until each
+    has the flag `flag`, and returns their words. Each poll of a packet is one
+    load. The elements from `valid` on are zero, and their packets are not read.
+    With `assumes store128_whole` packets are lines, and the op polls the rest of
+    each line, too.
   }];
   let arguments = (ins AnyMemRef:$memref, Index:$offset, I32:$flag, Optional<Index>:$valid,
                        DefaultValuedAttr<Comms_AssumptionAttr, "::mlir::comms::Assumption::Store8Whole">:$assumes);
@@ -758,11 +761,11 @@ def Comms_PacketLoadOp : Comms_SyncOp<"packet_load", [DeclareOpInterfaceMethods<
 }
 
 def Comms_PoisonStoreOp : Comms_SyncOp<"poison_store", [DeclareOpInterfaceMethods<TileOpInterface, ["getTileValue"]>]> {
-  let summary = "Writes a tile whose NaN have been made canonical, so that none reads as poison.";
+  let summary = "Writes a tile with canonical NaNs, so that no element reads as poison.";
   let description = [{
-    Writes the first `valid` elements to `memref[offset …]`; a NaN is written as
-    the canonical NaN of its type (f32 0x7FC00000, f16 0x7E00, bf16 0x7FC0).
-    Each element becomes visible whole; nothing else is ordered.
+    Writes the first `valid` elements to `memref[offset …]`, each NaN as the
+    canonical NaN of its type (f32 0x7FC00000, f16 0x7E00, bf16 0x7FC0). No reader
+    sees part of an element. The op orders nothing else.
   }];
   let arguments = (ins Comms_Tile:$tile, AnyMemRef:$memref, Index:$offset, Optional<Index>:$valid);
   let assemblyFormat = [{
@@ -774,9 +777,9 @@ def Comms_PoisonStoreOp : Comms_SyncOp<"poison_store", [DeclareOpInterfaceMethod
 def Comms_PoisonLoadOp : Comms_SyncOp<"poison_load", [DeclareOpInterfaceMethods<TileOpInterface, ["getTileValue"]>]> {
   let summary = "Waits until no element of a tile is poison, and reads the tile.";
   let description = [{
-    Polls the first `valid` elements from `memref[offset]` until none is poison,
-    and returns them. Elements from `valid` on are zero and their memory is not
-    read. The memory is unchanged.
+    Polls the first `valid` elements from `memref[offset]` on until none is
+    poison, and returns them. The elements from `valid` on are zero, and their
+    memory is not read. The memory does not change.
   }];
   let arguments = (ins AnyMemRef:$memref, Index:$offset, Optional<Index>:$valid);
   let results = (outs Comms_Tile:$tile);
@@ -787,11 +790,11 @@ def Comms_PoisonLoadOp : Comms_SyncOp<"poison_load", [DeclareOpInterfaceMethods<
 }
 
 def Comms_PoisonFillOp : Comms_SyncOp<"poison_fill"> {
-  let summary = "Fills elements with poison: the slot is empty again.";
+  let summary = "Fills elements with poison, which empties the slot.";
   let description = [{
-    Writes poison to `memref[offset, offset + count)`. It must happen after
-    every load of the old data and before every store of the new; a barrier
-    between them, or the protocol's argument, has to ensure both.
+    Writes poison to `memref[offset, offset + count)`. It must happen after every
+    load of the old data and before every store of the new data. A barrier, or the
+    protocol's design, must ensure both.
   }];
   let arguments = (ins AnyMemRef:$memref, Index:$offset, Index:$count);
   let assemblyFormat = "$memref `[` $offset `]` `count` $count attr-dict `:` type($memref)";
@@ -803,15 +806,14 @@ def Comms_PoisonFillOp : Comms_SyncOp<"poison_fill"> {
 //===----------------------------------------------------------------------===//
 
 def Comms_MultimemLoadReduceOp : Comms_Op<"multimem_load_reduce", [DeclareOpInterfaceMethods<TileOpInterface, ["getTileValue"]>]> {
-  let summary = "Reads a tile from every rank at once, combined by the switch.";
+  let summary = "Reads a tile from all ranks at once; the NVLink switch combines them.";
   let description = [{
-    Element i of the result is the reduction of element `offset + i` of every
-    rank's part, for the first `valid` elements; the rest is zero. The switch
-    chooses the order of combination and accumulates 16-bit floats in float32
-    before rounding, so sums of floats may differ in their last bits from those
-    of other algorithms (Bits). PTX does not say whether `min` and `max` of
-    floats give a NaN or a number where there are both. Accesses go through the
-    `alias` proxy.
+    For the first `valid` elements, element i of the result is the reduction of
+    element `offset + i` of all ranks' parts; the other elements are zero. The
+    switch chooses the order, and accumulates 16-bit floats in float32 before it
+    rounds. So sums of floats may differ in their last bits from other algorithms'
+    (Bits). PTX does not define whether `min` and `max` of a NaN and a number
+    return the NaN or the number. Accesses go through the `alias` proxy.
   }];
   let arguments = (ins Comms_ReductionKindAttr:$kind, Arg<AnyMemRef, "", [MemRead]>:$memref,
                        Index:$offset, Optional<Index>:$valid);
@@ -823,10 +825,10 @@ def Comms_MultimemLoadReduceOp : Comms_Op<"multimem_load_reduce", [DeclareOpInte
 }
 
 def Comms_MultimemStoreOp : Comms_Op<"multimem_store", [DeclareOpInterfaceMethods<TileOpInterface, ["getTileValue"]>]> {
-  let summary = "Writes a tile to every rank at once.";
+  let summary = "Writes a tile to all ranks at once.";
   let description = [{
-    The first `valid` elements of the tile are written to `[offset …]` of every
-    rank's part. The ranks may see them at different times.
+    Writes the first `valid` elements of the tile to `[offset …]` of every rank's
+    part. The ranks may see them at different times.
   }];
   let arguments = (ins Comms_Tile:$tile, Arg<AnyMemRef, "", [MemWrite]>:$memref, Index:$offset,
                        Optional<Index>:$valid);
@@ -837,12 +839,12 @@ def Comms_MultimemStoreOp : Comms_Op<"multimem_store", [DeclareOpInterfaceMethod
 }
 
 def Comms_MultimemReduceOp : Comms_Op<"multimem_reduce", [DeclareOpInterfaceMethods<TileOpInterface, ["getTileValue"]>]> {
-  let summary = "Combines a tile into every rank's memory at once.";
+  let summary = "Combines a tile into the memory of all ranks at once.";
   let description = [{
-    For the first `valid` elements: each rank's element `offset + i` is
-    atomically replaced by its combination with element i of the tile.
-    Combinations of several ranks happen in any order. NaN in `min` and `max` of
-    floats are as in `comms.multimem_load_reduce`.
+    For the first `valid` elements, atomically combines element i of the tile into
+    element `offset + i` of every rank's part. The contributions of several ranks
+    arrive in any order. `min` and `max` treat NaNs as
+    `comms.multimem_load_reduce` does.
   }];
   let arguments = (ins Comms_ReductionKindAttr:$kind, Comms_Tile:$tile,
                        Arg<AnyMemRef, "", [MemRead, MemWrite]>:$memref, Index:$offset,
@@ -856,10 +858,10 @@ def Comms_MultimemReduceOp : Comms_Op<"multimem_reduce", [DeclareOpInterfaceMeth
 def Comms_BulkCopyOp : Comms_SyncOp<"bulk_copy"> {
   let summary = "Starts an asynchronous copy through shared memory (TMA).";
   let description = [{
-    At some time between this op and the `comms.bulk_wait` that takes its token,
-    the elements `source[sourceOffset, sourceOffset + count)` are read and
-    written to `dest[destOffset …]`. The program must not access either in
-    between. The copy goes through the `async` proxy.
+    Copies the elements `source[sourceOffset, sourceOffset + count)` to
+    `dest[destOffset …]` at some time between this op and the `comms.bulk_wait`
+    that takes its token. The program must access neither in between. The copy
+    uses the `async` proxy.
   }];
   let arguments = (ins AnyMemRef:$source, Index:$sourceOffset, AnyMemRef:$dest, Index:$destOffset,
                        Index:$count);
@@ -872,11 +874,11 @@ def Comms_BulkCopyOp : Comms_SyncOp<"bulk_copy"> {
 }
 
 def Comms_BulkWaitOp : Comms_SyncOp<"bulk_wait"> {
-  let summary = "Ends when the copies have been made.";
+  let summary = "Waits until the copies are complete.";
   let description = [{
-    After it, the destinations of the named copies can be read by this block and
-    their sources overwritten. To let another block or rank read a destination,
-    release it afterwards.
+    Afterward, this block may read the destinations of these copies and overwrite
+    their sources. To let another block or rank read a destination, release it
+    after this op.
   }];
   let arguments = (ins Variadic<Comms_Token>:$copies);
   let results = (outs Comms_Token:$token);
@@ -885,12 +887,12 @@ def Comms_BulkWaitOp : Comms_SyncOp<"bulk_wait"> {
 }
 
 def Comms_EngineCopyOp : Comms_SyncOp<"engine_copy"> {
-  let summary = "A copy by the copy engine, as a step of the host beside the kernel.";
+  let summary = "A copy by the copy engine, which the host starts between two parts of the kernel.";
   let description = [{
-    Splits the kernel: what precedes it has ended on this rank when the copy of
-    `source[sourceOffset, sourceOffset + count)` to `[offset …]` of the part on
-    `peer` begins, and the copy has ended when what follows it begins. It orders
-    nothing at the peer; a barrier or signal after it does.
+    Splits the kernel into two parts. The first part ends on this rank; then the
+    engine copies `source[sourceOffset, sourceOffset + count)` to `[offset …]` of
+    the part on `peer`; then the second part begins. The op orders nothing on the
+    peer: use a barrier or signal after it.
   }];
   let arguments = (ins AnyMemRef:$source, Index:$sourceOffset,
                        Comms_Window:$window, Index:$offset, Index:$count,
@@ -907,23 +909,22 @@ def Comms_EngineCopyOp : Comms_SyncOp<"engine_copy"> {
 //===----------------------------------------------------------------------===//
 
 def Comms_ChannelOp : Comms_Op<"channel", [MemoryEffects<[MemAlloc]>]> {
-  let summary = "A channel over a team: `slots` tiles between each pair of ranks that it connects.";
+  let summary = "A channel over a team, with `slots` slots of one tile for each pair of ranks that it connects.";
   let description = [{
-    `multicast`: a sent tile goes to every rank of the team, the sender
-    included, and a receiver names the source. `pairwise`: each (source,
-    destination) has slots of its own. `single`: within a launch every rank
-    sends to one rank and receives from one. In a launch, a slot carries at most
-    one tile from a source to a destination. Slots are empty when a launch
-    begins; the protocol decides when they may be filled again (Memory model).
+    With `multicast`, a send goes to every rank of the team, including the sender,
+    and a receive names the source. With `pairwise`, each pair of source and
+    destination has its own slots. With `single`, each rank sends to one rank and
+    receives from one rank within a launch. In a launch, a slot carries at most
+    one tile from a source to a destination. Slots are empty when a launch begins;
+    the protocol decides when they may be filled again (Memory model).
 
-    A channel that is `reused` carries at most one tile per slot in each
-    *round*: what a block sends between two of its `comms.channel_barrier`s. A
-    tile is received in the round in which it was sent, after the barrier that
-    ends it and before the next. A slot takes a tile of a later round of the
-    launch once its tile has been received and the sender knows it, by a barrier
-    over the team or otherwise. So a message can go through bounded memory.
-    Protocols whose receivers recognize a tile by its launch (`ll`, `lamport`)
-    refuse such a channel.
+    A `reused` channel carries at most one tile per slot in each *round*. A round
+    is a block's sends between two of its `comms.channel_barrier`s. The receiver
+    takes a tile after the barrier that ends the tile's round, and before the next
+    barrier. A later round of the launch may use a slot again once its tile has
+    been received and the sender knows that, for example through a barrier over
+    the team. So a long message fits in bounded memory. Protocols that identify a
+    tile by its launch (`ll`, `lamport`) do not support `reused` channels.
   }];
   let arguments = (ins Comms_Team:$team, Comms_ChannelPatternAttr:$pattern, I64Attr:$slots, I64Attr:$id,
                        UnitAttr:$reused);
@@ -936,7 +937,7 @@ def Comms_SendOp : Comms_SyncOp<"send", [AttrSizedOperandSegments, DeclareOpInte
   let summary = "Sends a tile through a slot of a channel: to one peer, or (multicast) to all.";
   let description = [{
     Sends the first `valid` elements of the tile (without `valid`: all) to slot
-    `slot` at the destination. It does not wait for the receiver.
+    `slot` at the destination. The op does not wait for the receiver.
   }];
   let arguments = (ins Comms_Tile:$tile, Comms_Channel:$channel, Index:$slot,
                        Optional<Index>:$peer, Optional<Index>:$valid);
@@ -950,10 +951,10 @@ def Comms_SendOp : Comms_SyncOp<"send", [AttrSizedOperandSegments, DeclareOpInte
 def Comms_RecvOp : Comms_SyncOp<"recv", [DeclareOpInterfaceMethods<TileOpInterface, ["getTileValue"]>]> {
   let summary = "Waits for the tile that a peer sent through a slot, and reads it.";
   let description = [{
-    Ends once the tile that block b of `peer` sent through `slot` to this rank,
-    in this launch, has arrived. Its `valid` must equal the sender's; the
-    elements beyond are zero. It acquires only the tile: it does not order other
-    memory of the sender.
+    Waits for the tile that the block of the same number on `peer` sent to this
+    rank through `slot` in this launch. `valid` must equal the sender's; the
+    elements beyond it are zero. The op acquires only the tile. It does not order
+    other memory of the sender.
   }];
   let arguments = (ins Comms_Channel:$channel, Index:$slot, Index:$peer, Optional<Index>:$valid);
   let results = (outs Comms_Tile:$tile);
@@ -964,11 +965,11 @@ def Comms_RecvOp : Comms_SyncOp<"recv", [DeclareOpInterfaceMethods<TileOpInterfa
 }
 
 def Comms_ChannelBarrierOp : Comms_SyncOp<"channel_barrier"> {
-  let summary = "Ends a round of sends: receives of the round may only follow it.";
+  let summary = "Ends a round of sends; the round's receives follow it.";
   let description = [{
-    Every block of every rank of the team calls it between its sends of a round
-    and its receives of that round. A protocol whose data announces itself
-    (`ll`, `lamport`) lowers it to nothing, any other to a barrier. So a program
+    Every block of every rank of the team runs this op between its sends and its
+    receives of a round. A protocol whose receivers poll the data (`ll`,
+    `lamport`) removes the op; other protocols lower it to a barrier. So a program
     must not rely on it to wait.
   }];
   let arguments = (ins Comms_Channel:$channel);
@@ -982,10 +983,10 @@ def Comms_ChannelBarrierOp : Comms_SyncOp<"channel_barrier"> {
 
 /// A collective in destination-passing style.
 ///
-/// `ins` are exchanged, `outs` are written, `args` are arrays of this rank that
-/// `consume` reads. `produce` maps one row of every input to the tiles that
-/// travel; `consume` maps what arrived (reduced, where the collective reduces)
-/// and the matching rows of `args` to one row of every output.
+/// The ranks exchange `ins`, and the op writes `outs`. `args` are arrays of this
+/// rank that `consume` reads. `produce` maps one row of every input to the tiles
+/// to send (the wire tiles). `consume` maps the received or reduced tiles and the
+/// matching rows of `args` to one row of every output.
 class Comms_Collective<string mnemonic, dag leading = (ins), list<Trait> traits = []>
     : Comms_Op<mnemonic, !listconcat(traits, [AttrSizedOperandSegments,
         MemoryEffects<[MemRead, MemWrite]>, RecursiveMemoryEffects])> {
@@ -1017,16 +1018,16 @@ class Comms_RootedCollective<string mnemonic>
 def Comms_AllReduceOp : Comms_ReducingCollective<"all_reduce"> {
   let summary = "Every rank gets the reduction over all ranks.";
   let description = [{
-    Row i of the result, on every rank, is the reduction of the wire tiles that
-    the ranks produced for row i; `consume` makes the rows of the outputs from
-    it.
+    On every rank, row i of the result is the reduction of all ranks' wire tiles
+    for row i. `consume` computes the rows of the outputs from it.
   }];
 }
 
 def Comms_ReduceScatterOp : Comms_ReducingCollective<"reduce_scatter"> {
   let summary = "Rank r gets the r-th part of the reduction over all ranks.";
   let description = [{
-    As `comms.all_reduce`, but rank r gets only the rows of the r-th part.
+    Same as `comms.all_reduce`, except that rank r gets only the rows of the r-th
+    part.
   }];
 }
 
@@ -1047,15 +1048,15 @@ def Comms_AllToAllOp : Comms_Collective<"all_to_all", (ins), [DeclareOpInterface
 }
 
 def Comms_AllToAllVOp : Comms_Op<"all_to_all_v", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "All-to-all with a number of rows for each pair of ranks, known at run time.";
+  let summary = "All-to-all with a number of rows per pair of ranks, which is known only at run time.";
   let description = [{
-    `send_rows[p]` rows of this rank's input go to rank p; they lie one after
-    the other, those for rank 0 first. `recv_rows[p]` rows come from rank p and
-    are stored one after the other, those of rank 0 first; the rest of the
-    output is unchanged. `recv_rows[p]` on rank r has to equal `send_rows[r]` on
-    rank p, no number may be negative or more than `max_rows`, and their sums
-    must not exceed the rows of input and output; otherwise the behavior is
-    undefined.
+    `send_rows[p]` rows of this rank's input go to rank p. The input holds the
+    rows for rank 0 first, then those for rank 1, and so on. `recv_rows[p]` rows
+    come from rank p, and the output receives the rows of rank 0 first. The rest
+    of the output does not change. `recv_rows[p]` on rank r must equal
+    `send_rows[r]` on rank p. No number may be negative or larger than `max_rows`,
+    and their sums must not exceed the rows of input and output. Otherwise the
+    behavior is undefined.
   }];
   let arguments = (ins Comms_Team:$team, Comms_Data:$input, Comms_Data:$output,
                        AnyMemRef:$sendRows, AnyMemRef:$recvRows, I64Attr:$maxRows,
@@ -1071,8 +1072,8 @@ def Comms_AllToAllVOp : Comms_Op<"all_to_all_v", [MemoryEffects<[MemRead, MemWri
 def Comms_BroadcastOp : Comms_RootedCollective<"broadcast"> {
   let summary = "Every rank gets the root's array.";
   let description = [{
-    The wire tiles that the root produced for row i arrive on every rank, the
-    root included. The inputs of the other ranks are not read.
+    The root's wire tiles for row i arrive on every rank, including the root. The
+    inputs of the other ranks are not read.
   }];
 }
 
@@ -1080,7 +1081,8 @@ def Comms_ReduceOp : Comms_Collective<"reduce", (ins Comms_ReductionKindAttr:$ki
     [DeclareOpInterfaceMethods<CollectiveOpInterface, ["getReduction", "getRootRank"]>]> {
   let summary = "The root gets the reduction over all ranks.";
   let description = [{
-    As `comms.all_reduce` on the root. The outputs of other ranks are unchanged.
+    Same as `comms.all_reduce` on the root. The outputs of other ranks do not
+    change.
   }];
   let assemblyFormat = "`` $kind `root` $root " # tail;
 }
@@ -1088,24 +1090,25 @@ def Comms_ReduceOp : Comms_Collective<"reduce", (ins Comms_ReductionKindAttr:$ki
 def Comms_GatherOp : Comms_RootedCollective<"gather"> {
   let summary = "The root gets the parts of all ranks, in rank order.";
   let description = [{
-    As `comms.all_gather` on the root. The outputs of other ranks are unchanged.
+    Same as `comms.all_gather` on the root. The outputs of other ranks do not
+    change.
   }];
 }
 
 def Comms_ScatterOp : Comms_RootedCollective<"scatter"> {
   let summary = "Rank r gets the r-th part of the root's array.";
   let description = [{
-    The wire tiles that the root produced for row i of the r-th part arrive on
-    rank r as row i of the result. The inputs of the other ranks are not read.
+    The root's wire tiles for row i of the r-th part arrive on rank r as row i of
+    the result. The inputs of the other ranks are not read.
   }];
 }
 
 def Comms_SendRecvOp : Comms_Op<"send_recv", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let summary = "One rank sends an array that another receives.";
+  let summary = "One rank sends an array to another.";
   let description = [{
-    Rank `source` sends its input, rank `dest` gets it in its output, unchanged.
-    The ranks may be the same: then it is a copy. Other ranks move nothing, but
-    have to run the op too.
+    Rank `source` sends its input, and rank `dest` stores it in its output. If
+    both are the same rank, the op is a copy. Other ranks move nothing, but must
+    run the op, too.
   }];
   let arguments = (ins Comms_Team:$team, I64Attr:$source, I64Attr:$dest,
                        Comms_Data:$input, Comms_Data:$output,
@@ -1122,13 +1125,13 @@ def Comms_SendRecvOp : Comms_Op<"send_recv", [MemoryEffects<[MemRead, MemWrite]>
 //===----------------------------------------------------------------------===//
 
 def Comms_CheckBoundsOp : Comms_SyncOp<"check_bounds"> {
-  let summary = "Ends the run with an error when `[offset, offset + count)` leaves `[0, limit)`.";
+  let summary = "Ends the run with an error if `[offset, offset + count)` is not within `[0, limit)`.";
   let description = [{
-    The run ends when `offset < 0`, `count < 0` or `offset + count > limit`,
-    computed without overflow; the error names `what`, the place in the source
-    and the three numbers. Nothing after it is executed in that case. The
-    canonicalizer erases a check that constants prove, and one that an equal
-    check closely precedes in the same block.
+    The run ends if `offset < 0`, `count < 0` or `offset + count > limit`,
+    computed without overflow. The error gives `what`, the source location and the
+    three numbers, and no later op runs. The canonicalizer erases a check if
+    constants prove it, or if the same check closely precedes it in the same
+    block.
   }];
   let arguments = (ins Index:$offset, Index:$count, Index:$limit, StrAttr:$what);
   let assemblyFormat = "$what $offset `,` $count `in` $limit attr-dict";
@@ -1136,20 +1139,20 @@ def Comms_CheckBoundsOp : Comms_SyncOp<"check_bounds"> {
 }
 
 def Comms_RecordAccessOp : Comms_SyncOp<"record_access"> {
-  let summary = "Tells the race detector of an access to memory.";
+  let summary = "Reports a memory access to the race detector.";
   let description = [{
-    This block reads or writes `memref[offset, offset + count)` at this point of
-    its program. Without a detector it does nothing.
+    States that this block reads or writes `memref[offset, offset + count)` here.
+    Without a detector the op does nothing.
   }];
   let arguments = (ins Comms_AccessKindAttr:$kind, AnyMemRef:$memref, Index:$offset, Index:$count);
   let assemblyFormat = "`` $kind $memref `[` $offset `]` `count` $count attr-dict `:` type($memref)";
 }
 
 def Comms_RecordSyncOp : Comms_SyncOp<"record_sync"> {
-  let summary = "Tells the race detector of a synchronization that the next op makes.";
+  let summary = "Reports the synchronization of the next op to the race detector.";
   let description = [{
-    `what` names the kind of synchronization and the operands what identifies
-    it. Without a detector it does nothing.
+    `what` is the kind of synchronization, and the operands identify it. Without a
+    detector the op does nothing.
   }];
   let arguments = (ins StrAttr:$what, Variadic<Index>:$operands);
   let assemblyFormat = "$what (`(` $operands^ `)`)? attr-dict";

@@ -17,18 +17,18 @@ class Comms_Type<string name, string typeMnemonic, list<Trait> traits = []>
 }
 
 def Comms_Team : Comms_Type<"Team", "team"> {
-  let summary = "an ordered set of ranks";
+  let summary = "team (ordered set of ranks)";
 }
 
 def Comms_Token : Comms_Type<"Token", "token"> {
-  let summary = "evidence that a wait has ended: what depends on it comes after";
+  let summary = "token (an op that takes it runs after the wait or transfer that returned it)";
 }
 
 def Comms_Window : Comms_Type<"Window", "window"> {
-  let summary = "memory of one shape that every rank of a team holds and its peers can reach";
+  let summary = "window (array of the same shape on every rank, which peers can access)";
   let description = [{
-    `!comms.window<8x64xbf16>`: each rank has its own 8x64 array of bf16. A
-    dimension written `?` is fixed when the kernel is specialized to its inputs.
+    `!comms.window<8x64xbf16>`: each rank has its own 8x64 array of bf16. A `?`
+    dimension gets its size when the kernel is specialized to its inputs.
   }];
   let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType);
   let hasCustomAssemblyFormat = 1;
@@ -43,10 +43,10 @@ def Comms_Window : Comms_Type<"Window", "window"> {
 }
 
 def Comms_Signal : Comms_Type<"Signal", "signal"> {
-  let summary = "cells of 64 bits on every rank that peers set, increment or add to";
+  let summary = "signal (64-bit cells on every rank, which peers set, increment or add to)";
   let description = [{
-    `!comms.signal<16>`: 16 cells a rank. Zero before a kernel's first launch;
-    kept from launch to launch.
+    `!comms.signal<16>`: 16 cells per rank. They are 0 before a kernel's first
+    launch and keep their values between launches.
   }];
   let parameters = (ins "int64_t":$count);
   let assemblyFormat = "`<` $count `>`";
@@ -54,18 +54,18 @@ def Comms_Signal : Comms_Type<"Signal", "signal"> {
 }
 
 def Comms_Counter : Comms_Type<"Counter", "counter"> {
-  let summary = "cells of 64 bits, local to a rank, that count the completion of its own puts";
+  let summary = "counter (64-bit cells of one rank, which count its completed puts)";
   let parameters = (ins "int64_t":$count);
   let assemblyFormat = "`<` $count `>`";
   let genVerifyDecl = 1;
 }
 
 def Comms_Channel : Comms_Type<"Channel", "channel"> {
-  let summary = "carries tiles of one type between the ranks of a team, by a named protocol";
+  let summary = "channel (carries tiles of one type between the ranks of a team)";
   let description = [{
-    `!comms.channel<ll, 256xf32>`: a tile is 256 f32; the protocol `ll` says how
-    it travels. Protocols are names: each is registered by one file of
-    `lowering/channels/protocol`.
+    `!comms.channel<ll, 256xf32>`: a tile has 256 elements of f32, and the
+    protocol `ll` moves it. One file in `lowering/channels/protocol` registers
+    each protocol by its name.
   }];
   let parameters = (ins "::mlir::StringAttr":$protocol, "int64_t":$tileSize, "::mlir::Type":$elementType);
   let hasCustomAssemblyFormat = 1;
@@ -76,7 +76,7 @@ def Comms_Channel : Comms_Type<"Channel", "channel"> {
   }];
 }
 
-// Data of one rank: a window (its own part), or memory that no peer can see.
+// Data of one rank: a window (its own part), or memory that no peer can access.
 def Comms_LocalMemory : AnyTypeOf<[AnyMemRef], "memory of this rank or a view of a peer's">;
 def Comms_Data : AnyTypeOf<[Comms_Window, AnyMemRef], "window or memref">;
 // A tile is a tensor of rank 1 before comms-distribute-tiles, a vector after it.

@@ -5,13 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A packet has the size of a store that is assumed to arrive as a whole. A
-// packet of 8 bytes (`store8_whole`, `store16_whole`) is an i64 of memory: 32
-// bits of the tile and a flag. A packet of 128 bytes (`store128_whole`) is a
-// line of 16 i64 whose last one is the flag. The data that the flag displaces
-// lies in the line's rest: 2 i64 behind all lines of the memory, with a flag of
-// their own. Elements of a tile therefore have the same positions as without
-// flags.
+// A packet is as large as a store that the program assumes to arrive as a
+// whole. A packet of 8 bytes (`store8_whole`, `store16_whole`) is an i64 in
+// memory: 32 bits of the tile and a flag. A packet of 128 bytes
+// (`store128_whole`) is a line of 16 i64, the last of which is the flag. The
+// flag displaces data, which is stored in the line's *rest*: 2 i64 after all
+// lines of the memory, with their own flag. So elements of a tile have the same
+// positions as without flags.
 //
 //===----------------------------------------------------------------------===//
 

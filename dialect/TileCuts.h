@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// tensor.extract_slice takes a part of a tile, tensor.concat puts tiles one
-// behind the other. Kernels hold them where all lengths are constant.
+// tensor.extract_slice takes a part of a tile; tensor.concat joins tiles end to
+// end. Kernels may contain them if all lengths are constant.
 //
 //===----------------------------------------------------------------------===//
 

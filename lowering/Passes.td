@@ -11,15 +11,16 @@
 include "mlir/Pass/PassBase.td"
 
 def CheckOps : Pass<"comms-check-ops", "::mlir::ModuleOp"> {
-  let summary = "Refuse what kernels do not hold, and what stands beside them";
+  let summary = "Reject ops, types and attributes that kernels may not contain";
   let description = [{
-    Kernels may come from untrusted authors and run in the process that compiles
-    them. The pass accepts what is checked and refuses the rest, with its line:
+    Kernels may come from untrusted authors, and run in the process that compiles
+    them. The pass accepts only what later passes check. It reports an error, with
+    the source line, for:
 
-    - in a kernel, every op, type and attribute that is not on the list of
+    - every op, type and attribute in a kernel that is not on the list in
       `lowering/analysis/UncheckedOps.cpp` (docs/Spec.md, "What a kernel holds");
-    - beside the kernels, everything but functions of func, which no kernel
-      calls and the pass removes;
+    - everything outside the kernels, except functions of the func dialect, which
+      no kernel calls and the pass removes;
     - attributes of other dialects on the module, a kernel or its arguments.
 
     Before:
@@ -44,16 +45,18 @@ def CheckOps : Pass<"comms-check-ops", "::mlir::ModuleOp"> {
 def ExpandCollectives : Pass<"comms-expand-collectives", "::mlir::comms::KernelOp"> {
   let summary = "Expand collectives into programs over channels";
   let description = [{
-    Replaces each collective by the program of an algorithm: sends and receives
-    of tiles over channels, with the regions `produce` and `consume` around
-    them. A tile is a row if a region uses a row as a whole or arrays differ in
-    their row length; otherwise the arrays are cut flat, into tiles of a size
-    that keeps every rank busy, and the regions are retyped to it.
+    Replaces each collective by the program of an algorithm: sends and receives of
+    tiles over channels, with the regions `produce` and `consume` around them. If
+    a region uses a row as a whole, or the arrays differ in row length, a tile is
+    a row. Otherwise the pass flattens the arrays, splits them into tiles of a
+    size that keeps every rank busy, and changes the types of the regions to
+    match.
 
-    Algorithm and protocol come from the options, else from the op, else from a
-    cost rule. The choice is reported as a remark and as an entry of the
-    kernel's attribute `comms.choices`. An algorithm is one file of
-    `lowering/collectives/algorithm`; `docs/AddAnAlgorithm.md` adds one.
+    Algorithm and protocol come from the options, otherwise from the op, otherwise
+    from the cost model. The pass reports the choice as a remark and in the
+    kernel's attribute `comms.choices`. Each algorithm is one file in
+    `lowering/collectives/algorithm`; `docs/AddAnAlgorithm.md` shows how to add
+    one.
 
     Before:
 
@@ -90,35 +93,35 @@ def ExpandCollectives : Pass<"comms-expand-collectives", "::mlir::comms::KernelO
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
   let options = [
     Option<"ranks", "ranks", "int64_t", "0", "Number of ranks; 0: the kernel's own `ranks`">,
-    Option<"blocks", "blocks", "int64_t", "0", "Blocks of each rank; 0: the kernel's own `blocks`, else known at run time">,
+    Option<"blocks", "blocks", "int64_t", "0", "Blocks per rank; 0: the kernel's own `blocks`, otherwise known only at run time">,
     Option<"algorithm", "algorithm", "std::string", "\"\"", "Algorithm for all collectives; empty: each op's own, else the cheapest">,
     Option<"protocol", "protocol", "std::string", "\"\"", "Protocol for all channels; empty: each op's own, else the cheapest">,
-    Option<"tileSize", "tile-size", "int64_t", "0", "Elements of a flat tile, rounded up to what the protocol moves at a time; 0: chosen">,
-    Option<"threads", "threads", "int64_t", "0", "Threads of a GPU's CTA: a flat tile is one vector of each thread of a block; 0: no GPU">,
+    Option<"tileSize", "tile-size", "int64_t", "0", "Elements of a flat tile, rounded up to the protocol's unit; 0: the pass chooses">,
+    Option<"threads", "threads", "int64_t", "0", "Threads of a CTA: a flat tile is one vector per thread of a block; 0: not for a GPU">,
     Option<"cluster", "cluster", "int64_t", "1", "CTAs of a block">,
   ];
 }
 
 def CheckSync : Pass<"comms-check-sync", "::mlir::comms::KernelOp"> {
-  let summary = "Prove that waits are met, barriers reached by all and accesses in bounds";
+  let summary = "Prove that a kernel cannot deadlock or race, and that accesses are in bounds";
   let description = [{
-    Follows the kernel on every rank and block through a number of launches,
-    with known integers and unknown data, and refuses it when
-    - a wait is never met, or ranks wait for each other in a cycle (deadlock);
-    - some block that a barrier joins does not reach it;
-    - a sent tile is not received, a received one not sent, or a slot carries
+    Executes the kernel symbolically on every rank and block for several launches:
+    integers are known, data are not. It reports an error if
+    - a wait is never satisfied, or ranks wait for each other in a cycle
+      (deadlock);
+    - a participant does not reach a barrier;
+    - a tile is sent and not received, or received and not sent, or a slot carries
       two tiles in a launch;
-    - an access leaves its memory, a peer its team, a slot its channel, a cell
-      its signal;
+    - an access, peer, slot or cell is out of range;
     - ranks race: one writes shared memory while another may access it, in the
-      same launch or in an earlier one, or a wait is met by what an earlier
-      launch left behind.
+      same launch or an earlier one, or a signal of an earlier launch satisfies a
+      wait.
 
-    Where data decide what synchronizes, the verdict is "not decided". Errors
-    name the ranks and blocks that wait, the observed and the expected value, the
-    missing peer, and what to change. The kernel is not changed and must not
-    contain whole collectives. `docs/Checker.md` says what is proven and what is
-    not.
+    If synchronization depends on data, the verdict is "not decided". Errors name
+    the ranks and blocks that wait, the observed and expected values, the missing
+    peer, and a fix. The pass does not change the kernel, which must not contain
+    collectives: expand them first. `docs/Checker.md` lists what the pass proves
+    and what it does not.
 
     Before and after (the pass changes nothing):
 
@@ -138,7 +141,7 @@ def CheckSync : Pass<"comms-check-sync", "::mlir::comms::KernelOp"> {
     }
     ```
 
-    What it says:
+    It reports:
 
     ```
     error: deadlock: rank 0, block 0 waits for signal s[0] >= 1; observed 0 (launch 1)
@@ -148,28 +151,30 @@ def CheckSync : Pass<"comms-check-sync", "::mlir::comms::KernelOp"> {
   }];
   let options = [
     Option<"ranks", "ranks", "int64_t", "0", "Number of ranks; 0: the kernel's own `ranks`">,
-    Option<"blocks", "blocks", "int64_t", "0", "Blocks of each rank; 0: the kernel's own, else `default-blocks`, or 1 when the kernel does not tell blocks apart">,
-    Option<"defaultBlocks", "default-blocks", "int64_t", "2", "Blocks of each rank where nothing says how many and the kernel tells blocks apart; roles may need more. Pipelines take 1, as a run does">,
-    Option<"launches", "launches", "int64_t", "0", "Launches to follow; 0: 3, or as many as show that what comms.epoch decides repeats, up to 64">,
-    Option<"runLaunches", "run-launches", "int64_t", "0", "Launches that a run will make: where `launches` is 0, so many are followed if they are more, up to 64">,
-    Option<"maxEvents", "max-events", "int64_t", "0", "Budget of events; 0: a default of a third of a second. Beyond it fewer ranks are followed, and a remark says so">,
-    Option<"requireProof", "require-proof", "bool", "false", "Refuse what is not proven">,
-    Option<"tell", "tell", "bool", "false", "Write down what arrays hold after the first launch">,
+    Option<"blocks", "blocks", "int64_t", "0", "Blocks per rank; 0: the kernel's own, otherwise `default-blocks`, or 1 if all blocks do the same">,
+    Option<"defaultBlocks", "default-blocks", "int64_t", "2", "Blocks per rank if nothing sets them and the kernel depends on the block number; roles may need more. Pipelines use 1, as a run does">,
+    Option<"launches", "launches", "int64_t", "0", "Launches to follow; 0: 3, or as many as the decisions that depend on comms.epoch need to repeat, at most 64">,
+    Option<"runLaunches", "run-launches", "int64_t", "0", "Launches of the planned run: if `launches` is 0, the pass follows at least as many, at most 64">,
+    Option<"maxEvents", "max-events", "int64_t", "0", "Limit on events; 0: about a third of a second. Beyond it the pass follows fewer ranks and reports that in a remark">,
+    Option<"requireProof", "require-proof", "bool", "false", "Report an error if the verdict is not \"proven\"">,
+    Option<"tell", "tell", "bool", "false", "Add the contents of arrays after the first launch to the verdict">,
   ];
 }
 
 def CheckExpansion : Pass<"comms-check-expansion", "::mlir::ModuleOp"> {
-  let summary = "Prove that the expansion of collectives computes what they say";
+  let summary = "Prove that expanded collectives compute the right result";
   let description = [{
-    Expands the collectives of each kernel, follows the result on all ranks for
-    three launches with the terms of what elements hold, and compares each
-    argument with what the collectives mean: every contribution once, on every
-    rank, in one order where ranks hold the same. The kernel is not changed.
+    Expands the collectives of a copy of each kernel, executes it symbolically on
+    all ranks for three launches, and compares the term of each element with the
+    definition of the collectives: each contribution exactly once, on every rank,
+    and in the same order on all ranks that hold the same element. The pass does
+    not change the kernel.
 
-    A remark says that it is proven; a warning, why it is not decided; an error
-    shows a difference. Kernels of collectives over all ranks alone are decided.
+    The pass emits a remark if the kernel is proven, a warning with the reason if
+    it is not decided, and an error if there is a difference. It decides kernels
+    that contain only collectives over all ranks.
 
-    Before (and after: the pass only judges):
+    Before and after (the pass changes nothing):
 
     ```mlir
     comms.kernel @sum(%x: memref<512xf32>, %y: memref<512xf32>) attributes {ranks = 2 : i64} {
@@ -186,25 +191,25 @@ def CheckExpansion : Pass<"comms-check-expansion", "::mlir::ModuleOp"> {
     Option<"algorithm", "algorithm", "std::string", "\"\"", "Algorithm for all collectives; empty: each op's own, else the cheapest">,
     Option<"protocol", "protocol", "std::string", "\"\"", "Protocol for all channels; empty: each op's own, else the cheapest">,
     Option<"tileSize", "tile-size", "int64_t", "0", "Elements of a flat tile; 0: chosen">,
-    Option<"lowerChannels", "lower-channels", "bool", "false", "Follow what the protocol makes of channels, instead of these">,
+    Option<"lowerChannels", "lower-channels", "bool", "false", "Check the kernel after comms-lower-channels instead of before it">,
   ];
 }
 
 def LowerChannels : Pass<"comms-lower-channels", "::mlir::comms::KernelOp"> {
-  let summary = "Lower channels to memory operations, each by its protocol";
+  let summary = "Lower channels to memory operations, as their protocols define";
   let description = [{
-    Gives every channel memory, a window that becomes the kernel's last
-    argument, and lowers sends and receives as the channel's protocol says. The
-    new argument is marked `comms.hidden`: the runtime allocates it once, filled
-    as `comms.init` says, and keeps it from launch to launch. Values that are
-    constant within a launch (the buffer in use, the own row, the flag) are
-    computed once, at the channel. No operation over a channel is left.
+    Gives every channel memory: a window that becomes the kernel's last argument.
+    Then lowers sends and receives as the channel's protocol defines. The new
+    argument has the attribute `comms.hidden`: the runtime allocates it once,
+    initializes it as `comms.init` says, and keeps it between launches. Values
+    that are constant within a launch (the current buffer, the rank's own row, the
+    flag) are computed once, where the channel op was. No op on a channel remains.
 
     With the option `shared`, the kernels of a group share channel memory. The
-    kernel gets the attribute `comms.shared_channels`; a new argument is the
-    buffer of this launch, and `comms.shared_slots` says what its slots hold
-    ("data", "packets", "lines", "poison"). Then no protocol clears slots: the
-    prologue of the next launch does.
+    kernel gets the attribute `comms.shared_channels`. The new argument is then
+    this launch's buffer, and `comms.shared_slots` names the contents of its slots
+    ("data", "packets", "lines", "poison"). Protocols do not clear slots; the next
+    launch's prologue does.
 
     Before:
 
@@ -252,7 +257,7 @@ def LowerChannels : Pass<"comms-lower-channels", "::mlir::comms::KernelOp"> {
     ```
   }];
   let options = [
-    Option<"shared", "shared", "bool", "false", "The kernels of a group take the memory of channels in turn">,
+    Option<"shared", "shared", "bool", "false", "The kernels of a group share the memory of channels">,
   ];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }
@@ -260,13 +265,13 @@ def LowerChannels : Pass<"comms-lower-channels", "::mlir::comms::KernelOp"> {
 def EliminateBarriers : Pass<"comms-eliminate-barriers", "::mlir::comms::KernelOp"> {
   let summary = "Remove barriers that another barrier makes redundant";
   let description = [{
-    Removes the second of two barriers of one team and one extent in the same
-    block of IR if nothing that the barrier orders happens between them: no other
-    synchronization, and no access to memory that another block can see (parts of
-    windows, and the rank's memory if the rank has more than one block). The
-    remaining barrier has the order of both. The last barrier of a kernel stays.
-    A barrier that is reached under a condition on the rank or on data stays too,
-    because it may pair with another op on another rank.
+    Two barriers of the same team and extent in one IR block are redundant if
+    nothing between them needs an order: no other synchronization, and no access
+    to memory that another block can access (parts of windows, and the rank's own
+    memory if the rank has several blocks). The pass then removes the second, and
+    gives the first the order of both. It keeps the last barrier of a kernel. It
+    also keeps a barrier under a condition on the rank or on data, because another
+    rank may pair it with a different op.
 
     Before:
 
@@ -302,17 +307,17 @@ def Instrument : Pass<"comms-instrument", "::mlir::comms::KernelOp"> {
   let summary = "Record every window access and synchronization for the race detector";
   let dependentDialects = ["::mlir::arith::ArithDialect"];
   let description = [{
-    Inserts a `comms.record_access` before every access to memory that other
-    ranks can see, and a `comms.record_sync` before every op that synchronizes.
-    The latter names the op and, if it has them, its cell and its peer, or the
-    first element. For an op that does both (a packet, a put with a signal), the
-    record of its synchronization comes first.
+    Inserts a `comms.record_access` before every access to memory that other ranks
+    can access, and a `comms.record_sync` before every op that synchronizes. The
+    latter gives the op and, if it has them, its cell and peer, or its first
+    element. If an op does both (a packet, a put with a signal), its
+    `comms.record_sync` comes first.
 
-    With `everything`, for a run with weak memory, accesses to this rank's own
-    memory are recorded too (and to the block's, where something is copied later),
-    to each part of a multimem view, and to windows that the host uses between
-    launches. The record of a synchronization then says the op's order, scope,
-    proxy, GIN context and assumption.
+    With `everything`, for a run with weak memory, the pass also records accesses
+    to this rank's own memory (and to the block's, if a later copy reads it), to
+    each part of a multimem view, and to windows that the host uses between
+    launches. `comms.record_sync` then also gives the op's order, scope, proxy,
+    GIN context and assumption.
 
     Before:
 
@@ -347,25 +352,25 @@ def Instrument : Pass<"comms-instrument", "::mlir::comms::KernelOp"> {
   }];
   let options = [
     Option<"everything", "everything", "bool", "false",
-           "Record what a run with weak memory needs">
+           "Record all accesses that a run with weak memory needs">
   ];
 }
 
 def AssertBounds : Pass<"comms-assert-bounds", "::mlir::comms::KernelOp"> {
-  let summary = "Check at run time the offsets that cannot be proven in bounds";
+  let summary = "Insert run-time checks for offsets that are not provably in bounds";
   let description = [{
-    For every access to memory by an offset, and for every cell of a signal or
-    counter, the pass refuses the kernel if the access cannot be in bounds, does
-    nothing if it is proved in bounds, and otherwise inserts a
-    `comms.check_bounds` before it. Proofs use ranges of values, loop bounds,
+    Examines every memory access with an offset, and every cell of a signal or
+    counter. If the access is provably out of bounds, the pass reports an error.
+    If it is provably in bounds, the pass does nothing. Otherwise it inserts a
+    `comms.check_bounds` before the access. Proofs use value ranges, loop bounds,
     minima and maxima, enclosing conditions, and terms that cancel between an
-    offset and a count. The programs that collectives expand to need no checks.
+    offset and a count. Expanded collectives need no checks.
 
-    Operations that no check can guard are refused, as by comms-check-ops: ops of
-    the LLVM dialect, calls, `cf.assert`, views with offsets that are not
-    constant, gathers, and memory that a kernel would have to free. Vector loads
-    and stores are checked in memory of one dimension; views and copies are
-    compared with the memory if its shape is not in its type.
+    Like comms-check-ops, the pass rejects ops that no check can guard: ops of the
+    LLVM dialect, calls, `cf.assert`, views with offsets that are not constant,
+    gathers, and memory that a kernel would have to free. It checks vector loads
+    and stores only in one-dimensional memory. If a memory's type lacks its shape,
+    the pass compares views and copies with the memory itself.
 
     Before:
 
@@ -402,59 +407,60 @@ def AssertBounds : Pass<"comms-assert-bounds", "::mlir::comms::KernelOp"> {
 def DistributeTiles : Pass<"comms-distribute-tiles", "::mlir::comms::KernelOp"> {
   let summary = "Distribute tiles over the threads and lanes of a block";
   let description = [{
-    Turns tiles, which are tensors so far, into loops over vectors of at most
-    `lanes` elements. Runs of tile ops of one length share a loop, loads and
-    stores included, unless an address, another block or another rank could
-    observe that they ran element by element:
+    Turns tiles, which are tensors before this pass, into loops over vectors of at
+    most `lanes` elements. Consecutive tile ops of the same length share a loop,
+    including loads and stores, unless an aliasing access, another block or
+    another rank could observe that they run element by element:
 
-    - two accesses of which one writes share a loop when they cannot overlap
-      (distinct arguments of the kernel, parts of distinct constant peers,
-      constant ranges apart) or name the same element at each step (same memory,
-      same offset);
-    - packets and poison keep their order: nothing that peers see follows a wait
-      in its loop, no wait follows a store that peers see, and a store of packets
-      or poison follows no plain store that peers see.
+    - two accesses, at least one a write, share a loop only if they cannot overlap
+      (distinct kernel arguments, parts of distinct constant peers, disjoint
+      constant ranges) or access the same element in each step (same memory, same
+      offset);
+    - packets and poison keep their order. Within a loop, no store that peers can
+      see follows a wait, no wait follows such a store, and no store of packets or
+      poison follows a plain store that peers can see.
 
-    Full vectors have no mask. The rest of a tile is one shorter vector, or, where
-    an op has `valid`, a masked loop. A tile of one element becomes a scalar. A
-    tile that several loops need, or that `scf.for` or `scf.if` carries, lies in
-    `comms.scratch` memory, which is used again when the tile is dead; constants,
-    `comms.splat`, `comms.broadcast_row` and `comms.iota` are made again at each
-    use. A loop that folds tiles of up to 16 peers into one is unrolled first: the
-    sum stays in registers. Rows are combined by the tree of docs/Spec.md
-    ("Bits"), in loops: code does not grow with the row. Stored NaN that
-    arithmetic made are the canonical ones.
+    Full vectors have no mask. The remainder of a tile is one shorter vector or,
+    if an op has `valid`, a masked loop. A one-element tile becomes a scalar. A
+    tile that several loops use, or that `scf.for` or `scf.if` carries, is stored
+    in `comms.scratch` memory, which is reused once the tile is dead. Constants,
+    `comms.splat`, `comms.broadcast_row` and `comms.iota` are recomputed at each
+    use. The pass first unrolls loops that reduce tiles of up to 16 peers, so that
+    the sum stays in registers. Row reductions use the tree of docs/Spec.md
+    ("Bits") in loops, so the code size does not depend on the row. Stores write
+    NaNs that arithmetic produced in canonical form.
 
-    Vectors of a line of packets (`store128_whole`) are all made or none is, with
-    a mask for what `valid` leaves out: up to the end of a line, and with threads
-    in whole warps. `lanes` is at least 8 then, and threads move 16 bytes of a
-    line, or of each of several.
+    For a line of packets (`store128_whole`), either all vectors of the line run
+    or none. A mask excludes the elements beyond `valid`, up to the end of the
+    line; with threads, whole warps run. `lanes` is then at least 8, and each
+    thread moves 16 bytes of a line, or of each of several lines.
 
-    Loops made here carry `comms.tile`. The pass fails when a tensor, or a vector
-    of more than 16 elements, would be left.
+    The new loops have the attribute `comms.tile`. The pass fails if a tensor, or
+    a vector of more than 16 elements, would remain.
 
     **Threads.** With `threads`, a block is `cluster` CTAs of that many threads,
-    and the kernel gets the attributes `comms.threads` and `comms.cluster`. Lanes
-    are as many as the narrowest memory element of tiles of one length allows in
-    16 bytes, or fewer, down to those of the widest, where threads would have no
-    work (of one warp: down to 32 bits of the narrowest, so that none branches);
-    a thread has one such vector in each trip, the same in every stage.
-    Up to 16 trips are unrolled. What several stages need stays in registers where
-    every trip is whole, else in memory of the thread (`memref.alloca`); only the
-    last vector of a tail has a mask. Loads come first in a stage, then all polls
-    together. Tiles of one element are computed by all threads and stored by one,
-    after the stores of longer tiles that may come before: the warp of that
-    thread would store its part late.
-    Each warp gives one value of a row to the `#comms.space<shared>` memory of
-    every CTA (by shuffles, and stores through `mapa`); after one barrier all
-    threads combine these; in loops two halves of the memory alternate. Integers,
-    and floats of which the greatest or the least is sought, travel as i32 in
-    their order, which a warp combines at once (`gpu.subgroup_reduce`). Where
-    a row is reduced once in a kernel, CTAs of a cluster need no barrier, which
-    would fence all memory: an mbarrier of each counts the bytes that come
-    (`count-arrivals=false` has the barrier there too), and orders nothing else. A
-    barrier of the threads also stands where an element changes its owner: where
-    another thread may touch what one has written, or write what one has read.
+    and the kernel gets the attributes `comms.threads` and `comms.cluster`. For
+    tiles of one length, a vector has as many lanes as 16 bytes hold of the
+    narrowest memory element. It has fewer if threads would otherwise have no
+    work: at least as many as 16 bytes hold of the widest element or, in a block
+    of one warp, as 32 bits hold of the narrowest, so that no thread branches. A
+    thread processes one vector per trip, the same one in every stage. Up to 16
+    trips are unrolled. Values that several stages use stay in registers if all
+    threads run every trip, otherwise in the thread's memory (`memref.alloca`).
+    Only the last vector of a tail has a mask. In a stage, loads come first, then
+    all polls together. All threads compute one-element tiles, and one thread
+    stores them, after the stores of longer tiles that may come before; otherwise
+    that thread's warp would store its part late. In a row reduction, each warp
+    writes one value to the `#comms.space<shared>` memory of every CTA (by
+    shuffles, and stores through `mapa`). After one barrier, all threads combine
+    these values. In loops, two halves of the memory alternate. Integers, and
+    floats in a minimum or maximum, are converted to order-preserving i32 values,
+    which a warp reduces in one step (`gpu.subgroup_reduce`). If a kernel reduces
+    a row only once, the CTAs of a cluster need no barrier, which would fence all
+    memory: an mbarrier per CTA counts the arriving bytes and orders nothing else.
+    `count-arrivals=false` uses the barrier here, too. The pass also inserts a
+    thread barrier where an element changes its owner: another thread may access
+    an element after the owner's write, or write it after the owner's read.
 
     Before:
     ```mlir
@@ -470,7 +476,7 @@ def DistributeTiles : Pass<"comms-distribute-tiles", "::mlir::comms::KernelOp"> 
       comms.return
     }
     ```
-    After, canonicalized (`…`: the tree's last levels and the test for NaN):
+    After, canonicalized (`…` omits the tree's last levels and the NaN test):
     ```mlir
     comms.kernel @scale(%x: memref<64xf32>, %y: memref<64xf32>) {
       %lanes = comms.scratch : memref<64xf32>
@@ -512,29 +518,30 @@ def DistributeTiles : Pass<"comms-distribute-tiles", "::mlir::comms::KernelOp"> 
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect", "::mlir::memref::MemRefDialect",
                            "::mlir::gpu::GPUDialect"];
   let options = [
-    Option<"lanes", "lanes", "int64_t", "16", "Elements of a vector of one thread, at most 16; with `threads`, 16 bytes decide">,
-    Option<"threads", "threads", "int64_t", "0", "Threads of a CTA, a power of two from 32 to 1024; 0: a block is one thread">,
-    Option<"cluster", "cluster", "int64_t", "1", "CTAs of a block: a power of two up to 16">,
-    Option<"countArrivals", "count-arrivals", "bool", "true", "Rows over a cluster wait for bytes that an mbarrier counts, not for a barrier">,
-    Option<"target", "target", "std::string", "\"nvvm\"", "Kind of GPU that the threads are of">,
+    Option<"lanes", "lanes", "int64_t", "16", "Elements of a thread's vector, at most 16; with `threads`, vectors have up to 16 bytes">,
+    Option<"threads", "threads", "int64_t", "0", "Threads of a CTA, a power of 2 from 32 to 1024; 0: a block is one thread">,
+    Option<"cluster", "cluster", "int64_t", "1", "CTAs of a block, a power of 2 up to 16">,
+    Option<"countArrivals", "count-arrivals", "bool", "true", "Row reductions in a cluster wait for an mbarrier's byte count instead of a barrier">,
+    Option<"target", "target", "std::string", "\"nvvm\"", "Target whose threads run the loops">,
   ];
 }
 
 def StripFastMath : Pass<"comms-strip-fast-math", "::mlir::comms::KernelOp"> {
-  let summary = "Drop flags that permit other bits";
+  let summary = "Remove flags that let optimizers change result bits";
   let description = [{
-    Removes fast-math flags, promises that an integer does not overflow or a
-    division is exact, alignments of accesses, and attributes that an op does not
-    define. So every optimizer gives the kernel the same meaning, and bounds are
-    proved of the arithmetic that runs. Ops of the index dialect, `affine.apply`,
-    `affine.min` and `affine.max` become ops of arith, and loops that compare
-    unsigned become signed ones, so that each operation has one meaning. A cast of `index` to fewer than 64
-    bits becomes one to `i64` and `arith.trunci`, because MLIR's canonicalizer folds an
-    `index` cast to any integer and back to the `index`. Functions of `math` that
-    are expanded later become `comms.math`, because folders compute functions of
-    constants with the host's libm. Integers become narrow floats through `f32`,
-    and f8E4M3FN is added, multiplied and divided in `f32`; folders would compute
-    in the type itself, where overflow gives a NaN.
+    Removes fast-math flags, flags that promise no integer overflow or an exact
+    division, alignments of accesses, and attributes that an op does not define.
+    Then every optimizer gives the kernel the same meaning, and bounds proofs hold
+    for the arithmetic that runs. Ops of the index dialect, `affine.apply`,
+    `affine.min` and `affine.max` become arith ops, and loops with unsigned
+    comparison become signed ones, so that each operation has one form. A cast of
+    `index` to fewer than 64 bits becomes one to `i64` and `arith.trunci`, because
+    MLIR's canonicalizer folds an `index` cast to any integer and back to the
+    `index`. `math` ops that a later pass expands become `comms.math`, because
+    folders evaluate them on constants with the host's libm. Conversions of
+    integers to narrow floats go through `f32`, and f8E4M3FN is added, multiplied
+    and divided in `f32`. Folders would compute in the narrow type, where overflow
+    gives a NaN.
 
     Before:
     ```mlir
@@ -565,29 +572,31 @@ def StripFastMath : Pass<"comms-strip-fast-math", "::mlir::comms::KernelOp"> {
 def LegalizeNumerics : Pass<"comms-legalize-numerics", "::mlir::comms::KernelOp"> {
   let summary = "Expand math and narrow conversions, so that every target gives the same bits";
   let description = [{
-    Leaves only operations whose bits IEEE 754 or two's complement arithmetic
-    fixes, so that no target, libm or optimizer decides them:
+    Leaves only operations whose result bits IEEE 754 or two's complement
+    arithmetic defines, so that no target, libm or optimizer can change them:
 
-    - functions of `math`, and `comms.math`, become the expansions of
-      `lowering/numerics`, which are right to 4 units in the last place of f32
-      (`rsqrt` is 1 / sqrt); those that have none are refused, with a list of
-      those that do; f64 has exact functions, `rsqrt` and `round`;
-    - `sqrt` keeps its operand's NaN from deciding which one it gives; for the GPU
-      `chip`, f32's `sqrt` and 1 / sqrt become the GPU's approximations and steps
-      that round them rightly, without a branch;
+    - `math` ops and `comms.math` become the expansions in `lowering/numerics`,
+      with an error of at most 4 units in the last place of f32 (`rsqrt` is
+      1 / sqrt). For a function without an expansion, the pass reports an error
+      that lists the supported ones. In f64 it supports exact functions, `rsqrt`
+      and `round`.
+    - The NaN that `sqrt` returns does not depend on its operand's NaN. For the
+      GPU `chip`, `sqrt` and 1 / sqrt in f32 become the GPU's approximations and
+      branch-free steps that round them correctly.
     - `scf.index_switch`, which MLIR lowers to 32 bits, gets an argument and cases
-      that fit them;
-    - bf16, f16, f8E4M3FN and f8E5M2 are computed in f32 and rounded once for
-      each operation; conversions of bf16 and fp8 are integer arithmetic, or what
-      the GPU `chip` has for pairs, to nearest even, with canonical NaN,
-      saturating to ±448 in f8E4M3FN;
-    - float to integer saturates, NaN becomes 0; x / 0 is -1 and x rem 0 is x; the
-      least number / -1 is itself; shifts by the width or more leave the sign;
-    - `maxnumf` and `minnumf` order zeros by sign;
-    - flags that `comms-strip-fast-math` removes are removed again, wherever they
-      came from.
+      that fit in 32 bits.
+    - Operations in bf16, f16, f8E4M3FN and f8E5M2 compute in f32 and round once
+      each. Conversions to bf16 and fp8 use integer arithmetic, or the paired
+      conversions of the GPU `chip`. They round to nearest even, return canonical
+      NaNs, and saturate to ±448 in f8E4M3FN.
+    - Conversions from float to integer saturate, and NaN becomes 0. x / 0 is -1
+      and x rem 0 is x. The least integer divided by -1 is itself. Shifts by the
+      width or more leave only the sign.
+    - `maxnumf` and `minnumf` order zeros by their sign.
+    - The pass again removes the flags that `comms-strip-fast-math` removes.
 
-    Folders of the math dialect, which ask the host's libm, are not run.
+    The pass does not run folders of the math dialect, because they call the
+    host's libm.
 
     Before:
     ```mlir
@@ -627,7 +636,7 @@ def LegalizeNumerics : Pass<"comms-legalize-numerics", "::mlir::comms::KernelOp"
   }];
   let options = [
     Option<"chip", "chip", "std::string", "\"\"",
-           "Convert narrow floats, and take roots, by the instructions of this GPU, as sm_90; empty: by integer arithmetic, and as IEEE 754 has them">,
+           "GPU whose instructions convert narrow floats and compute roots, such as sm_90; empty: integer arithmetic, and IEEE 754 roots">,
   ];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::vector::VectorDialect",
                            "::mlir::math::MathDialect", "::mlir::scf::SCFDialect"];
@@ -637,15 +646,15 @@ def ConvertCommsToCPU : Pass<"convert-comms-to-cpu", "::mlir::ModuleOp"> {
   let summary = "Convert kernels to LLVM functions that the CPU world calls";
   let description = [{
     Converts every kernel to a function `void kernel(Context *)` in the LLVM
-    dialect. Tiles must be vectors (`comms-distribute-tiles`) and
-    shapes static. One function serves all ranks: the context (see
-    `lowering/cpu/Abi.h`) says which rank, block and launch it is, and where the
-    parts of each argument lie, that of rank r at `base + r * stride`. Ops that may
-    wait or fail call a function `commsir_cpu_*` of the runtime, with the number
-    of their source site; packets and poison are polled in the kernel first. Loops
-    that are not marked `comms.tile` check in each iteration whether to stop. The
-    attributes of the function describe the arguments, the sites and the scratch
-    memory that a block needs.
+    dialect. Tiles must be vectors (`comms-distribute-tiles`) and shapes static.
+    One function serves all ranks. The context (`lowering/cpu/Abi.h`) holds the
+    numbers of the rank, block and launch, and the addresses of each argument's
+    parts: rank r's part is at `base + r * stride`. Ops that may wait or fail call
+    a runtime function `commsir_cpu_*` with the number of their source location.
+    For packets and poison, the kernel polls before it calls. Loops without
+    `comms.tile` check in each iteration whether to stop. The function's
+    attributes describe the arguments, the source locations, and the scratch
+    memory per block.
 
     Before:
 
@@ -692,19 +701,20 @@ def ConvertCommsToCPU : Pass<"convert-comms-to-cpu", "::mlir::ModuleOp"> {
 }
 
 def CallNccl : Pass<"comms-call-nccl", "::mlir::ModuleOp"> {
-  let summary = "Make operations that NCCL does calls into its device library";
+  let summary = "Lower operations to calls of NCCL's device library";
   let description = [{
-    Operations with `gin`, and waits on the cells that they change, become calls
-    of the functions of `lowering/nvvm/device/NcclDevice.cu`; without
-    `only-gin` also numbers of teams, parts of windows, their multicast
-    addresses, and barriers, for comparison with generated code. The Spec has
-    the table. The communicator, windows and first signals are further arguments
-    of the kernel, whose attribute `comms.nccl` says what the communicator must
-    have. NCCL's waits have neither a timeout nor an abort: a kernel that calls
+    Operations with `gin`, and waits for the cells that they change, become calls
+    of functions in `lowering/nvvm/device/NcclDevice.cu`. Without `only-gin`, so
+    do ranks and sizes of teams, parts of windows, their multicast addresses, and
+    barriers, which allows a comparison with generated code. The Spec has the
+    table. The communicator, windows and first signals become additional arguments
+    of the kernel, and its attribute `comms.nccl` lists what the communicator must
+    provide. NCCL's waits have neither a timeout nor an abort: a kernel that calls
     them can hang.
 
-    Refused are what NCCL 2.28 cannot do (a get over GIN, a wait for one value,
-    barriers of a grid or of a part of a team), and clusters.
+    The pass reports an error for operations that NCCL 2.28 does not have (a get
+    over GIN, a wait with `eq`, barriers of a grid or of a part of a team), and
+    for clusters.
 
     Before:
 
@@ -742,28 +752,31 @@ def CallNccl : Pass<"comms-call-nccl", "::mlir::ModuleOp"> {
 def ConvertCommsToNVVM : Pass<"convert-comms-to-nvvm", "::mlir::ModuleOp"> {
   let summary = "Convert kernels to LLVM functions for NVIDIA GPUs";
   let description = [{
-    Makes of every kernel a GPU entry with one parameter, the struct that
-    `lowering/nvvm/Abi.h` lays out, and of everything in it the LLVM and nvvm
-    dialects. Ranks, blocks and shapes must be static and tiles vectors of one
-    thread (`comms-distribute-tiles`). A block is a cluster of `cluster` CTAs of
+    Converts every kernel to a GPU entry function in the LLVM and nvvm dialects.
+    Its one parameter is the struct that `lowering/nvvm/Abi.h` defines. Ranks,
+    blocks and shapes must be static, and tiles must be vectors of one thread
+    (`comms-distribute-tiles`). A block is a cluster of `cluster` CTAs of
     `threads` threads, from the kernel's attributes or these options.
 
-    - Bases of all parts are parameters; the epoch is read at the start and told
-      at the end, by the leader after a barrier of the threads.
-    - Copies and clearing are spread over the threads; signals, waits and cells
-      are the leader's, between barriers of the threads.
-    - A barrier across ranks is a release store to each peer's cell and an
-      acquire load of each own cell, in a hidden window that is added.
-    - What is stored behind a wait for other CTAs' parts of a row, and needs
-      nothing of the row, is stored before it.
-    - Polls of one block of IR whose order no peer can tell are made together:
-      all loads, then the checks. A poll that lasts asks, out of line, for the
-      abort word and the clock, and leaves an error record.
-    - What LLVM cannot say is inline PTX of one table (`lowering/nvvm/Ptx.inc`),
-      always with side effects and a memory clobber; there is no atomicrmw.
+    - The addresses of all parts are parameters. The kernel computes the epoch at
+      the start. At the end, after a barrier of the threads, the leader stores it
+      for the next launch.
+    - All threads share copies and clearing. The leader alone executes signals,
+      waits and accesses to cells, between barriers of the threads.
+    - A barrier across ranks is a release store to a cell of each peer and acquire
+      loads of the rank's own cells. The pass adds a hidden window for these
+      cells.
+    - A store that follows a wait for other CTAs' parts of a row, and does not
+      depend on the row, moves before the wait.
+    - Polls in one IR block whose order no peer can observe are merged: first all
+      loads, then the checks. A long poll checks the abort word and the clock in
+      out-of-line code, and writes an error record.
+    - Instructions that LLVM cannot express are inline PTX from one table
+      (`lowering/nvvm/Ptx.inc`), always with side effects and a memory clobber.
+      The pass emits no atomicrmw.
 
-    Operations that travel by GIN are refused (`comms-call-nccl` leaves none),
-    and multimem instructions where the chip has none.
+    The pass reports an error for operations over GIN (run `comms-call-nccl`
+    first), and for multimem ops if the chip does not have them.
 
     Before:
 
@@ -791,8 +804,8 @@ def ConvertCommsToNVVM : Pass<"convert-comms-to-nvvm", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    Option<"threads", "threads", "int64_t", "1", "Threads of a CTA, a power of two up to 1024, where the kernel does not say">,
-    Option<"cluster", "cluster", "int64_t", "1", "CTAs of a block, a power of two up to 16, where the kernel does not say">,
+    Option<"threads", "threads", "int64_t", "1", "Threads of a CTA, a power of 2 up to 1024, if the kernel does not set them">,
+    Option<"cluster", "cluster", "int64_t", "1", "CTAs of a block, a power of 2 up to 16, if the kernel does not set them">,
     Option<"chip", "chip", "std::string", "\"sm_90\"", "sm_80, sm_90, sm_100 or later">,
   ];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect", "::mlir::arith::ArithDialect",
@@ -803,14 +816,15 @@ def ConvertCommsToNVVM : Pass<"convert-comms-to-nvvm", "::mlir::ModuleOp"> {
 def ConvertCommsToROCDL : Pass<"convert-comms-to-rocdl", "::mlir::ModuleOp"> {
   let summary = "Convert kernels to functions for AMD GPUs (a skeleton: nothing runs them)";
   let description = [{
-    Makes of every kernel an `amdgpu_kernel` function that takes the address of
-    the context of `lowering/rocdl/Abi.h`, and of its windows, plain memory,
-    scalars, threads and barriers of the world the LLVM and rocdl dialects. It
-    is there to hold the seam between targets: other ops are refused by name,
-    and there is no runtime. docs/AddATarget.md says what a target adds.
+    Converts every kernel to an `amdgpu_kernel` function in the LLVM and rocdl
+    dialects, which takes the address of the context that `lowering/rocdl/Abi.h`
+    defines. The pass supports windows, plain memory, scalars, threads and
+    barriers of the world, and reports an error for other ops. It exists to test
+    the interface between targets; there is no runtime. docs/AddATarget.md lists
+    what a target adds.
   }];
   let options = [
-    Option<"chip", "chip", "std::string", "\"gfx942\"", "Processor, as LLVM names it">,
+    Option<"chip", "chip", "std::string", "\"gfx942\"", "LLVM's name of the processor">,
   ];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::ROCDL::ROCDLDialect", "::mlir::arith::ArithDialect",
                            "::mlir::cf::ControlFlowDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect",
@@ -818,17 +832,18 @@ def ConvertCommsToROCDL : Pass<"convert-comms-to-rocdl", "::mlir::ModuleOp"> {
 }
 
 def UnrollRanks : Pass<"comms-unroll-ranks", "::mlir::comms::KernelOp"> {
-  let summary = "Unroll loops over ranks and tiles, and clear slots behind the waits";
+  let summary = "Unroll loops over ranks and tiles, and move clearing of slots after waits";
   let description = [{
-    Loops of at most `limit` turns with constant bounds that reach peers, and
-    `comms.for_peers` of a team of that many ranks, become straight code: what
-    goes to every peer is computed once and stays in registers, and polls of all
-    peers can be in flight together. So do loops over a block's own tiles, where
-    every block has as many of them: up to eight turns wholly, more by two or four
-    as far as the loads of a turn are few. A `comms.poison_fill` of slots that nobody
-    waits for in this launch (the unit attribute `comms.stale` says so) moves down
-    to the next synchronization, or the end, of its block of IR: behind what is
-    waited for, stored and sent. Branches on constants are taken.
+    Fully unrolls loops that access peers and have constant bounds and at most
+    `limit` iterations, and `comms.for_peers` of a team of at most that many
+    ranks. Then values for all peers are computed once and stay in registers, and
+    polls of all peers can be in flight together. The pass also unrolls loops over
+    a block's own tiles if every block has the same number of tiles: fully up to 8
+    iterations, otherwise by 2 or 4 if an iteration has few loads. A
+    `comms.poison_fill` with the attribute `comms.stale` clears slots that no rank
+    waits for in this launch. The pass moves it down to the next synchronization,
+    or the end, of its IR block, so that waits, stores and sends come first. It
+    folds branches on constants.
 
     Before:
 
@@ -861,7 +876,7 @@ def UnrollRanks : Pass<"comms-unroll-ranks", "::mlir::comms::KernelOp"> {
     ```
   }];
   let options = [
-    Option<"limit", "limit", "int64_t", "16", "Most turns of a loop that is unrolled">,
+    Option<"limit", "limit", "int64_t", "16", "Largest number of iterations of a loop to unroll">,
   ];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect"];
 }

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The attribute `comms.computes` of a kernel says what element i of an output
-// is, of the arguments as all ranks had them before the launch:
+// A kernel's attribute `comms.computes` defines element i of an output in terms
+// of all ranks' arguments before the launch:
 //
 //   comms.computes = {y = "sum(r, x(r)[i]) / size"}
 //   comms.computes = {y = "all_reduce(avg, x)"}

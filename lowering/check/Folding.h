@@ -5,21 +5,21 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Blocks of a rank that have no cell, slot, barrier or written memory in common
-// meet at the ends of launches alone. Then each block can be followed with the
-// blocks of other ranks that have its number, and nothing else.
+// If the blocks of a rank share no cell, slot, barrier or written memory, only
+// the ends of launches synchronize them. Then the checker can simulate each
+// block together with only the blocks of the same number on other ranks.
 //
-// Blocks first, first + 1, … are followed as one, by the first of them, while
-// each integer of block b is that of the first block plus a slope times
-// (b - first), decisions come out alike, and peers, values and lengths are the
-// same. Where that fails, the blocks are split into two classes.
+// The first block represents a class of blocks first, first + 1, … as long as
+// each integer of block b equals the first block's plus a slope times (b -
+// first), all branches go the same way, and peers, values and lengths are
+// equal. Otherwise the class is split in two.
 //
-// Why that is a proof: renaming the blocks of a class turns what one does into
-// what another does. The ends of launches, which join the blocks of a rank, add
-// no order to the events of one block that it has not by itself: a chain of
-// events that changes blocks there can be renamed, link by link, to one that
-// stays. (Between classes a chain may be lost, so that errors of several
-// classes are not reported.)
+// This is sound: renaming the blocks of a class maps one block's events to
+// another's. The ends of launches, which join the blocks of a rank, add no new
+// order between events of one block. A chain of events that switches blocks
+// there can be renamed, link by link, to a chain that stays in one block. (A
+// chain between classes may be lost, so the checker does not report errors that
+// involve several classes.)
 //
 //===----------------------------------------------------------------------===//
 
@@ -65,7 +65,7 @@ private:
     bool writes = false;
   };
   struct Part {
-    /// Accesses of the present class; accesses of all classes, shifted to their
+    /// Accesses of the current class; accesses of all classes, shifted to their
     /// blocks.
     std::vector<Span> present, all;
     /// The class of each entry of `all`.
@@ -138,7 +138,7 @@ private:
   std::vector<int64_t> slopes;
   bool hasLoads = false;
   int64_t split = 0;
-  /// Slopes of the present action's cell or slot index, and of its counter's
+  /// Slopes of the current action's cell or slot index, and of its counter's
   /// cell.
   int64_t indexSlope = 0, counterSlope = 0;
   int32_t counter = -1;

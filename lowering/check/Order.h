@@ -7,16 +7,16 @@
 //
 // Vector clocks over (rank, block), and the state that is compared with them.
 //
-// Each thread has two clocks. The *strong* one follows release and acquire:
-// what is in it is visible. The *weak* one follows every observation (a packet
-// that has come, a relaxed signal): what is in it has been carried out, so that
-// the memory it read may be written again, but what it wrote need not be
-// visible.
+// Each thread has two clocks. The *strong* clock follows release and acquire:
+// the effects of its events are visible to the thread. The *weak* clock follows
+// every observation (a received packet, a relaxed signal): its events have been
+// performed, so the memory they read may be overwritten, but their writes may
+// not be visible yet.
 //
-// Transfers that end on their own are done by *agents* that are no threads: a
-// network adapter, one for each way that it orders (thread, context and peer),
-// or a copy. What an agent does is visible to a thread once a message that
-// carries the agent's moment has come.
+// *Agents* perform asynchronous transfers: a copy, or a network adapter (one
+// agent per thread, context and peer, the unit in which the adapter keeps
+// order). An agent's effects are visible to a thread once the thread has
+// received a message that carries the agent's timestamp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +38,7 @@
 
 namespace mlir::comms::check {
 
-/// A moment of a thread or an agent; agents are numbered behind threads.
+/// A point in time of a thread or an agent. Agents are numbered after threads.
 struct Timestamp {
   int32_t thread = -1;
   uint32_t time = 0;
@@ -47,12 +47,12 @@ struct Timestamp {
 /// Index of a message: the clocks that a release carries. 0: none.
 using Message = uint32_t;
 
-/// Moments of agents, the last of each, by agent. Copies share them.
+/// The latest timestamp of each agent, sorted by agent. Copies share storage.
 class AgentTimes {
 public:
   bool empty() const { return !stamps; }
   size_t size() const { return stamps ? stamps->size() : 0; }
-  /// `later`: by agent, one moment each.
+  /// `later`: one timestamp per agent, sorted by agent.
   void raise(llvm::ArrayRef<Timestamp> later);
   void raise(const AgentTimes &other);
   bool holds(Timestamp stamp) const;
@@ -66,30 +66,31 @@ class Clocks {
 public:
   explicit Clocks(int32_t threads);
 
-  /// The present moment of `thread`: what it does now.
+  /// The current timestamp of `thread`, for what it does now.
   Timestamp stamp(int32_t thread);
   /// The same for a signal, which touches no data.
   Timestamp stampSignal(int32_t thread);
-  /// The present moment, which ends: what the thread does later is later.
+  /// The current timestamp. Later events of the thread get a later one.
   Timestamp mark(int32_t thread);
-  /// An agent that is no thread.
+  /// Creates an agent.
   int32_t makeAgent();
   bool isAgent(int32_t agent) const { return agent >= int32_t(n); }
-  /// The next moment of an agent.
+  /// Advances an agent's time and returns the new timestamp.
   Timestamp stampAgent(int32_t agent) {
     return {agent, ++agentTimes[agent - n]};
   }
-  /// The present one.
+  /// An agent's current timestamp.
   Timestamp lastOf(int32_t agent) const {
     return {agent, agentTimes[agent - n]};
   }
-  /// A message that carries these moments of agents, too.
+  /// A copy of the message that also carries these timestamps of agents.
   Message add(Message message, llvm::ArrayRef<Timestamp> moments);
-  /// Adds them, by agent, to a message that others are merged into.
+  /// Adds timestamps, sorted by agent, to a message that others are merged
+  /// into.
   void addTo(Message into, llvm::ArrayRef<Timestamp> moments);
-  /// What is visible to `thread` of agents.
+  /// The agents' timestamps that are visible to `thread`.
   const AgentTimes &seenOfAgents(int32_t thread) const { return heard[thread]; }
-  /// What is visible to `thread`: a time for each thread.
+  /// The time of each thread that is visible to `thread`.
   llvm::ArrayRef<uint32_t> seen(int32_t thread) const {
     return {strong(thread), n};
   }
@@ -148,17 +149,19 @@ private:
            2 * n * (index & ((uint32_t(1) << slabBits) - 1));
   }
   const uint32_t *weakOf(Message m) const { return strongOf(m) + n; }
-  /// What is visible somewhere: a time for each thread, or none, and agents'.
+  /// Visible times: one per thread, or none, and those of agents.
   struct Taken {
     std::vector<uint32_t> times;
     AgentTimes agents;
   };
-  /// What the last release fence took that reaches so far; empty: none did.
+  /// The times that the last release fence of sufficient scope took; empty:
+  /// there was no such fence.
   const Taken &fenceOf(int32_t thread, bool near) const {
     return near && !fencedNear[thread].times.empty() ? fencedNear[thread]
                                                      : fenced[thread];
   }
-  /// What a message holds of agents: what its sender has heard, and more.
+  /// A message's timestamps of agents: those its sender had received, and
+  /// `more`.
   struct Carried {
     AgentTimes agents;
     llvm::SmallVector<Timestamp, 1> more;
@@ -168,10 +171,10 @@ private:
   void carry(Message message, const AgentTimes &agents);
   void hear(AgentTimes &into, const Carried *carried);
   void raise(uint32_t *into, const uint32_t *from);
-  /// The clocks of a message, and its sender's moment.
+  /// Merge the clocks of a message and its sender's time.
   void raiseStrong(uint32_t *into, Message message);
   void raiseWeak(uint32_t *into, Message message);
-  /// A message with clocks that are still to be written.
+  /// A message whose clocks the caller must fill in.
   Message makeRaw();
   void advance(int32_t thread);
   void forget(int32_t thread);
@@ -180,11 +183,12 @@ private:
   size_t n;
   /// For each thread its strong and its weak clock.
   std::vector<uint32_t> own;
-  /// Clocks that were sent, a strong and a weak one each. Messages between
-  /// which their sender has heard nothing share them.
+  /// Sent clocks: pairs of a strong and a weak clock. Messages share a pair if
+  /// their sender received nothing between them.
   std::vector<std::unique_ptr<uint32_t[]>> slabs;
   uint32_t numClocks = 0, slabBits = 0;
-  /// A message: which clocks, and the moment of its sender; -1: of none.
+  /// A message: the index of its clocks, and its sender's time. Thread -1: no
+  /// sender.
   struct MessageClocks {
     uint32_t clocks = 0;
     int32_t thread = -1;
@@ -194,31 +198,32 @@ private:
   /// Strong clocks taken by release fences, and pending for acquire fences: for
   /// all ranks, and (near) for blocks of the same rank.
   std::vector<Taken> fenced, fencedNear, pending, pendingNear;
-  /// The time of each agent, what threads have heard of them, and messages
-  /// carry.
+  /// The time of each agent; the agents' times that each thread has received,
+  /// and that each message carries.
   std::vector<uint32_t> agentTimes;
   std::vector<AgentTimes> heard;
   llvm::DenseMap<Message, Carried> carried;
-  /// The message of the present state, by kind of order; 0: none.
+  /// The message that holds the current state, by kind of order; 0: none.
   std::vector<Message> current[3];
   /// The message whose clocks the next ones can share, likewise.
   std::vector<Message> shared[3];
-  /// Set once the present time has been sent: the next stamp begins a new one.
+  /// Set once the current time has been sent: the next stamp begins a new time.
   std::vector<uint8_t> published;
   /// The time of the last stamp that was not a signal's.
   std::vector<uint32_t> deeds;
   uint64_t workDone = 0;
 };
 
-/// Who touched memory, where and when.
+/// An access: which thread, where and when.
 struct Touch {
   Timestamp stamp;
   int32_t action = -1;
   int32_t launch = 0;
-  /// Accesses of one class, but plain ones, may meet: reductions in memory,
-  /// packets and poison. Data decide where a scattered write goes: it is taken
-  /// to be apart from the other writes of its launch. Blocks that are not told
-  /// apart write alike to their rank's own memory.
+  /// Two accesses of the same class do not conflict, unless they are plain:
+  /// reductions in memory, and packets and poison (`Mail`). The address of a
+  /// `Scattered` write depends on data; the checker assumes that it differs
+  /// from the other writes of its launch. `Alike`: identical blocks write the
+  /// same values to their rank's own memory.
   enum Class : uint8_t {
     Plain,
     Reduction,
@@ -227,15 +232,15 @@ struct Touch {
     Alike
   } access = Plain;
   bool writes = false;
-  /// It touches some of these places only: data decide which.
+  /// It accesses only some of these elements, depending on data.
   bool somewhere = false;
-  /// The checker does not know which places.
+  /// The checker does not know which elements.
   bool isGuess = false;
-  /// The kernel has counted where: see Interval.
+  /// The kernel computed the position by counting: see Interval.
   bool isCounted = false;
   /// The proxy through which memory is accessed.
   Proxy proxy = Proxy::Generic;
-  /// How often its block had written there in its launch, alike.
+  /// Number of identical writes of its block to these elements in its launch.
   int32_t version = 0;
 
   bool isApartByData(const Touch &other) const {
@@ -264,7 +269,7 @@ public:
     Touch write;
     /// Reads and reductions since the last write, by thread.
     llvm::SmallVector<Touch, 4> reads;
-    /// Some of them may write.
+    /// Whether some of them may write.
     bool hasWrites = false;
 
     /// Replaces the entry of the same thread and kind, or adds one.
@@ -273,15 +278,15 @@ public:
   /// Calls `visit` for pieces that cover exactly [begin, end).
   void access(int64_t begin, int64_t end,
               llvm::function_ref<void(int64_t, Piece &)> visit);
-  /// What an agent did up to a moment in [begin, end) is over: a thread has
-  /// done it, `now`.
+  /// Attributes an agent's accesses to [begin, end) up to the timestamp `agent`
+  /// to a thread, at `now`: they have ended.
   void settle(int64_t begin, int64_t end, Timestamp agent, Timestamp now);
 
 private:
   std::map<int64_t, Piece> pieces;
 };
 
-/// Packets or poisoned slots of one rank's part of a window: what was stored.
+/// The stores to packets or poisoned slots in one rank's part of a window.
 class Mailbox {
 public:
   struct Run {
@@ -290,13 +295,13 @@ public:
     int64_t flag = -1;
     Touch store;
     Message message = 0;
-    /// Data decide whether these elements were stored: those before `length`
-    /// (an unknown number) elements from `from` on.
+    /// Whether the elements were stored depends on data: only the first
+    /// `length` elements from `from` on were, and `length` is unknown.
     bool isUnsure = false;
     Interval length;
     int64_t from = 0;
     llvm::SmallVector<Touch, 2> reads;
-    /// Flags that were there before, and when each was overwritten last.
+    /// Earlier flags, and when each was last overwritten.
     llvm::SmallVector<std::pair<int64_t, Timestamp>, 1> past;
   };
   /// Calls `visit` for runs that cover exactly [begin, end), after making them.

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The parts of making a program: Program.cpp finds what matters in a kernel,
+// Builds a program. Program.cpp finds the ops that matter in a kernel,
 // ProgramFlow.cpp turns control flow and arithmetic into instructions,
-// ProgramMemory.cpp says which memory is touched, ProgramActions.cpp describes
+// ProgramMemory.cpp finds the accessed memory, and ProgramActions.cpp describes
 // the ops that synchronize.
 //
 //===----------------------------------------------------------------------===//
@@ -36,7 +36,7 @@ int64_t elementsOf(Type type);
 bool isFollowedValue(Type type);
 /// Ops by which blocks and ranks wait for or release one another.
 bool isSync(Operation *op);
-/// Ops that do nothing but touch memory that others may see.
+/// Ops that only access memory that others can access.
 bool isPlainAccess(Operation *op);
 /// Ops that become actions.
 bool isAction(Operation *op);
@@ -50,7 +50,7 @@ Value throughViews(Value value);
 Value storedInteger(Operation *op);
 /// The same, where the tile is a constant.
 std::optional<int64_t> storedConstant(Operation *op);
-/// The op that loads the one integer that `op` extracts; null: it is none.
+/// The op that loads the integer that `op` extracts; null: there is none.
 TileLoadOp loadedInteger(Operation *op);
 
 /// Builds the program in three steps: which region ops matter, which values
@@ -87,7 +87,8 @@ private:
               unsigned width = 64);
   void compare(arith::CmpIPredicate predicate, Register dst, Register a,
                Register b, unsigned width = 64);
-  /// Leaves what follows where `condition` is not true: to where `land` says.
+  /// Emits a branch that is taken if `condition` is false. `land` sets its
+  /// target.
   int32_t branchOn(Register condition, int32_t guard);
   void move(Register from, Register to);
   void moveAll(ValueRange from, ValueRange to);
@@ -98,10 +99,10 @@ private:
   int32_t jump();
   void land(int32_t instruction) { program.code[instruction].target = here(); }
 
-  /// Values whose registers were replaced, with those.
+  /// Values whose registers were replaced, and the original registers.
   using Narrowed = SmallVector<std::pair<Value, Register>>;
   void narrow(CheckBoundsOp check, Narrowed &before);
-  /// In what follows `condition` is as `holds` says.
+  /// Assumes for the following code that `condition` is `holds`.
   void assume(Value condition, bool holds, Narrowed &before);
   void assumeOf(arith::CmpIPredicate predicate, Value value, Value other,
                 Narrowed &before);
@@ -123,8 +124,7 @@ private:
   FailureOr<int32_t> channel(Value value, Operation *user);
   MemoryPlan memory(Value value);
   MemoryPlan viewed(Value value);
-  /// Where the view that `view` makes begins in what it is a view of, in
-  /// elements; absent: not known.
+  /// Start of the view `view` in its source, in elements; none: unknown.
   std::optional<Register> viewStart(Operation *view);
   Register sum(Register a, Register b);
   Register product(Register a, int64_t factor);

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The meaning of collectives (docs/Spec.md, Collectives), in terms: row by row,
-// what each rank produces, combined in rank order, and consumed. It knows
-// nothing of algorithms, channels and blocks.
+// The definition of collectives (docs/Spec.md, Collectives) in terms. For each
+// row, it applies `produce` on each rank, combines the results in rank order,
+// and applies `consume`. It does not depend on algorithms, channels or blocks.
 //
 //===----------------------------------------------------------------------===//
 

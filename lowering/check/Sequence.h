@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Kernels that share windows and signals become one kernel whose launches do
-// what the launches of the kernels do in turn, so that the checker follows them
-// as it follows one kernel. The host's accesses between launches are launches,
-// too: the end of a launch comes before the next one on its rank, and says
-// nothing of other ranks.
+// Joins kernels that share windows and signals into one kernel. Its launches do
+// the work of the kernels' launches in turn, so the checker can treat them as
+// one kernel. The host's accesses between launches become launches, too: the
+// end of a launch is ordered before the next launch of the same rank, and not
+// with other ranks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,27 +29,27 @@
 
 namespace mlir::comms::check {
 
-/// Unit attribute of a joined kernel: its launches end with the first round of
-/// the turns, so that nothing has to repeat.
+/// Unit attribute of a joined kernel: its launches end after the first round of
+/// turns, so no state has to repeat.
 inline constexpr const char kOneRoundAttr[] = "comms.one_round";
 
-/// One launch, or what the host does in its place.
+/// A launch, or an access of the host.
 struct Turn {
   enum Kind { Launch, HostRead, HostWrite } kind = Launch;
   /// The kernel, or the memory that the host accesses.
   std::string name;
-  /// Arguments of the kernel, and the memory that they are. Others are the
-  /// memory of their own name.
+  /// Arguments of the kernel, and the names of their memory. Another argument
+  /// uses the memory of its own name.
   std::vector<std::pair<std::string, std::string>> bound;
-  /// As it was written: "b(x=inbox)".
+  /// The source text: "b(x=inbox)".
   std::string text;
 };
 
 /// The launches of every rank, in turn.
 struct Sequence {
   std::vector<Turn> turns;
-  /// The turns come in any order, which is the same on all ranks; else in this
-  /// order, again and again.
+  /// True: the turns run in any order, the same on all ranks. False: they
+  /// repeat in this order.
   bool isAnyOrder = false;
 };
 
@@ -61,18 +61,16 @@ llvm::Expected<Sequence> parseSequence(llvm::StringRef text);
 FailureOr<std::vector<KernelOp>> findKernels(ModuleOp module,
                                              const Sequence &sequence);
 
-/// An access of the host is a `memref.copy` whose location has the turn's text
-/// as its name. Adds a kernel to `module` whose launches do what `turns` do,
-/// one after the other and from the first again; they are some of the turns of
-/// `sequence`. `module` has the kernels, over memory instead of channels, with
-/// their numbers of ranks. `blocks` is the number of blocks of each rank; 0:
-/// each kernel's own.
+/// Adds a kernel to `module` whose launches run `turns`, a subset of the turns
+/// of `sequence`, in order and repeatedly. The kernels in `module` must have
+/// numbers of ranks, and memory instead of channels. `blocks` is the number of
+/// blocks per rank; 0: each kernel's own. An access of the host is a
+/// `memref.copy` whose location has the turn's text as its name.
 FailureOr<KernelOp> joinKernels(ModuleOp module, const Sequence &sequence,
                                 llvm::ArrayRef<Turn> turns, int64_t blocks);
 
-/// How many launches of `sequence` in any order show what one launch of it does
-/// to another: each kernel is followed as often as it takes to repeat. Null: a
-/// kernel is not known to repeat.
+/// The number of launches of `sequence`, in any order, after which each
+/// kernel's behavior repeats. Null: a kernel is not known to repeat.
 FailureOr<std::optional<int64_t>>
 countLaunches(ModuleOp module, const Sequence &sequence, int64_t blocks);
 

@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// An integer that data decide is not known, but it has a name: what it was
-// computed from, and how. Two integers of one name are equal on all data. Names
-// are hash-consed: equal names are one number.
+// The value of an integer that depends on data is unknown, but the integer has
+// a name: a term that describes how it was computed. Two integers with the same
+// name are equal for all data. Terms are hash-consed: equal terms have the same
+// number.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,52 +25,52 @@
 
 namespace mlir::comms::check {
 
-/// An integer that the program finds and does not compute.
+/// An integer that the program reads rather than computes.
 struct Leaf {
   /// The kernel argument; -1: none.
   int32_t argument = -1;
   /// World rank whose memory it is in; -1: the same on all ranks.
   int64_t rank = -1;
-  /// Element, and how often that memory had been written, as a whole.
+  /// The element, and the number of earlier writes to that memory as a whole.
   int64_t offset = 0, version = 0;
-  /// The launch that it belongs to; 0: all.
+  /// The launch in which it has this value; 0: all launches.
   int32_t launch = 0;
 };
 
 class Terms {
 public:
   int32_t leaf(const Leaf &leaf);
-  /// A leaf that is no other.
+  /// A new leaf, different from all others.
   int32_t fresh();
-  /// What an instruction computes; 0 where an operand has no name.
+  /// The result of an instruction; 0 if an operand has no name.
   int32_t node(const Instruction &in, Interval a, Interval b, Interval c);
-  /// How a term was made: of a constant, of operands by `code`, or as a leaf.
+  /// How a term is defined: as a constant, as `code` of operands, or as a leaf.
   struct Definition {
     Code code = Code::Opaque;
     int32_t operands[3] = {};
     bool isConstant = false;
     int64_t constant = 0;
-    /// Of a comparison: the predicate.
+    /// The predicate of a comparison.
     int32_t extra = 0;
   };
   Definition describe(int32_t term) const;
-  /// Whether nothing but scalars, the same on all ranks, decides it.
+  /// Whether it depends only on scalars, which are the same on all ranks.
   bool isUniform(int32_t term) const { return term && nodes[term].isUniform; }
-  /// The integers that a term is made of and that the program finds.
+  /// The leaves that a term depends on.
   llvm::ArrayRef<int32_t> leavesOf(int32_t term) const {
     return nodes[term].leaves;
   }
-  /// Of a leaf: the argument and the launch.
+  /// The argument and the launch of a leaf.
   std::pair<int32_t, int32_t> sourceOf(int32_t leaf) const {
     return {nodes[leaf].argument, nodes[leaf].launch};
   }
-  /// The term's value where `valueOf` says those of its leaves; absent: it has
-  /// none.
+  /// The term's value if its leaves have the values `valueOf`; none: it has no
+  /// value.
   std::optional<int64_t>
   evaluate(int32_t term, llvm::function_ref<int64_t(int32_t)> valueOf) const;
-  /// Whether the first is at most the second, whatever the data.
+  /// Whether `term` <= `bound` for all data.
   bool isAtMost(int32_t term, int32_t bound) const;
-  /// Whether one may have any value whatever the other has.
+  /// Whether the values of `a` and `b` are independent of each other.
   bool isIndependent(int32_t a, int32_t b) const;
 
 private:
@@ -84,11 +85,11 @@ private:
     bool isUniform = false;
     /// Of a leaf.
     int32_t argument = -1, launch = 0;
-    /// Leaves that it is made of, in rising order.
+    /// The leaves that it depends on, in ascending order.
     llvm::SmallVector<int32_t, 2> leaves;
   };
   int32_t intern(const Key &key, Code code, llvm::ArrayRef<int32_t> operands);
-  /// The operand's name; a known one has that of its value. 0: none.
+  /// The operand's name; a known integer's name is its value. 0: none.
   int32_t nameOf(Interval value);
 
   std::map<Key, int32_t> known;

@@ -5,17 +5,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// An element holds an element of an argument, as a rank had it before a launch,
-// or what ops computed from such elements. Terms say which, hash-consed: equal
-// terms are one node.
+// Terms describe the contents of elements: an element of an argument, as a rank
+// had it before a launch, or the result of ops on such elements. Terms are
+// hash-consed: equal terms are one node.
 //
-// Places are kept relative. A node stands for x[i] + y[i + 64] wherever it is;
-// a reference to it says how far i has moved. Neighbors that were computed
-// alike have one reference, so that a whole array is most often one piece.
+// Positions are relative. A node represents x[i] + y[i + 64] for any i, and a
+// reference to the node gives the shift of i. Neighbors that were computed in
+// the same way share one reference, so a whole array is usually one piece.
 //
-// Terms are compared in two ways. Nodes keep the order of ops: what has equal
-// nodes has equal bits. Their sums (`Sum`) do not, and see through roundings:
-// what has equal sums is equal in real numbers.
+// There are two comparisons. Nodes keep the order of ops: equal nodes mean
+// equal bits. Their sums (`Sum`) ignore the order and rounding: equal sums mean
+// equal real numbers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,8 +37,8 @@
 
 namespace mlir::comms::check {
 
-/// A node at a place. Element j of what holds it is the node with its moving
-/// places at `shift` + j, and its fixed places at `at`.
+/// A node at a position. Element j of an array with this reference is the node
+/// with its moving positions at `shift` + j and its fixed positions at `at`.
 struct Ref {
   int32_t node = 0;
   int64_t shift = 0, at = 0;
@@ -46,7 +46,7 @@ struct Ref {
   auto operator<=>(const Ref &other) const = default;
 };
 
-/// A linear combination of nodes that no addition or scaling made.
+/// A linear combination of nodes that are not sums or multiples themselves.
 struct Sum {
   double constant = 0;
   llvm::SmallVector<std::pair<Ref, double>, 2> parts;
@@ -58,59 +58,63 @@ class Values {
 public:
   Values();
 
-  /// Element i of the argument, as `rank` had it before launch `launch`; before
-  /// launch 0: before all.
+  /// Element i of the argument, as `rank` had it before launch `launch`. Launch
+  /// 0: before all launches.
   Ref input(int32_t argument, int64_t rank, int32_t launch);
   Ref constant(double value);
   /// A scalar argument of a launch, the same on all ranks.
   Ref scalar(int32_t argument, int32_t launch);
   /// i.
   Ref number();
-  /// Something that is not followed, and equals nothing else, by `op`.
+  /// A result of `op` that the checker does not model. It equals no other
+  /// value.
   Ref unknown(Operation *op);
-  /// `name` of its operands, element by element.
+  /// The op `name` applied to the operands, element by element.
   Ref apply(llvm::StringRef name, llvm::ArrayRef<Ref> operands);
-  /// Values combined by `kind` ("add", "max", …) in an order that is not known.
+  /// Values combined by `kind` ("add", "max", …) in an unknown order.
   Ref combineAnyhow(llvm::StringRef kind, llvm::ArrayRef<Ref> operands);
-  /// A row of `length` elements combined by `kind` ("add", …); `parts` are
-  /// where pieces of it end, and what they hold.
+  /// A row combined by `kind` ("add", …). `parts` gives the end and contents of
+  /// each piece of the row.
   Ref reduceRow(llvm::StringRef kind,
                 llvm::ArrayRef<std::pair<int64_t, Ref>> parts);
-  /// Element `element` of what holds `ref`, wherever it is repeated.
+  /// Element `element` of an array with the reference `ref`, repeated at all
+  /// positions.
   Ref pin(Ref ref, int64_t element);
-  /// One value or the other, as a condition says.
+  /// Selects `yes` or `no` by a condition.
   Ref choose(Ref condition, Ref yes, Ref no);
-  /// The element of an argument whose number data say: `number`, fixed, plus
-  /// the place.
+  /// The element of an argument at a position that depends on data: `number`,
+  /// which is fixed, plus the position.
   Ref gather(Ref array, Ref number, int64_t begin);
 
-  /// `ref` as it is seen by what begins `distance` elements later.
+  /// `ref` for an array that begins `distance` elements later.
   Ref moved(Ref ref, int64_t distance) const;
   bool isUnknown(Ref ref) const { return nodes[ref.node].isUnknown; }
-  /// An order that is not known decides its bits.
+  /// Whether its bits depend on an unknown order.
   bool isUnordered(Ref ref) const { return nodes[ref.node].isUnordered; }
   bool isConstant(Ref ref, double &value) const;
-  /// The op that made something in it unknown; null: it is not known which.
+  /// The op that made a part of it unknown; null: that op is not known.
   Operation *findUnknownOp(Ref ref) const { return nodes[ref.node].unknownBy; }
-  /// Where the last summand or operand was added; null: by none.
+  /// The op that added the last summand or operand; null: none.
   Operation *origin(Ref ref) const { return nodes[ref.node].origin; }
-  /// Nodes that are made from now on are made by `op`.
+  /// Sets the op that creates the nodes from now on.
   void setOrigin(Operation *op) { current = op; }
 
-  /// The same bits, whatever the order in which operands of what commutes, and
-  /// of minima and their kin, stand. (But for the sign of zero.)
+  /// A form that is the same for any order of operands of commutative ops,
+  /// including minima and maxima. It has the same bits, except for the sign of
+  /// zero.
   Ref canonical(Ref ref);
-  /// The value in real numbers.
+  /// The value as a real number.
   Sum sumOf(Ref ref);
   bool areEqual(const Sum &a, const Sum &b) const;
 
-  /// "x(0)[i] + x(1)[i]", with the names of arguments, in terms of launch
-  /// `launch`; long sums are cut.
+  /// "x(0)[i] + x(1)[i]", with the names of arguments, as of launch `launch`.
+  /// Truncates long sums.
   std::string print(const Sum &sum, int32_t launch,
                     llvm::function_ref<std::string(int32_t)> nameOf);
   std::string print(Ref ref, int32_t launch,
                     llvm::function_ref<std::string(int32_t)> nameOf);
-  /// Whether the node is an element of an argument: which, of whom, and when.
+  /// Whether the node is an element of an argument. Sets the argument, rank and
+  /// launch.
   bool isInput(Ref ref, int32_t &argument, int64_t &rank,
                int32_t &launch) const;
 
@@ -146,21 +150,21 @@ private:
 
   int32_t intern(std::vector<int64_t> key, Node node);
   int32_t nameId(llvm::StringRef name);
-  /// Makes places relative to the first operand's, which are returned.
+  /// Makes positions relative to the first operand's, and returns that one's.
   Ref makeRelative(llvm::MutableArrayRef<Ref> operands) const;
   Ref make(Kind kind, llvm::StringRef name, llvm::ArrayRef<int64_t> numbers,
            llvm::ArrayRef<Ref> operands);
-  /// The same, as a node that no addition or scaling made.
+  /// The same, as a node that is not a sum or multiple.
   Ref makeReal(Kind kind, llvm::StringRef name, llvm::ArrayRef<int64_t> numbers,
                llvm::ArrayRef<Ref> operands);
   Ref computeCanonical(int32_t id);
-  /// An operand of the node of `ref`, where that is.
+  /// An operand of the node of `ref`, at the position of `ref`.
   Ref within(Ref operand, Ref ref) const;
   Sum computeSum(int32_t id);
   Sum sumOfApply(const Node &node);
   Sum cut(const Sum &sum, unsigned bits);
   Sum product(const Sum &a, const Sum &b);
-  /// Numbers between which a node lies, as far as minima and maxima show.
+  /// Lower and upper bound of a node, from minima and maxima.
   std::pair<double, double> boundsOf(Ref ref) const;
   Sum extreme(llvm::StringRef kind, llvm::ArrayRef<Sum> sums);
   /// A sum as one node.
@@ -172,7 +176,7 @@ private:
   llvm::DenseMap<int32_t, Ref> canonicals;
   std::unordered_map<std::vector<int64_t>, int32_t, Hash> known;
   llvm::StringMap<int32_t> names;
-  /// References to them stay.
+  /// References to its elements stay valid.
   std::deque<std::string> nameTexts;
   int64_t unknowns = 0;
   Operation *current = nullptr;

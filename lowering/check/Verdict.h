@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A kernel is refuted (errors show the schedule), proven, or not decided. The
-// last two are written down as an attribute of the kernel, with what was
-// followed, what is assumed and what was left open. Reports of all kinds read
-// it there.
+// The verdict on a kernel is an error (which shows a failing schedule),
+// "proven" or "not decided". The checker stores the last two in an attribute of
+// the kernel, with the simulated world, the assumptions, and the open
+// questions. All reports read that attribute.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,34 +20,35 @@
 namespace mlir::comms::check {
 
 struct Verdict {
-  /// What was followed. `ranks` may be fewer than the kernel runs on, and
-  /// `followedRanks` fewer than those.
+  /// The simulated world. `ranks` may be fewer than the kernel runs on, and
+  /// `followedRanks` fewer than `ranks`.
   int64_t ranks = 0, followedRanks = 0, blocks = 0, launches = 0;
-  /// Classes of blocks that were followed as one each; 0: each block was.
+  /// Number of classes whose blocks were simulated as one; 0: each block was
+  /// simulated.
   int64_t blockClasses = 0;
   std::vector<std::string> assumptions;
-  /// Outputs that hold what the kernel says of them (`comms.computes`).
+  /// Outputs that are proven to match `comms.computes`.
   std::vector<std::string> computes;
-  /// That rests on windows that are zero before each launch.
+  /// Whether that proof assumes that windows are zero before each launch.
   bool assumesZeros = false;
-  /// What arrays hold after the first launch, where that was asked for.
+  /// Contents of arrays after the first launch, if requested.
   std::vector<std::string> computed;
-  /// Why it is not proven; empty: it is.
+  /// Reasons why the kernel is not proven; empty: it is proven.
   std::vector<std::string> reasons;
 
   bool isProven() const { return reasons.empty(); }
-  /// Notes a reason, and says it: a remark at `op`, or a warning.
+  /// Records a reason and emits it at `op`, as a remark or a warning.
   void leaveOpen(Operation *op, const llvm::Twine &reason,
                  bool isWarning = false);
   void leaveOpen(const UnprovenReason &reason, bool isWarning = false);
   DictionaryAttr toAttribute(MLIRContext *context) const;
 };
 
-/// What a proof of `program` takes for granted, by the names of docs/Spec.md.
+/// Assumptions of a proof of `program`, by their names in docs/Spec.md.
 std::vector<std::string> findAssumptions(const Program &program,
                                          const WorldShape &shape);
 
-/// Memory that is reached through two proxies by a program without a fence for
+/// Memory that the program accesses through two proxies without a fence between
 /// them (M11).
 std::vector<UnprovenReason> findUnfencedProxies(const Program &program);
 

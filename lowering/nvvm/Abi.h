@@ -12,9 +12,8 @@
 //   16  u64 state                               pointer to State
 //   24  u64 record, digest, extent
 //   48  for each argument of `comms.args`, hidden ones included, in order:
-//         window   u64 part[ranks]   base of each world rank's part as this
-//         rank
-//                                    reaches it; 0: out of reach
+//         window   u64 part[ranks]   address of each world rank's part on
+//                                    this rank; 0: out of reach
 //         memory   u64 base
 //         signal   u64 cells[ranks]  as a window's; cells are u64
 //         counter  u64 cells         cells are u64

@@ -5,21 +5,20 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// LLVM 22 writes PTX of which ptxas 13.0 makes other code than it says, as its
-// SASS shows and H200 did:
+// ptxas 13.0 miscompiles some PTX of LLVM 22, as its SASS shows and runs on
+// H200 confirmed:
 //
-// - A store of fewer bits than its register has: `st.b16 [a], %r1` takes the
-// low
-//   half. Where an instruction of floats made the register (`add.f32 %r1`;
-//   LLVM's registers have no types of their own), ptxas converts the number to
-//   an integer of that width.
+// - A store narrower than its register: `st.b16 [a], %r1` stores the low half.
+//   If a float instruction wrote the register (`add.f32 %r1`; LLVM's registers
+//   have no types), ptxas converts the number to an integer of that width.
 // - `mov.b32 %r1, {%rs1, %rs2}` of two results of `cvt….e4m3x2.f32` becomes one
-//   conversion that merges the two. What else uses %rs1 or the low half of %r1
-//   may then read a register that nobody has written.
-// - `add.s16x2` of a constant, of which one half is used alone, adds 0.
-// - `abs.s16` and `neg.s16` of -32768 are 32768 where they are widened next,
-// and
-//   `abs.s32` and `abs.s64` of the least number are taken as not negative.
+//   conversion that merges the two. Other uses of %rs1, or of the low half of
+//   %r1, may then read a register that was never written.
+// - `add.s16x2` of a constant, if only one half of the result is used, adds 0.
+// - `abs.s16` and `neg.s16` of -32768 yield 32768 if the result is widened
+// next.
+//   ptxas assumes that `abs.s32` and `abs.s64` of the least number are not
+//   negative.
 //
 //===----------------------------------------------------------------------===//
 

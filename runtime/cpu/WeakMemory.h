@@ -6,21 +6,21 @@
 //===----------------------------------------------------------------------===//
 //
 // The memory of a run with RunOptions::weak. The kernel is instrumented
-// (comms-instrument=everything): before each op that touches memory it says
-// which op comes and what memory that is about to access.
+// (comms-instrument=everything): before each op that accesses memory, it
+// reports the op and the memory that the op will access.
 //
-// Stores. While a block runs, its stores are in memory. When it stops, those
-// that are held back are taken out again, and put in when it goes on, so that
-// it alone sees them. They are made for all at a random time, in the order of
-// each location, and all of them at a release. Relaxed signals, puts and bulk
-// copies wait in the same list.
+// Stores. While a block runs, its delayed stores are in memory. When the block
+// stops, they are taken out again, and they are put back when it continues, so
+// that only this block sees them. Each store becomes visible to all blocks at a
+// random time, in order per location. A release makes all of them visible.
+// Relaxed signals, puts and bulk copies wait in the same list.
 //
-// Cells. Signals and counters keep their last values. A read takes any that
-// what the reader knows to have happened does not exclude.
+// Cells. Signals and counters keep their last values. A read may return any
+// value that is consistent with the events that the reader knows of.
 //
-// Races. Every access is compared with earlier ones by vector clocks.
+// Races. Vector clocks compare every access with earlier ones.
 //
-// Everything random comes from the scheduler's seed; one worker runs all.
+// All random choices come from the scheduler's seed. There is one worker.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,28 +37,28 @@
 
 namespace commsir::cpu {
 
-/// What the record of a synchronization says of an op: "signal release sys".
+/// The content of a synchronization record of an op: "signal release sys".
 struct WeakOp {
   std::string name;
   bool releases = false, acquires = false;
-  /// How far order goes: 0 nowhere, 1 blocks of a rank, 2 all ranks.
+  /// Scope of its order: 0 none, 1 blocks of a rank, 2 all ranks.
   int reach = 2;
   Proxy proxy = Proxy::Generic;
   bool overGin = false;
-  /// GIN context; -1: every one.
+  /// GIN context; -1: all.
   int64_t context = -1;
-  /// Bulk copies; empty: every one.
+  /// Bulk copies; empty: all.
   llvm::SmallVector<int64_t, 2> copies;
   /// Packets: bytes that are stored as a whole.
   int64_t whole = 8;
 
-  // What the name says; asked at every access.
+  // Properties of `name`, which every access uses.
   bool isPut = false, isGet = false, isBulkCopy = false, isBulkWait = false,
        isEngineCopy = false, isPacketStore = false, isMultimem = false,
        isFlush = false, isHost = false, isOfCounter = false;
   /// Packets, poison and reductions through multimem may race.
   bool isStrong = false;
-  /// The kernel calls `stored` for what such an op has stored.
+  /// The kernel calls `stored` after a store of such an op.
   bool isTold = false;
   /// Bytes of its stores that become visible together.
   int64_t grain = 8;
@@ -69,11 +69,11 @@ public:
   explicit WeakMemory(Scheduler &scheduler);
   ~WeakMemory();
 
-  // What an instrumented kernel tells.
+  // Calls from an instrumented kernel.
   void beginOp(Fiber &fiber, int32_t site);
   void access(Fiber &fiber, bool write, char *address, int64_t bytes);
 
-  // What the functions that kernels call do instead.
+  // Replacements for the functions that kernels call.
   void stored(Fiber &fiber, char *address, int64_t bytes);
   void copy(Fiber &fiber, char *source, char *dest, int64_t bytes);
   void count(Fiber &fiber, int64_t *cell);
@@ -82,21 +82,21 @@ public:
               int64_t value);
   void reset(Fiber &fiber, int64_t *cell);
   int64_t read(Fiber &fiber, int64_t *cell);
-  /// Ends a wait if a value that may be seen satisfies it.
+  /// Ends a wait if a value that the reader may see satisfies it.
   bool tryWait(Fiber &fiber, int64_t *cell, bool atLeast, int64_t value);
   void fence(Fiber &fiber);
   void beforeArrival(Fiber &fiber);
   void arrived(Fiber &fiber, int64_t handle);
   void departed(Fiber &fiber, int64_t handle);
 
-  // What the scheduler tells.
+  // Calls from the scheduler.
   void enter(Fiber &fiber);
   void leave(Fiber &fiber);
   /// All blocks of the rank have ended a launch.
   void endLaunch(Fiber &last);
-  /// A random one of what is held back may be made.
+  /// Makes a random delayed operation visible, or none.
   void tick();
-  /// Makes one of what is held back; false: there is nothing.
+  /// Makes one delayed operation visible; false: there is none.
   bool makeOne();
   void makeAll();
 

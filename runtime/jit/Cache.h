@@ -5,12 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Bytes by key, in the memory of the process and in a folder that processes
-// share. What the bytes mean is the caller's affair. Nothing that happens to
-// the folder (corruption, no space, no permission, processes that die) costs
-// more than the caching.
+// Stores bytes by key, in the memory of the process and in a folder that
+// processes share. Only callers interpret the bytes. If the folder fails
+// (corruption, no space, no permission, processes that die), only the benefit
+// of caching is lost.
 //
-// EntryFile.h says what an entry is on disk.
+// EntryFile.h defines the format of an entry on disk.
 //
 //===----------------------------------------------------------------------===//
 

@@ -16,9 +16,8 @@
 //       56     32  BLAKE3 of bytes 0 … 55 and of the payload
 //       88      …  the payload
 //
-// Its modification time is the time of its last use. <key>.lock is there while
-// a process builds the entry; flock() on it says who does, so that the lock of
-// a dead process holds nobody up.
+// Its modification time is the time of its last use. While a process builds the
+// entry, it holds flock() on <key>.lock, so that a dead process blocks nobody.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// comms-check-sync changes no code, so it need not be waited for: it judges a
-// copy of the module, in a context and a thread of its own, while machine code
-// is made of the module. Nobody gets that code before the verdict, and what is
-// said comes out as if the checker had run first.
+// comms-check-sync changes no code, so it runs in parallel with code
+// generation: on a copy of the module, in a separate context and thread. Nobody
+// gets the code before the verdict, and diagnostics appear as if the checker
+// had run first.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,14 +33,14 @@
 
 namespace commsir::jit {
 
-/// A proof under way. Diagnostics of the module's context are held back from
-/// its start until it is settled.
+/// A proof in progress. It delays diagnostics of the module's context from its
+/// start until the verdict.
 class Proof {
 public:
-  /// Adds the passes that judge.
+  /// Adds the passes of the checker.
   using Passes = std::function<void(mlir::OpPassManager &)>;
 
-  /// Begins to judge `module` as it is now.
+  /// Starts to check `module` as it is now.
   static llvm::Expected<std::unique_ptr<Proof>> start(mlir::ModuleOp module,
                                                       Passes passes);
   /// Waits for the verdict.
@@ -48,14 +48,13 @@ public:
   Proof(const Proof &) = delete;
   Proof &operator=(const Proof &) = delete;
 
-  /// Whether the passes have refused the module by now.
+  /// Whether the passes have already reported an error.
   bool isRefused() const { return refused; }
-  /// Waits for the verdict and lets out what the passes had to say, and then,
-  /// unless they refused the module, what was held back since: a refused module
-  /// would not have come that far. Only once.
+  /// Waits for the verdict and emits the diagnostics of the passes. If they
+  /// reported no error, it then emits the delayed diagnostics: a rejected
+  /// module would not have reached those. Call it once.
   llvm::Error finishProof();
-  /// What the checker says of a kernel that it has not refused, once that is
-  /// settled.
+  /// The checker's verdict on a kernel without errors, once it is known.
   const ProofInfo &info() const { return found; }
 
 private:
@@ -76,7 +75,7 @@ private:
   mlir::MLIRContext &context;
   const std::string module;
   const Passes passes;
-  /// Of the context, taken before it is changed by others.
+  /// State of the context, copied before others change it.
   mlir::DialectRegistry dialects;
   const bool printsOps, allowsUnregistered;
   /// Written by the thread.

@@ -23,24 +23,24 @@ struct SequenceOptions {
   std::string algorithm, protocol;
   /// Events that one run of the checker may follow; 0: the default.
   int64_t checkEvents = 0;
-  /// Launches to follow, up to 64; 0: as many as show reuse.
+  /// Launches to follow, up to 64; 0: as many as needed to show reuse.
   int64_t launches = 0;
-  /// Refuses what is not proven.
+  /// Fails if the verdict is not "proven".
   bool requireProof = false;
 };
 
 struct SequenceProof {
   /// The digest is that of the module with all kernels.
   ProofInfo proof;
-  /// What was followed: "a, read x, b, again and again".
+  /// The simulated launches: "a, read x, b, again and again".
   std::string order;
   /// The kernels: "a, b".
   std::string kernels;
 };
 
-/// Follows the launches of kernels of `module`, which share windows, arrays,
-/// signals and counters of the same name, and lowers the module for that. An
-/// error of stage Checker says that there is a schedule in which they fail;
+/// Checks launches of the kernels of `module`, which share windows, arrays,
+/// signals and counters of the same name. Lowers the module for that. An error
+/// of stage Checker means that the kernels fail under some schedule;
 /// diagnostics of the module's context show it.
 llvm::Expected<SequenceProof> checkSequence(mlir::ModuleOp module,
                                             const SequenceOptions &options);

@@ -5,14 +5,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A quantity is a sum of SSA values with constant factors, so that what occurs
-// in an offset and in a count cancels. A sum is bounded by the ranges that
-// MLIR's integer range analysis gives for the values in it; where that is not
-// enough, a value is replaced by what bounds it: a minimum or maximum by its
-// operands, a loop's counter by the loop's bounds, and whatever an enclosing
-// scf.if compares by what it is compared with. So
+// A quantity is a sum of SSA values with constant factors, so that terms that
+// occur in both an offset and a count cancel. MLIR's integer range analysis
+// bounds the values of a sum. If that does not suffice, the prover replaces a
+// value by its bounds: a minimum or maximum by its operands, a loop counter by
+// the loop's bounds, and a value that an enclosing scf.if compares by the other
+// operand. So
 //   load %m[%t * 256] valid min(256, 1000 - %t * 256)
-// is proven for a %m of 1000 elements, which no range of each alone could do.
+// is proven for a %m of 1000 elements, which the ranges of the separate values
+// could not show.
 //
 //===----------------------------------------------------------------------===//
 
