@@ -145,18 +145,21 @@ static Array<Any> groupCreate(String name, int64_t rank, int64_t ranks,
                               int64_t communicator, int64_t ctas, String folder,
                               Optional<Function> set, Optional<Function> get) {
   Interruptible inside;
-  commsir_group_options options = {
-      name.c_str(), rank,
-      ranks,        int32_t(device),
-      timeout,      reinterpret_cast<void *>(communicator),
-      ctas};
+  commsir_group_options options = {sizeof options,
+                                   name.c_str(),
+                                   rank,
+                                   ranks,
+                                   int32_t(device),
+                                   timeout,
+                                   reinterpret_cast<void *>(communicator),
+                                   ctas};
   commsir_group *group = nullptr;
   if (!set || !get)
     return hold(
         commsir_group_create_in_folder(&options, folder.c_str(), &group),
         group);
   Callbacks callbacks{*set, *get};
-  commsir_store store = {&callbacks, callSet, callGet};
+  commsir_store store = {sizeof store, &callbacks, callSet, callGet};
   commsir_status status = commsir_group_create(&options, &store, &group);
   return hold(status, group);
 }
@@ -169,7 +172,7 @@ static Array<Any> groupShrink(int64_t handle, Array<int64_t> survivors,
     return closed();
   std::vector<int64_t> ranks(survivors.begin(), survivors.end());
   Callbacks callbacks{set, get};
-  commsir_store store = {&callbacks, callSet, callGet};
+  commsir_store store = {sizeof store, &callbacks, callSet, callGet};
   commsir_group *group = nullptr;
   commsir_status status = commsir_group_shrink(held->group, ranks.data(),
                                                ranks.size(), &store, &group);
@@ -498,7 +501,8 @@ static Array<Any> groupCollective(int64_t handle, String op, String reduction,
   auto held = find(handle);
   if (!held)
     return closed();
-  commsir_collective call = {op.c_str(),
+  commsir_collective call = {sizeof call,
+                             op.c_str(),
                              reduction.c_str(),
                              type.c_str(),
                              root,
@@ -563,6 +567,7 @@ static commsir_collective collectiveAt(const String &op,
                                        int64_t root, const String &algorithm,
                                        const Array<int64_t> &memory) {
   commsir_collective call = {};
+  call.size = sizeof call;
   call.op = op.c_str();
   call.reduction = reduction.c_str();
   call.type = type.c_str();

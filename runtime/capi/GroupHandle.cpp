@@ -7,6 +7,7 @@
 
 #include "runtime/capi/GroupHandle.h"
 #include "runtime/capi/HandlePool.h"
+#include "runtime/capi/Sized.h"
 #include "runtime/support/GroupError.h"
 #include "runtime/support/Nesting.h"
 
@@ -22,6 +23,7 @@ using capi::GroupBody;
 using capi::guard;
 using capi::inTurn;
 using capi::OpenGroup;
+using capi::readSized;
 using capi::runConcurrently;
 
 //===----------------------------------------------------------------------===//
@@ -171,6 +173,13 @@ void commsir_set_interrupt(int (*check)(void)) { group::setInterrupt(check); }
 // Making groups
 //===----------------------------------------------------------------------===//
 
+commsir_status capi::readStore(const commsir_store *given,
+                               commsir_store &known) {
+  if (auto bad = readSized("commsir_store", given, known))
+    return bad;
+  return known.set && known.get ? COMMSIR_OK : isNull("a function of a store");
+}
+
 llvm::Error capi::CallerStore::set(llvm::StringRef key, llvm::StringRef value) {
   if (store.set(store.self, key.str().c_str(), value.data(), value.size()))
     return group::makeError(group::GroupError::Kind::Usage,
@@ -200,23 +209,26 @@ storeResult(llvm::Expected<std::unique_ptr<group::Group>> made,
   return COMMSIR_OK;
 }
 
-static commsir_status create(const commsir_group_options *options,
+static commsir_status create(const commsir_group_options *given,
                              group::Store &store, commsir_group **out) {
-  group::GroupOptions settings;
-  // Not a number is no time either.
-  if (!(options->timeout >= 0))
+  commsir_group_options options;
+  if (auto bad = readSized("commsir_group_options", given, options))
+    return bad;
+  // A NaN fails this test, too.
+  if (!(options.timeout >= 0))
     return fail(
         COMMSIR_USAGE,
         "the timeout must be more than 0 seconds, or 0 for the default");
-  if (options->name)
-    settings.name = options->name;
-  settings.rank = options->rank;
-  settings.ranks = options->ranks;
-  settings.device = options->device;
-  if (options->timeout > 0)
-    settings.timeout = options->timeout;
-  settings.ncclComm = options->nccl_comm;
-  settings.ctas = options->ctas;
+  group::GroupOptions settings;
+  if (options.name)
+    settings.name = options.name;
+  settings.rank = options.rank;
+  settings.ranks = options.ranks;
+  settings.device = options.device;
+  if (options.timeout > 0)
+    settings.timeout = options.timeout;
+  settings.ncclComm = options.nccl_comm;
+  settings.ctas = options.ctas;
   return storeResult(group::createGroup(settings, store), out);
 }
 
@@ -224,9 +236,12 @@ commsir_status commsir_group_create(const commsir_group_options *options,
                                     const commsir_store *store,
                                     commsir_group **group) {
   return guard([&] {
-    if (!options || !store || !store->get || !store->set || !group)
+    if (!options || !store || !group)
       return isNull("an argument of commsir_group_create");
-    capi::CallerStore adapter(*store);
+    commsir_store functions;
+    if (auto bad = capi::readStore(store, functions))
+      return bad;
+    capi::CallerStore adapter(functions);
     return create(options, adapter, group);
   });
 }
@@ -303,9 +318,12 @@ commsir_status commsir_group_shrink(commsir_group *group,
                                     const commsir_store *store,
                                     commsir_group **out) {
   return runConcurrently(group, [&](OpenGroup &open) {
-    if (!survivors || !store || !store->get || !store->set || !out)
+    if (!survivors || !store || !out)
       return isNull("an argument of commsir_group_shrink");
-    capi::CallerStore adapter(*store);
+    commsir_store functions;
+    if (auto bad = capi::readStore(store, functions))
+      return bad;
+    capi::CallerStore adapter(functions);
     return storeResult(open.group->shrink({survivors, count}, adapter), out);
   });
 }
@@ -493,18 +511,21 @@ static group::CollectiveTexts textsOf(const commsir_collective &call) {
 }
 
 commsir_status commsir_group_collective(commsir_group *group,
-                                        const commsir_collective *call,
+                                        const commsir_collective *given,
                                         void *stream) {
   return inTurn(group, "a collective", [&](OpenGroup &open) {
-    if (!call)
+    if (!given)
       return isNull("an argument of commsir_group_collective");
-    group::CollectiveTexts texts = textsOf(*call);
-    if (!call->send_counts)
+    commsir_collective call;
+    if (auto bad = readSized("commsir_collective", given, call))
+      return bad;
+    group::CollectiveTexts texts = textsOf(call);
+    if (!call.send_counts)
       if (auto done = open.collectives.repeat(texts, stream))
         return report(std::move(*done));
-    group::CollectiveCall made = callOf(*call, open.group->options().ranks);
+    group::CollectiveCall made = callOf(call, open.group->options().ranks);
     llvm::Error error = open.collectives.run(made, stream);
-    if (!error && !call->send_counts)
+    if (!error && !call.send_counts)
       open.collectives.remember(texts, made);
     return report(std::move(error));
   });
@@ -516,30 +537,37 @@ commsir_status commsir_group_collective(commsir_group *group,
 
 using PreparedCalls = capi::HandlePool<commsir_prepared>;
 
-/// The timeout that `options` set, in seconds; none: there is no such time.
-static std::optional<double> timeoutOf(const commsir_prepare_options *options) {
-  constexpr size_t kEnd = offsetof(commsir_prepare_options, timeout) +
-                          sizeof(commsir_prepare_options::timeout);
-  if (!options || options->size < kEnd)
-    return 0;
-  // Not a number is no time either.
-  if (!(options->timeout >= 0))
-    return std::nullopt;
-  return options->timeout;
+/// Reads the options of a prepared call, or their defaults if `given` is null.
+static commsir_status readPrepareOptions(const commsir_prepare_options *given,
+                                         commsir_prepare_options &options) {
+  options = {};
+  if (!given)
+    return COMMSIR_OK;
+  if (auto bad = readSized("commsir_prepare_options", given, options))
+    return bad;
+  // A NaN fails this test, too.
+  if (options.timeout >= 0)
+    return COMMSIR_OK;
+  return fail(COMMSIR_USAGE, "commsir_prepare_options: the timeout must be "
+                             "more than 0 seconds, or 0 for the group's");
 }
 
 commsir_status commsir_prepare(commsir_group *group,
-                               const commsir_collective *call,
-                               const commsir_prepare_options *options,
+                               const commsir_collective *given,
+                               const commsir_prepare_options *givenOptions,
                                commsir_prepared **prepared) {
   return runConcurrently(group, [&](OpenGroup &open) {
-    if (!call || !call->op || !prepared)
+    if (!given || !prepared)
       return isNull("an argument of commsir_prepare");
-    auto timeout = timeoutOf(options);
-    if (!timeout)
-      return fail(COMMSIR_USAGE, "commsir_prepare: the timeout must be more "
-                                 "than 0 seconds, or 0 for the group's");
-    group::CollectiveCall made = callOf(*call, open.group->options().ranks);
+    commsir_collective call;
+    if (auto bad = readSized("commsir_collective", given, call))
+      return bad;
+    commsir_prepare_options options;
+    if (auto bad = readPrepareOptions(givenOptions, options))
+      return bad;
+    if (!call.op)
+      return isNull("`op` of a collective");
+    group::CollectiveCall made = callOf(call, open.group->options().ranks);
     if (made.op == "all_to_all_v")
       return fail(COMMSIR_USAGE,
                   "commsir_prepare: the sizes of all_to_all_v may differ by "
@@ -547,7 +575,7 @@ commsir_status commsir_prepare(commsir_group *group,
     if (llvm::Error error = open.collectives.check(made))
       return report(std::move(error));
     *prepared = PreparedCalls::get().make(
-        {group, *timeout,
+        {group, options.timeout,
          std::make_unique<group::PreparedCollective>(std::move(made)),
          nullptr});
     return COMMSIR_OK;
@@ -599,28 +627,37 @@ void commsir_prepared_release(commsir_prepared *prepared) {
 //===----------------------------------------------------------------------===//
 
 commsir_status commsir_group_collective_parts(commsir_group *group,
-                                              const commsir_collective *call,
-                                              const commsir_parts *parts,
+                                              const commsir_collective *given,
+                                              const commsir_parts *givenParts,
                                               void *stream) {
   return inTurn(group, "a collective", [&](OpenGroup &open) {
-    if (!call || !parts)
+    if (!given || !givenParts)
       return isNull("an argument of commsir_group_collective_parts");
-    group::CollectiveCall made = callOf(*call, open.group->options().ranks);
-    made.inputParts = listOf(parts->inputs, parts->input_count);
-    made.outputParts = listOf(parts->outputs, parts->output_count);
-    made.partElements = parts->elements;
+    commsir_collective call;
+    if (auto bad = readSized("commsir_collective", given, call))
+      return bad;
+    commsir_parts parts;
+    if (auto bad = readSized("commsir_parts", givenParts, parts))
+      return bad;
+    group::CollectiveCall made = callOf(call, open.group->options().ranks);
+    made.inputParts = listOf(parts.inputs, parts.input_count);
+    made.outputParts = listOf(parts.outputs, parts.output_count);
+    made.partElements = parts.elements;
     return report(open.collectives.run(made, stream));
   });
 }
 
 char *commsir_group_why_not(commsir_group *group,
-                            const commsir_collective *call) {
+                            const commsir_collective *given) {
   char *text = nullptr;
   commsir_status status = runConcurrently(group, [&](OpenGroup &open) {
-    if (!call)
+    if (!given)
       return isNull("an argument of commsir_group_why_not");
+    commsir_collective call;
+    if (auto bad = readSized("commsir_collective", given, call))
+      return bad;
     if (auto why = open.collectives.unsupportedReason(
-            callOf(*call, open.group->options().ranks)))
+            callOf(call, open.group->options().ranks)))
       text = capi::copyText(*why);
     return COMMSIR_OK;
   });
@@ -638,11 +675,15 @@ operandsOf(const commsir_operand *operands, size_t count) {
   return made;
 }
 
-/// Whether the arrays of operands are there.
-static bool hasOperands(const commsir_fused &call) {
-  return (!call.source_count || call.sources) &&
-         (!call.argument_count || call.arguments) &&
-         (!call.output_count || call.outputs);
+/// Reads a fused call; its arrays of operands must exist.
+static commsir_status readFused(const commsir_fused *given,
+                                commsir_fused &call) {
+  if (auto bad = readSized("commsir_fused", given, call))
+    return bad;
+  bool hasOperands = (!call.source_count || call.sources) &&
+                     (!call.argument_count || call.arguments) &&
+                     (!call.output_count || call.outputs);
+  return hasOperands ? COMMSIR_OK : isNull("an array of operands");
 }
 
 static group::FusedCall fusedOf(const commsir_fused &call) {
@@ -666,30 +707,35 @@ static group::FusedCall fusedOf(const commsir_fused &call) {
 }
 
 commsir_status commsir_group_fused(commsir_group *group,
-                                   const commsir_fused *call, void *stream) {
+                                   const commsir_fused *given, void *stream) {
   return inTurn(group, "a fused collective", [&](OpenGroup &open) {
-    if (!call || !hasOperands(*call))
+    if (!given)
       return isNull("an argument of commsir_group_fused");
-    return report(open.collectives.run(fusedOf(*call), stream));
+    commsir_fused call;
+    if (auto bad = readFused(given, call))
+      return bad;
+    return report(open.collectives.run(fusedOf(call), stream));
   });
 }
 
-commsir_status commsir_prepare_fused(commsir_group *group,
-                                     const commsir_fused *call,
-                                     const commsir_prepare_options *options,
-                                     commsir_prepared **prepared) {
+commsir_status
+commsir_prepare_fused(commsir_group *group, const commsir_fused *given,
+                      const commsir_prepare_options *givenOptions,
+                      commsir_prepared **prepared) {
   return runConcurrently(group, [&](OpenGroup &open) {
-    if (!call || !hasOperands(*call) || !prepared)
+    if (!given || !prepared)
       return isNull("an argument of commsir_prepare_fused");
-    auto timeout = timeoutOf(options);
-    if (!timeout)
-      return fail(COMMSIR_USAGE, "commsir_prepare_fused: the timeout must be "
-                                 "more than 0 seconds, or 0 for the group's");
-    group::FusedCall made = fusedOf(*call);
+    commsir_fused call;
+    if (auto bad = readFused(given, call))
+      return bad;
+    commsir_prepare_options options;
+    if (auto bad = readPrepareOptions(givenOptions, options))
+      return bad;
+    group::FusedCall made = fusedOf(call);
     if (llvm::Error error = open.collectives.check(made))
       return report(std::move(error));
     *prepared = PreparedCalls::get().make(
-        {group, *timeout, nullptr,
+        {group, options.timeout, nullptr,
          std::make_unique<group::PreparedFused>(made)});
     return COMMSIR_OK;
   });

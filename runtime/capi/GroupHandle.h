@@ -94,6 +94,9 @@ commsir_status runConcurrently(commsir_group *group, GroupBody body);
 /// call in messages; it must be a literal.
 commsir_status inTurn(commsir_group *group, const char *what, GroupBody body);
 
+/// Copies the caller's store to `known`. Both functions must be set.
+commsir_status readStore(const commsir_store *given, commsir_store &known);
+
 /// A store that the caller implements.
 class CallerStore : public group::Store {
 public:

@@ -9,6 +9,7 @@
 
 #include "runtime/capi/GroupHandle.h"
 #include "runtime/capi/HandlePool.h"
+#include "runtime/capi/Sized.h"
 
 #include <mutex>
 #include <vector>
@@ -72,10 +73,13 @@ commsir_status commsir_p2p_create(const char *name, int64_t rank, int64_t ranks,
                                   const commsir_store *store,
                                   commsir_p2p **p2p) {
   return guard([&] {
-    if (!name || !store || !store->get || !store->set || !p2p)
+    if (!name || !store || !p2p)
       return isNull("commsir_p2p_create");
+    commsir_store functions;
+    if (auto bad = capi::readStore(store, functions))
+      return bad;
     auto made = group::PointToPoint::create(
-        name, rank, ranks, std::make_unique<capi::CallerStore>(*store));
+        name, rank, ranks, std::make_unique<capi::CallerStore>(functions));
     if (!made)
       return reportGroup(made.takeError());
     *p2p = new commsir_p2p(std::move(*made));
@@ -140,14 +144,18 @@ using Begin =
     llvm::Expected<group::TransferPtr> (group::PointToPoint::*)(group::Message);
 
 static commsir_status begin(const char *function, Begin how, commsir_p2p *p2p,
-                            const commsir_message *message,
+                            const commsir_message *given,
                             commsir_transfer **out) {
   return with(p2p, function, [&](group::PointToPoint &messages) {
-    if (!message || !message->what || !out ||
-        (!message->data && message->bytes))
+    if (!given || !out)
       return isNull(function);
-    auto made = (messages.*how)({message->peer, message->tag, message->data,
-                                 message->bytes, message->what});
+    commsir_message message;
+    if (auto bad = capi::readSized("commsir_message", given, message))
+      return bad;
+    if (!message.what || (!message.data && message.bytes))
+      return isNull(function);
+    auto made = (messages.*how)(
+        {message.peer, message.tag, message.data, message.bytes, message.what});
     if (!made)
       return reportGroup(made.takeError());
     *out = Transfers::get().make({p2p->messages, std::move(*made)});

@@ -10,6 +10,9 @@
 |* Strings are UTF-8 and end with a zero. Requests and reports with many fields
 |* are JSON objects; docs/CApi.md lists their keys.
 |*
+|* A struct that may grow begins with `size`: set it to sizeof the struct, and
+|* each field that you do not need to 0. A struct without `size` does not grow.
+|*
 |* A function that can fail returns a status. If it is not COMMSIR_OK,
 |* commsir_error_message() and commsir_error_json() describe the error, on the
 |* same thread. Free strings that a function returns with commsir_free().
@@ -53,8 +56,13 @@ typedef enum {
 COMMSIR_API const char *commsir_version(void);
 /* The interface that this header describes. A program that opens the library at
  * run time compares it with commsir_abi_version(): functions and structs are
- * those of the header only if both are equal. */
-#define COMMSIR_ABI_VERSION 1
+ * those of the header only if both are equal. It stays when the library gets
+ * new functions, or a struct with `size` gets new fields at its end; 0 in a new
+ * field means what the library did without it. So the library accepts the
+ * smaller struct of an older header. It also accepts the larger struct of a
+ * newer header if the fields that it does not know are 0; else the call fails
+ * with COMMSIR_USAGE. */
+#define COMMSIR_ABI_VERSION 2
 COMMSIR_API int32_t commsir_abi_version(void);
 /* What happened, followed by one line for each diagnostic of the source. */
 COMMSIR_API const char *commsir_error_message(void);
@@ -96,6 +104,7 @@ typedef struct commsir_kernel commsir_kernel;
  * key, at most `timeout` seconds, and returns bytes from malloc(). Both
  * functions return 0 on success. */
 typedef struct {
+  size_t size;
   void *self;
   int (*set)(void *self, const char *key, const void *data, size_t bytes);
   int (*get)(void *self, const char *key, double timeout, void **data,
@@ -103,6 +112,7 @@ typedef struct {
 } commsir_store;
 
 typedef struct {
+  size_t size;
   const char *name;
   int64_t rank, ranks;
   /* GPU, or -1 for the CPU. */
@@ -314,6 +324,7 @@ COMMSIR_API commsir_status commsir_p2p_reaches(commsir_p2p *, int64_t peer,
  * sides, both fail (COMMSIR_DISAGREE), and so do later messages between them.
  */
 typedef struct {
+  size_t size;
   /* Receive: -1 is any rank. */
   int64_t peer, tag;
   void *data;
@@ -344,6 +355,7 @@ COMMSIR_API void commsir_transfer_free(commsir_transfer *);
  * `type` is MLIR's name ("bf16"), `op` "all_reduce", `reduction` "sum" or "".
  * `stream`: a cudaStream_t, or null on the CPU. */
 typedef struct {
+  size_t size;
   const char *op, *reduction, *type;
   int64_t root, peer;
   const void *input;
@@ -366,7 +378,6 @@ COMMSIR_API commsir_status commsir_group_collective(commsir_group *,
  * the same sizes. A launch finds its kernel without comparing texts. */
 typedef struct commsir_prepared commsir_prepared;
 typedef struct {
-  /* sizeof(commsir_prepare_options). Fields behind it keep their defaults. */
   size_t size;
   /* Seconds that a launch lets a rank wait for a peer: it becomes the group's
    * timeout, as by commsir_group_set_timeout. 0: the group's stays. */
@@ -403,6 +414,7 @@ typedef struct {
   int64_t elements;
 } commsir_part;
 typedef struct {
+  size_t size;
   const commsir_part *inputs;
   size_t input_count;
   const commsir_part *outputs;
@@ -424,6 +436,7 @@ typedef struct {
   int64_t columns;
 } commsir_operand;
 typedef struct {
+  size_t size;
   const char *op, *reduction, *type;
   int64_t rows, columns;
   const void *input;

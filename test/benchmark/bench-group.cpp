@@ -34,7 +34,8 @@ commsir_group *group() {
   static commsir_group *made = [] {
     std::string folder = std::filesystem::temp_directory_path() /
                          ("bench-group-" + std::to_string(::getpid()));
-    commsir_group_options options = {"bench", 0, 1, -1, 60, nullptr, 0};
+    commsir_group_options options = {sizeof options, "bench", 0, 1, -1, 60,
+                                     nullptr,        0};
     commsir_group *group = nullptr;
     require(commsir_group_create_in_folder(&options, folder.c_str(), &group));
     std::filesystem::remove_all(folder);
@@ -64,6 +65,7 @@ BENCHMARK(launch);
 
 void collective(benchmark::State &state) {
   commsir_collective call = {};
+  call.size = sizeof call;
   call.op = "all_reduce";
   call.reduction = "sum";
   call.type = "f32";
@@ -78,6 +80,7 @@ BENCHMARK(collective);
 
 void prepared(benchmark::State &state) {
   commsir_collective call = {};
+  call.size = sizeof call;
   call.op = "all_reduce";
   call.reduction = "sum";
   call.type = "f32";
@@ -120,6 +123,7 @@ BENCHMARK(fusedLaunch);
 /// Its two arrays of results and the row that it adds.
 struct FusedCall {
   FusedCall() {
+    call.size = sizeof call;
     call.op = "all_reduce";
     call.reduction = "sum";
     call.type = "f32";

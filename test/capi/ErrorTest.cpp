@@ -149,12 +149,13 @@ TEST(CapiError, SimulationsThatMakeNoSense) {
 /// A pointer to another kind of object, or to one that has ended, is refused.
 TEST(CapiError, WrongHandlesAreRefused) {
   commsir_store store = {
-      nullptr, [](void *, const char *, const void *, size_t) { return 0; },
+      sizeof store, nullptr,
+      [](void *, const char *, const void *, size_t) { return 0; },
       [](void *, const char *, double, void **, size_t *) { return 1; }};
   commsir_p2p *p2p = nullptr;
   ASSERT_EQ(commsir_p2p_create("wrong", 0, 2, &store, &p2p), COMMSIR_OK);
   char data[4] = {};
-  commsir_message message = {1, 0, data, sizeof data, "4"};
+  commsir_message message = {sizeof message, 1, 0, data, sizeof data, "4"};
   commsir_transfer *transfer = nullptr;
   ASSERT_EQ(commsir_p2p_receive(p2p, &message, &transfer), COMMSIR_OK);
 

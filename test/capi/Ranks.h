@@ -30,7 +30,7 @@ namespace commsir::test {
 /// A store in memory.
 class MapStore {
 public:
-  commsir_store face() { return {this, set, get}; }
+  commsir_store face() { return {sizeof(commsir_store), this, set, get}; }
 
 private:
   static int set(void *self, const char *key, const void *data, size_t bytes) {
@@ -77,6 +77,7 @@ using Body = std::function<void(int64_t rank, commsir_group *)>;
 inline commsir_group *makeGroup(MapStore &store, const char *name, int64_t rank,
                                 int64_t ranks, double timeout) {
   commsir_group_options options = {};
+  options.size = sizeof options;
   options.name = name;
   options.rank = rank;
   options.ranks = ranks;
@@ -115,6 +116,7 @@ inline void expectError(commsir_status status, commsir_status wanted,
 inline commsir_status allReduce(commsir_group *group,
                                 std::vector<float> &data) {
   commsir_collective call = {};
+  call.size = sizeof call;
   call.op = "all_reduce";
   call.reduction = "sum";
   call.type = "f32";

@@ -394,8 +394,9 @@ TEST(Threads, CallsUntilTheEnd) {
 /// Sends ten messages, and receives as many.
 static void exchange(commsir_p2p *p2p, int64_t peer, int64_t tag) {
   std::vector<char> out(100, char(tag)), in(100);
-  commsir_message sent = {peer, tag, out.data(), 100, "100"};
-  commsir_message received = {peer, tag, in.data(), 100, "100"};
+  commsir_message sent = {sizeof sent, peer, tag, out.data(), 100, "100"};
+  commsir_message received = {sizeof received, peer, tag,
+                              in.data(),       100,  "100"};
   for (int k = 0; k < 10; ++k) {
     commsir_transfer *send = nullptr, *receive = nullptr;
     expectOk(commsir_p2p_send(p2p, &sent, &send));
@@ -418,7 +419,8 @@ TEST(Threads, DestroyBesideReceives) {
       expectOk(commsir_p2p_create("mail", rank, 2, &face, &p2p));
       commsir_transfer *transfer = nullptr;
       std::vector<char> none(100);
-      commsir_message never = {1 - rank, 7, none.data(), 100, "100"};
+      commsir_message never = {sizeof never, 1 - rank, 7,
+                               none.data(),  100,      "100"};
       {
         std::atomic<int> begun{0};
         Threads threads;
@@ -426,7 +428,8 @@ TEST(Threads, DestroyBesideReceives) {
           threads.run([&, tag] {
             exchange(p2p, 1 - rank, tag);
             std::vector<char> data(100);
-            commsir_message message = {1 - rank, 7, data.data(), 100, "100"};
+            commsir_message message = {sizeof message, 1 - rank, 7,
+                                       data.data(),    100,      "100"};
             commsir_transfer *receive = nullptr;
             expectOk(commsir_p2p_receive(p2p, &message, &receive));
             ++begun;
@@ -485,8 +488,8 @@ bool sendAround(commsir_p2p *p2p, int64_t rank, int64_t ranks, int64_t tag) {
                                              : sizeOf(other, rank, tag, round),
                                        sends ? char(rank + round) : 0);
         std::string what = std::to_string(data.size());
-        commsir_message message = {other, tag, data.data(), data.size(),
-                                   what.c_str()};
+        commsir_message message = {sizeof message, other,       tag,
+                                   data.data(),    data.size(), what.c_str()};
         commsir_transfer *made = nullptr;
         good &=
             (sends ? commsir_p2p_send(p2p, &message, &made)

@@ -34,7 +34,7 @@ constexpr const char kKernel[] =
 /// A store of one process.
 class MapStore {
 public:
-  commsir_store face() { return {this, set, get}; }
+  commsir_store face() { return {sizeof(commsir_store), this, set, get}; }
 
 private:
   static int set(void *self, const char *key, const void *data, size_t bytes) {
@@ -97,6 +97,14 @@ private:
         64, 256, INT64_MAX, INT64_MIN, INT32_MAX, INT32_MIN, 1 << 20, -1000};
     return kNumbers[byte() % std::size(kNumbers)];
   }
+  /// The size of a struct, sometimes a smaller one or a number that is no size.
+  size_t structSize(size_t whole) {
+    static constexpr size_t kBad[] = {0, 7, 4104, SIZE_MAX};
+    uint8_t which = byte();
+    if (which % 8)
+      return whole;
+    return which % 16 ? kBad[which / 16 % 4] : which / 16 * 8 % (whole + 8);
+  }
   double seconds() {
     static constexpr double kSeconds[] = {0.001, 0.002, 0.005, -1, 1e-300};
     return kSeconds[byte() % std::size(kSeconds)];
@@ -131,6 +139,7 @@ private:
     case 0:
     case 1: {
       commsir_group_options options = {};
+      options.size = structSize(sizeof options);
       options.name = name.c_str();
       options.ranks = byte() % 8 ? 1 : number();
       options.rank = byte() % 8 ? 0 : number();
@@ -247,6 +256,7 @@ private:
 
   void callCollective(commsir_group *group) {
     commsir_collective call = {};
+    call.size = structSize(sizeof call);
     call.op = text();
     call.reduction = text();
     call.type = text();
@@ -266,8 +276,7 @@ private:
   }
 
   void callPrepared(commsir_group *group, const commsir_collective *call) {
-    commsir_prepare_options options = {
-        byte() % 8 ? sizeof options : size_t(byte()), seconds()};
+    commsir_prepare_options options = {structSize(sizeof options), seconds()};
     commsir_prepared *made = nullptr;
     if (commsir_prepare(group, call, byte() % 2 ? &options : nullptr, &made) ==
         COMMSIR_OK)
@@ -293,7 +302,11 @@ private:
     case 2:
     case 3: {
       // What is under way stays where it is.
-      commsir_message message = {number(), number(), mail.data(), byte(),
+      commsir_message message = {structSize(sizeof message),
+                                 number(),
+                                 number(),
+                                 mail.data(),
+                                 byte(),
                                  text()};
       commsir_transfer *transfer = nullptr;
       auto *p2p = pick<commsir_p2p>(mails);

@@ -214,6 +214,7 @@ std::string DeviceState::makeGroup(milliseconds timeout) {
   StoreAdapter store{place("group"), settings, ""};
   std::string name = settings.name + (device.is_cpu() ? ".cpu" : ".cuda");
   commsir_group_options options = {};
+  options.size = sizeof options;
   options.name = name.c_str();
   options.rank = settings.rank;
   options.ranks = settings.size;
@@ -267,6 +268,7 @@ commsir_group *DeviceState::use() {
 
 static commsir_collective asked(const Step &step) {
   commsir_collective request = {};
+  request.size = sizeof request;
   request.op = step.op;
   request.reduction = step.reduction;
   request.type = step.type;
@@ -314,9 +316,9 @@ void DeviceState::launch(const Call &call, const Step &step, void *stream) {
   library->commsir_group_set_timeout(group, secondsOf(call.timeout));
   commsir_status status = COMMSIR_OK;
   if (const Parts *parts = step.parts.get()) {
-    commsir_parts list = {parts->inputs.data(), parts->inputs.size(),
-                          parts->outputs.data(), parts->outputs.size(),
-                          parts->elements};
+    commsir_parts list = {sizeof list,           parts->inputs.data(),
+                          parts->inputs.size(),  parts->outputs.data(),
+                          parts->outputs.size(), parts->elements};
     status =
         library->commsir_group_collective_parts(group, &request, &list, stream);
   } else {

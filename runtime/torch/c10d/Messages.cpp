@@ -147,7 +147,8 @@ void Messages::confirm() {
 WorkPtr Messages::begin(const Transfer &side, const at::Tensor &tensor,
                         milliseconds timeout,
                         std::function<void(const std::string &)> fail) {
-  commsir_message message = {side.peer, side.tag, tensor.data_ptr(),
+  commsir_message message = {sizeof message,  side.peer,
+                             side.tag,        tensor.data_ptr(),
                              tensor.nbytes(), side.what.c_str()};
   commsir_transfer *transfer = nullptr;
   auto begun =

@@ -82,4 +82,6 @@ static int getKey(void *self, const char *key, double timeout, void **data,
   return 0;
 }
 
-commsir_store StoreAdapter::asStore() { return {this, setKey, getKey}; }
+commsir_store StoreAdapter::asStore() {
+  return {sizeof(commsir_store), this, setKey, getKey};
+}

@@ -372,6 +372,7 @@ static void run(const char *op, const Tensor &input, const std::string &reduce,
   std::string reduction = reductionFor(type, reduce);
   int64_t parts = partOf(type) == type ? 1 : 2;
   commsir_collective call = {};
+  call.size = sizeof call;
   call.op = op;
   call.reduction = reduction.c_str();
   call.type = typeName(part);
@@ -599,6 +600,7 @@ fuse(const std::string &op, const Tensor &input,
   if (rowsOf(in) == 0)
     return COMMSIR_OK;
   commsir_fused call = {};
+  call.size = sizeof call;
   call.op = op.c_str();
   call.reduction = reduction.c_str();
   call.type = typeName(in.scalar_type());
@@ -680,6 +682,7 @@ static void announceFallback(LockedGroup &used) {
     return;
   int32_t given = 0, taken = 0;
   commsir_collective call = {};
+  call.size = sizeof call;
   call.op = "all_reduce";
   call.reduction = "max";
   call.type = "i32";
@@ -799,6 +802,7 @@ static commsir_status launch(LockedGroup &used,
   if (reduces(texts.op))
     reduction = reductionFor(ScalarType(input.type), texts.reduction);
   commsir_fused call = {};
+  call.size = sizeof call;
   call.op = texts.op;
   call.reduction = reduction.c_str();
   call.type = typeName(ScalarType(input.type));
