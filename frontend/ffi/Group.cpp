@@ -667,6 +667,25 @@ static Array<Any> signalTake(int64_t handle, int64_t cell, int64_t value,
               : closed();
 }
 
+/// Adds `value` to this rank's cell of `first` at every other rank.
+static Array<Any> signalOthers(int64_t handle, int64_t first, int64_t value,
+                               int64_t stream) {
+  auto held = find(handle);
+  return held ? answer(commsir_signal_others(held->group, first, value,
+                                             at(stream)))
+              : closed();
+}
+
+/// Takes `value` from the cell of `first` of every other rank.
+static Array<Any> signalTakeOthers(int64_t handle, int64_t first, int64_t value,
+                                   int64_t stream) {
+  Interruptible inside;
+  auto held = find(handle);
+  return held ? answer(commsir_take_from_others(held->group, first, value,
+                                                at(stream)))
+              : closed();
+}
+
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(group_create, groupCreate);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(group_shrink, groupShrink);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(group_close, groupClose);
@@ -701,3 +720,5 @@ TVM_FFI_DLL_EXPORT_TYPED_FUNC(window_allocate_bytes, windowAllocateBytes);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(window_adopt, windowAdopt);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(window_address, windowAddress);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(signal_take, signalTake);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(signal_others, signalOthers);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(signal_take_others, signalTakeOthers);

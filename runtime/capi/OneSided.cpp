@@ -121,6 +121,20 @@ commsir_status commsir_take_signal(commsir_group *group, int64_t cell,
   });
 }
 
+commsir_status commsir_signal_others(commsir_group *group, int64_t first,
+                                     int64_t value, void *stream) {
+  return access(group, [&](group::OneSided &side) {
+    return reportGroup(side.signalOthers(first, value, stream));
+  });
+}
+
+commsir_status commsir_take_from_others(commsir_group *group, int64_t first,
+                                        int64_t value, void *stream) {
+  return access(group, [&](group::OneSided &side) {
+    return reportGroup(side.takeFromOthers(first, value, stream));
+  });
+}
+
 commsir_status commsir_read_signal(commsir_group *group, int64_t cell,
                                    int64_t *value) {
   return access(group, [&](group::OneSided &side) {

@@ -275,6 +275,16 @@ COMMSIR_API commsir_status commsir_wait_signal(commsir_group *, int64_t cell,
 COMMSIR_API commsir_status commsir_take_signal(commsir_group *, int64_t cell,
                                                int64_t value, int64_t source,
                                                void *stream);
+/* The same with a cell for each rank: the first adds `value` to cell `first` +
+ * this rank of every other rank, after all earlier puts of this rank; the
+ * second takes `value` from cell `first` + r of this rank for every other rank
+ * r. GPU: one launch each, whatever the number of ranks. */
+COMMSIR_API commsir_status commsir_signal_others(commsir_group *, int64_t first,
+                                                 int64_t value, void *stream);
+COMMSIR_API commsir_status commsir_take_from_others(commsir_group *,
+                                                    int64_t first,
+                                                    int64_t value,
+                                                    void *stream);
 /* Read a cell of this rank, and set it to 0. GPU: the read is not ordered with
  * any stream; the reset is queued in `stream`. */
 COMMSIR_API commsir_status commsir_read_signal(commsir_group *, int64_t cell,

@@ -139,6 +139,10 @@ llvm::Error CpuGroup::waitCell(const CellWait &wait, void *) {
   if (llvm::Error error = check())
     return error;
   std::atomic<int64_t> &cell = cellAt(wait.cell);
+  auto holds = [&](int64_t now) {
+    return wait.kind == WaitKind::Equal ? now == wait.value : now >= wait.value;
+  };
+  // Takes, and so is right once: who only asks whether to sleep uses `holds`.
   auto ready = [&] {
     int64_t now = cell.load(std::memory_order_acquire);
     if (wait.takes)
@@ -146,7 +150,7 @@ llvm::Error CpuGroup::waitCell(const CellWait &wait, void *) {
              !cell.compare_exchange_weak(now, now - wait.value,
                                          std::memory_order_acq_rel))
         ;
-    return wait.kind == WaitKind::Equal ? now == wait.value : now >= wait.value;
+    return holds(now);
   };
   for (unsigned i = 0; i < kLooks + kYields; ++i) {
     if (ready())
@@ -181,7 +185,10 @@ llvm::Error CpuGroup::waitCell(const CellWait &wait, void *) {
       return noSignal(wait, llvm::formatv("{0:f1} s are over", patience).str());
     double most = std::chrono::duration<double>(kPeriod).count();
     sleepUntilWoken(
-        [&] { return ready() || wait.window->isReleased || isEnding; },
+        [&] {
+          return holds(cell.load(std::memory_order_acquire)) ||
+                 wait.window->isReleased || isEnding;
+        },
         static_cast<int64_t>(std::min(left, most) * 1e6) + 1);
   }
   return llvm::Error::success();

@@ -47,6 +47,21 @@ llvm::Error Group::copy(void *to, size_t toPitch, const void *from,
   return llvm::Error::success();
 }
 
+llvm::Error Group::signalCells(llvm::ArrayRef<CellSignal> signals,
+                               void *stream) {
+  for (const CellSignal &signal : signals)
+    if (llvm::Error error = signalCell(signal, stream))
+      return error;
+  return llvm::Error::success();
+}
+
+llvm::Error Group::waitCells(llvm::ArrayRef<CellWait> waits, void *stream) {
+  for (const CellWait &wait : waits)
+    if (llvm::Error error = waitCell(wait, stream))
+      return error;
+  return llvm::Error::success();
+}
+
 llvm::Error Group::checkWait(const CellWait &wait) const {
   auto fail = [&](GroupError::Kind kind, const char *why) {
     return makeError(kind, "rank " + std::to_string(settings.rank) +

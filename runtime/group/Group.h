@@ -315,6 +315,11 @@ public:
   /// Ordered after all data that this rank has moved before (GPU: in `stream`).
   virtual llvm::Error signalCell(const CellSignal &signal, void *stream) = 0;
   virtual llvm::Error waitCell(const CellWait &wait, void *stream) = 0;
+  /// Signals of kind `Add` with one value, and waits that take one value from
+  /// cells of one window. GPU: at once, in one launch.
+  virtual llvm::Error signalCells(llvm::ArrayRef<CellSignal> signals,
+                                  void *stream);
+  virtual llvm::Error waitCells(llvm::ArrayRef<CellWait> waits, void *stream);
   virtual llvm::Expected<int64_t> readCell(const int64_t *own) = 0;
 
   /// Returns the first failure that a launch has reported since the last call

@@ -155,6 +155,60 @@ llvm::Error OneSided::signal(int64_t peer, int64_t cell, SignalKind kind,
   return group.signalCell({peer, there, kind, value}, stream);
 }
 
+/// The cell that lies `count` cells behind `own`.
+static int64_t *cellBehind(int64_t *own, int64_t count) {
+  return own + count * int64_t(kCellBytes / sizeof(*own));
+}
+
+static llvm::Error releasedCell(int64_t first) {
+  return makeError(Kind::Usage, "another thread has just released cell " +
+                                    llvm::Twine(first));
+}
+
+/// Returns the first of a row of cells, one a rank, which must have been
+/// reserved together.
+llvm::Expected<OneSided::Cell> OneSided::findRow(int64_t first) const {
+  auto found = find(first);
+  if (!found)
+    return found.takeError();
+  auto last = find(first + group.options().ranks - 1);
+  if (!last)
+    return last.takeError();
+  if (last->window == found->window)
+    return std::move(*found);
+  return makeError(Kind::Usage, "the cells from " + llvm::Twine(first) +
+                                    " on, one a rank, were not reserved "
+                                    "together");
+}
+
+llvm::Error OneSided::signalOthers(int64_t first, int64_t value, void *stream) {
+  if (llvm::Error error = checkValue(value))
+    return error;
+  auto row = findRow(first);
+  if (!row)
+    return row.takeError();
+  int64_t self = group.options().rank, *own = cellBehind(row->own, self);
+  // One use of the window: a thread that locked it twice could wait for one
+  // that releases it.
+  WindowUse use(row->window);
+  if (!use)
+    return releasedCell(first);
+  std::vector<CellSignal> signals;
+  for (int64_t peer = 0; peer < group.options().ranks; ++peer) {
+    if (peer == self)
+      continue;
+    if (llvm::Error error = group.checkPeer(peer))
+      return error;
+    auto *there = static_cast<int64_t *>(row->window->reach(own, peer));
+    if (!there)
+      return makeError(Kind::Usage, "signal: the cells of rank " +
+                                        llvm::Twine(peer) +
+                                        " are out of this rank's reach");
+    signals.push_back({peer, there, SignalKind::Add, value});
+  }
+  return group.signalCells(signals, stream);
+}
+
 llvm::Error OneSided::putSignal(int64_t peer, void *to, const void *from,
                                 size_t bytes, int64_t cell, SignalKind kind,
                                 int64_t value, void *stream) {
@@ -179,18 +233,41 @@ llvm::Error OneSided::checkWait(int64_t value, int64_t source) const {
                                     llvm::Twine(ranks));
 }
 
+/// A wait that takes `value` from a cell which `source` signals.
+static CellWait takeOf(int64_t *own, std::shared_ptr<WindowRecord> window,
+                       int64_t cell, int64_t value, int64_t source) {
+  CellWait wait{own, std::move(window), cell};
+  wait.value = value;
+  wait.source = source;
+  wait.takes = true;
+  return wait;
+}
+
 llvm::Error OneSided::take(int64_t cell, int64_t value, int64_t source,
                            void *stream) {
   if (llvm::Error error = checkWait(value, source))
     return error;
-  auto own = find(cell);
-  if (!own)
-    return own.takeError();
-  CellWait wait{own->own, std::move(own->window), cell};
-  wait.value = value;
-  wait.source = source;
-  wait.takes = true;
-  return group.waitCell(wait, stream);
+  auto found = find(cell);
+  if (!found)
+    return found.takeError();
+  return group.waitCell(
+      takeOf(found->own, std::move(found->window), cell, value, source),
+      stream);
+}
+
+llvm::Error OneSided::takeFromOthers(int64_t first, int64_t value,
+                                     void *stream) {
+  if (llvm::Error error = checkValue(value))
+    return error;
+  auto row = findRow(first);
+  if (!row)
+    return row.takeError();
+  std::vector<CellWait> waits;
+  for (int64_t rank = 0; rank < group.options().ranks; ++rank)
+    if (rank != group.options().rank)
+      waits.push_back(takeOf(cellBehind(row->own, rank), row->window,
+                             first + rank, value, rank));
+  return group.waitCells(waits, stream);
 }
 
 llvm::Error OneSided::wait(int64_t cell, WaitKind kind, int64_t value,
@@ -213,8 +290,7 @@ llvm::Expected<int64_t> OneSided::read(int64_t cell) {
     return own.takeError();
   WindowUse use(own->window);
   if (!use)
-    return makeError(Kind::Usage, "another thread has just released cell " +
-                                      llvm::Twine(cell));
+    return releasedCell(cell);
   return group.readCell(own->own);
 }
 

@@ -47,6 +47,9 @@ public:
   /// after all earlier work in `stream`).
   llvm::Error signal(int64_t peer, int64_t cell, SignalKind kind, int64_t value,
                      void *stream);
+  /// Adds `value` to cell `first` + this rank of every other rank, ordered as
+  /// `signal`. GPU: in one launch.
+  llvm::Error signalOthers(int64_t first, int64_t value, void *stream);
   /// Put, then signal. A rank that waits for the signal is guaranteed to see
   /// the data.
   llvm::Error putSignal(int64_t peer, void *to, const void *from, size_t bytes,
@@ -65,6 +68,9 @@ public:
   /// for the group's timeout. A timeout ends the group and is reported by
   /// `Group::poll`; later work in the stream still runs.
   llvm::Error take(int64_t cell, int64_t value, int64_t source, void *stream);
+  /// `take` of cell `first` + r of this rank for every other rank r: what
+  /// `signalOthers` pairs with. GPU: in one launch.
+  llvm::Error takeFromOthers(int64_t first, int64_t value, void *stream);
   /// Reads a cell of this rank. What precedes the signals that made the value
   /// happens before what follows the read.
   llvm::Expected<int64_t> read(int64_t cell);
@@ -87,6 +93,7 @@ private:
     WindowUse use;
   };
   llvm::Expected<Cell> find(int64_t cell) const;
+  llvm::Expected<Cell> findRow(int64_t first) const;
   llvm::Error checkPeer(int64_t peer, const char *what) const;
   llvm::Error checkWait(int64_t value, int64_t source) const;
   llvm::Expected<Place> reach(int64_t peer, const void *own, size_t bytes,

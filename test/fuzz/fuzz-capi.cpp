@@ -236,7 +236,11 @@ private:
 
   void callSignals(commsir_group *group) {
     int64_t value = 0;
-    switch (byte() % 5) {
+    switch (byte() % 7) {
+    case 5:
+      return (void)commsir_signal_others(group, number(), number(), nullptr);
+    case 6:
+      return (void)commsir_take_from_others(group, number(), number(), nullptr);
     case 0:
       return (void)commsir_signal(group, number(), number(), byte() % 3,
                                   number(), nullptr);

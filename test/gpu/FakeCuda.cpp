@@ -44,6 +44,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "lowering/nvvm/Abi.h"
+#include "runtime/group/cuda/StreamSignals.h"
 #include "test/gpu/FakeNccl.h"
 
 #include <cuda.h>
@@ -477,24 +478,26 @@ uint64_t *cellAt(CUdeviceptr cell) {
 }
 
 /// The kernel that adds to a cell.
-void addTo(CUstream stream, void **arguments) {
-  auto *cell = cellAt(*static_cast<CUdeviceptr *>(arguments[0]));
+void addTo(CUstream stream, unsigned count, void **arguments) {
+  auto *cells = static_cast<CUdeviceptr *>(arguments[0]);
   uint64_t value = *static_cast<uint64_t *>(arguments[1]);
-  operate(stream, [=] { __atomic_fetch_add(cell, value, __ATOMIC_RELEASE); });
+  for (unsigned one = 0; one < count; ++one)
+    operate(stream, [cell = cellAt(cells[one]), value] {
+      __atomic_fetch_add(cell, value, __ATOMIC_RELEASE);
+    });
 }
 
-/// The kernel that waits for what it takes from a cell, or says in an
+/// The kernel that waits for what it takes from cells, or says in an
 /// ErrorRecord that it has given up.
-void takeFrom(CUstream stream, void **arguments) {
-  auto *cell = cellAt(*static_cast<CUdeviceptr *>(arguments[0]));
+void takeFrom(CUstream stream, unsigned count, void **arguments) {
+  auto *cells = static_cast<commsir::cuda::StreamSignals::Awaited *>(arguments[0]);
   auto value = *static_cast<int64_t *>(arguments[1]);
   auto limit = std::chrono::nanoseconds(
       std::min(*static_cast<uint64_t *>(arguments[2]), uint64_t(1) << 62));
   auto *record = reinterpret_cast<mlir::comms::nvvm::ErrorRecord *>(
       *static_cast<CUdeviceptr *>(arguments[3]));
-  auto number = *static_cast<uint32_t *>(arguments[4]);
-  auto peer = *static_cast<uint32_t *>(arguments[5]);
-  operate(stream, [=] {
+  auto take = [=](commsir::cuda::StreamSignals::Awaited awaited) {
+    auto *cell = cellAt(awaited.cell);
     auto start = std::chrono::steady_clock::now();
     uint64_t seen = 0;
     while (int64_t(seen = __atomic_load_n(cell, __ATOMIC_ACQUIRE)) < value) {
@@ -503,15 +506,19 @@ void takeFrom(CUstream stream, void **arguments) {
         std::this_thread::yield();
         continue;
       }
-      record->site = number;
-      record->peer = peer;
+      if (__atomic_load_n(&record->valid, __ATOMIC_ACQUIRE))
+        return;
+      record->site = awaited.number;
+      record->peer = awaited.peer;
       record->seen = seen;
       record->wanted = uint64_t(value);
       __atomic_store_n(&record->valid, 1, __ATOMIC_RELEASE);
       return;
     }
     __atomic_fetch_sub(cell, uint64_t(value), __ATOMIC_RELAXED);
-  });
+  };
+  for (unsigned one = 0; one < count; ++one)
+    operate(stream, [=, awaited = cells[one]] { take(awaited); });
 }
 
 /// This driver's streams do what they are given at once: so waits last.
@@ -659,11 +666,11 @@ if (function == reinterpret_cast<CUfunction>(7)) {
   return CUDA_SUCCESS;
 }
 if (function == reinterpret_cast<CUfunction>(4)) {
-  addTo(config->hStream, arguments);
+  addTo(config->hStream, config->blockDimX, arguments);
   return CUDA_SUCCESS;
 }
 if (function == reinterpret_cast<CUfunction>(8)) {
-  takeFrom(config->hStream, arguments);
+  takeFrom(config->hStream, config->blockDimX, arguments);
   return CUDA_SUCCESS;
 }
 static Stream whole;

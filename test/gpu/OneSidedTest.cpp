@@ -222,6 +222,57 @@ TEST(OneSidedTest, GraphsTakeWhatIsAdded) {
   });
 }
 
+TEST(OneSidedTest, GraphsMeetInARowOfCells) {
+  runPair([](Rank &self) -> std::string {
+    CUstream stream = self.makeStream();
+    const cuda::Driver &cu = self.cu();
+    CUgraph graph = nullptr;
+    CUgraphExec exec = nullptr;
+    {
+      cuda::ContextGuard guard(cu, self.device().context());
+      cu.StreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+      for (size_t i = 0; i < kCount; ++i)
+        self.source[i] = 700 + self.rank + int64_t(i);
+      llvm::cantFail(self.side->put(self.peer, self.data, self.source,
+                                    sizeof(self.source), stream));
+      llvm::cantFail(self.side->signalOthers(0, 1, stream));
+      llvm::cantFail(self.side->takeFromOthers(0, 1, stream));
+      cu.StreamEndCapture(stream, &graph);
+      cu.GraphInstantiate(&exec, graph, 0);
+    }
+    for (int64_t round = 1; round <= 5; ++round) {
+      meet(self, 2 * round);
+      cuda::ContextGuard guard(cu, self.device().context());
+      cu.GraphLaunch(exec, stream);
+      if (!self.holds(700 + self.peer))
+        return "the data is not here";
+      if (llvm::cantFail(self.side->read(self.peer)) != 0)
+        return "the signal was not taken";
+      self.data[0] = 0;
+      meet(self, 2 * round + 1);
+    }
+    return llvm::toString(self.group->poll());
+  });
+}
+
+TEST(OneSidedTest, ARowInVainNamesTheRank) {
+  runPair([](Rank &self) -> std::string {
+    CUstream stream = self.makeStream();
+    if (self.rank == 1)
+      // Until the other has ended.
+      return self.waitOnHost(3, 1, 20).empty() ? "nobody signaled" : "";
+    llvm::cantFail(self.group->setTimeout(0.05));
+    llvm::cantFail(self.side->takeFromOthers(1, 1, stream));
+    std::string said = llvm::toString(self.group->poll());
+    return said.find("waited in vain for a signal of rank 1") ==
+                       std::string::npos ||
+                   said.find("cell 2 of the group held 0, not ge 1") ==
+                       std::string::npos
+               ? "'" + said + "'"
+               : "";
+  });
+}
+
 TEST(OneSidedTest, ATakeInVainEndsTheGroup) {
   runPair([](Rank &self) -> std::string {
     CUstream stream = self.makeStream();

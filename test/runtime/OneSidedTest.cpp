@@ -180,6 +180,38 @@ TEST(OneSidedTest, ManyFeedOne) {
   });
 }
 
+/// Each rank tells all others in a row of cells that its numbers are there.
+TEST(OneSidedTest, ARowOfCellsMeets) {
+  constexpr int64_t kRounds = 5000, kRanks = 4;
+  runRanks(kRanks, [](Member &member) {
+    // Two rows: who is ahead writes for the next round only when all have read.
+    Window window(member, kRanks, 2 * kRanks + 1);
+    for (int64_t round = 1; round <= kRounds; ++round) {
+      for (int64_t peer = 0; peer < kRanks; ++peer)
+        window.put(peer, member.rank, {round});
+      for (int64_t row : {0, 1}) {
+        int64_t first = window.first + row * kRanks;
+        if (!member.good(window.side.signalOthers(first, 1, nullptr)) ||
+            !member.good(window.side.takeFromOthers(first, 1, nullptr)))
+          return;
+        for (int64_t peer = 0; peer < kRanks && row == 0; ++peer)
+          if (window.data[peer] != round)
+            return member.complain("rank " + llvm::Twine(peer) +
+                                   "'s number is not here");
+      }
+    }
+    for (int64_t cell = 0; cell < 2 * kRanks; ++cell)
+      if (window.read(cell) != 0)
+        member.complain("cell " + llvm::Twine(cell) + " is not taken");
+    member.expect(
+        window.side.signalOthers(window.first + kRanks + 2, 1, nullptr),
+        Kind::Usage, {"is not reserved"});
+    member.expect(window.side.takeFromOthers(window.first, -1, nullptr),
+                  Kind::Usage, {"0 to 2^63 - 1"});
+    meet(window, 2 * kRanks);
+  });
+}
+
 TEST(OneSidedTest, LargeCopiesArriveWhole) {
   for (int64_t bytes : {int64_t(1) << 20, int64_t(64) << 20})
     runRanks(2, [&](Member &member) {

@@ -319,6 +319,17 @@ class Group:
         """
         self._ask("signal_take", cell, value, source, stream)
 
+    def signal_others(self, first: int, stream: int = 0) -> None:
+        """Adds 1 to cell `first` + this rank of every other rank, behind what this rank has put there in the stream.
+
+        On a GPU in one launch.
+        """
+        self._ask("signal_others", first, 1, stream)
+
+    def take_from_others(self, first: int, stream: int = 0) -> None:
+        """`take_signal` of cell `first` + r for every other rank r; on a GPU in one launch."""
+        self._ask("signal_take_others", first, 1, stream)
+
     def contains(self, data: int, size: int) -> bool:
         """Whether the memory lies in one window."""
         return bool(_native.call("window_contains", self._handle, data, size))

@@ -175,6 +175,10 @@ public:
   llvm::Error signalCell(const group::CellSignal &signal,
                          void *stream) override;
   llvm::Error waitCell(const group::CellWait &wait, void *stream) override;
+  llvm::Error signalCells(llvm::ArrayRef<group::CellSignal> signals,
+                          void *stream) override;
+  llvm::Error waitCells(llvm::ArrayRef<group::CellWait> waits,
+                        void *stream) override;
   llvm::Expected<int64_t> readCell(const int64_t *own) override;
   llvm::Error launch(group::GroupKernel &kernel,
                      llvm::ArrayRef<group::Argument> arguments, void *stream,
@@ -305,7 +309,7 @@ private:
   llvm::Error waitForControl(const llvm::Twine &what, double seconds);
   llvm::Expected<int64_t> lookAt(const group::CellWait &wait);
   llvm::Error waitOnHost(const group::CellWait &wait);
-  llvm::Error takeCell(const group::CellWait &wait, CUstream stream);
+  llvm::Error takeCells(llvm::ArrayRef<group::CellWait> waits, CUstream stream);
   llvm::Error failedTake() const;
   void noteCapture(void *stream);
   void stop(llvm::StringRef reason, group::GroupError::Kind kind);

@@ -7,6 +7,7 @@
 
 #include "runtime/group/cuda/CudaGroupState.h"
 
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace commsir;
@@ -60,6 +61,33 @@ llvm::Error CudaGroup::signalCell(const CellSignal &signal,
                           : signals.add(cell, signal.value, stream));
 }
 
+llvm::Error CudaGroup::signalCells(llvm::ArrayRef<CellSignal> some,
+                                   void *streamPointer) {
+  if (some.empty())
+    return llvm::Error::success();
+  CurrentContext current(cu, device->context());
+  noteCapture(streamPointer);
+  llvm::SmallVector<CUdeviceptr> cells;
+  for (const CellSignal &signal : some)
+    cells.push_back(reinterpret_cast<CUdeviceptr>(signal.cell));
+  return asGroupError(signals.add(cells, some.front().value,
+                                  static_cast<CUstream>(streamPointer)));
+}
+
+llvm::Error CudaGroup::waitCells(llvm::ArrayRef<CellWait> waits, void *stream) {
+  if (waits.empty())
+    return llvm::Error::success();
+  if (isStopped.load(std::memory_order_relaxed))
+    return stopped();
+  group::WindowUse use(waits.front().window);
+  for (const CellWait &wait : waits)
+    if (llvm::Error error = checkWait(wait))
+      return error;
+  CurrentContext current(cu, device->context());
+  noteCapture(stream);
+  return takeCells(waits, static_cast<CUstream>(stream));
+}
+
 llvm::Error CudaGroup::waitCell(const CellWait &wait, void *stream) {
   if (isStopped.load(std::memory_order_relaxed))
     return stopped();
@@ -71,13 +99,15 @@ llvm::Error CudaGroup::waitCell(const CellWait &wait, void *stream) {
   CurrentContext current(cu, device->context());
   noteCapture(stream);
   if (wait.takes)
-    return takeCell(wait, static_cast<CUstream>(stream));
+    return takeCells(wait, static_cast<CUstream>(stream));
   return asGroupError(signals.wait(reinterpret_cast<CUdeviceptr>(wait.cell),
                                    wait.value, wait.kind == WaitKind::Equal,
                                    static_cast<CUstream>(stream)));
 }
 
-llvm::Error CudaGroup::takeCell(const CellWait &wait, CUstream stream) {
+/// All take the same value.
+llvm::Error CudaGroup::takeCells(llvm::ArrayRef<CellWait> waits,
+                                 CUstream stream) {
   {
     std::scoped_lock lock(kernelsMutex, controlMutex);
     if (!takes.host) {
@@ -91,10 +121,13 @@ llvm::Error CudaGroup::takeCell(const CellWait &wait, CUstream stream) {
   uint64_t nanoseconds = toNanoseconds(timeout());
   limit.nanoseconds = nanoseconds ? nanoseconds : UINT64_MAX;
   limit.record = takes.device;
-  limit.number = uint32_t(wait.number);
-  limit.peer = wait.source < 0 ? abi::kNoPeer : uint32_t(wait.source);
-  return asGroupError(signals.take(reinterpret_cast<CUdeviceptr>(wait.cell),
-                                   wait.value, limit, stream));
+  llvm::SmallVector<StreamSignals::Awaited> awaited;
+  for (const CellWait &wait : waits)
+    awaited.push_back({reinterpret_cast<CUdeviceptr>(wait.cell),
+                       uint32_t(wait.number),
+                       wait.source < 0 ? abi::kNoPeer : uint32_t(wait.source)});
+  return asGroupError(
+      signals.take(awaited, waits.front().value, limit, stream));
 }
 
 /// The error of the first take that has given up; success: none has. Under

@@ -9,37 +9,58 @@
 
 #include "lowering/nvvm/Abi.h"
 
+#include "llvm/ADT/STLExtras.h"
+
+#include <algorithm>
+#include <array>
 #include <cstddef>
 
 using namespace commsir::cuda;
 using mlir::comms::nvvm::ErrorRecord;
 
-/// What the stream has done before has ended when the thread starts; the fence
-/// puts it before the addition for other GPUs, too.
+/// A thread for each cell. What the stream has done before has ended when the
+/// thread starts; the fence puts it before the addition for other GPUs, too.
 /// A thread that takes looks at the record only when it has waited for a
-/// millisecond: the record lies in memory of the host. Offsets into it are
-/// those of ErrorRecord.
+/// millisecond: the record lies in memory of the host, and one thread of a
+/// launch writes it. Offsets into it are those of ErrorRecord.
 static constexpr char kKernels[] = R"(.version 7.0
 .target sm_70
 .address_size 64
 .visible .global .align 8 .u64 commsir_numbers[16] =
   {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
-.visible .entry commsir_add_signal(.param .u64 cell, .param .u64 value)
+.visible .entry commsir_add_signal(.param .align 8 .b8 cells[256],
+  .param .u64 value)
 {
-  .reg .b64 %rd<3>;
-  ld.param.u64 %rd1, [cell];
-  ld.param.u64 %rd2, [value];
+  .reg .b32 %r<2>;
+  .reg .b64 %rd<5>;
+  mov.u32 %r1, %tid.x;
+  mul.wide.u32 %rd1, %r1, 8;
+  mov.b64 %rd2, cells;
+  add.s64 %rd2, %rd2, %rd1;
+  ld.param.u64 %rd3, [%rd2];
+  ld.param.u64 %rd4, [value];
   fence.acq_rel.sys;
-  red.release.sys.global.add.u64 [%rd1], %rd2;
+  red.release.sys.global.add.u64 [%rd3], %rd4;
   ret;
 }
-.visible .entry commsir_take_signal(.param .u64 cell, .param .u64 value,
-  .param .u64 limit, .param .u64 record, .param .u32 number, .param .u32 peer)
+.visible .entry commsir_take_signal(.param .align 8 .b8 cells[512],
+  .param .u64 value, .param .u64 limit, .param .u64 record)
 {
   .reg .pred %p<3>;
-  .reg .b32 %r<5>;
-  .reg .b64 %rd<10>;
-  ld.param.u64 %rd1, [cell];
+  .reg .b32 %r<7>;
+  .reg .b64 %rd<13>;
+  .shared .align 4 .u32 written;
+  mov.u32 %r5, %tid.x;
+  setp.ne.u32 %p1, %r5, 0;
+  mov.u32 %r1, 0;
+  @%p1 bra begin;
+  st.shared.u32 [written], %r1;
+begin:
+  bar.sync 0;
+  mul.wide.u32 %rd10, %r5, 16;
+  mov.b64 %rd11, cells;
+  add.s64 %rd11, %rd11, %rd10;
+  ld.param.u64 %rd1, [%rd11];
   ld.param.u64 %rd2, [value];
   ld.param.u64 %rd3, [limit];
   ld.param.u64 %rd4, [record];
@@ -57,14 +78,17 @@ look:
   @%p1 bra end;
   setp.lt.u64 %p2, %rd8, %rd3;
   @%p2 bra look;
-  ld.param.u32 %r2, [number];
-  ld.param.u32 %r3, [peer];
+  mov.u32 %r4, 1;
+  atom.shared.exch.b32 %r6, [written], %r4;
+  setp.ne.u32 %p1, %r6, 0;
+  @%p1 bra end;
+  ld.param.u32 %r2, [%rd11+8];
+  ld.param.u32 %r3, [%rd11+12];
   st.global.u32 [%rd4+8], %r2;
   st.global.u32 [%rd4+20], %r3;
   st.global.u64 [%rd4+24], %rd6;
   st.global.u64 [%rd4+32], %rd2;
   st.global.u64 [%rd4+40], %rd7;
-  mov.u32 %r4, 1;
   st.release.sys.global.u32 [%rd4], %r4;
 end:
   ret;
@@ -74,6 +98,10 @@ take:
   ret;
 }
 )";
+static_assert(StreamSignals::kAtOnce * sizeof(CUdeviceptr) == 256 &&
+              StreamSignals::kAtOnce * sizeof(StreamSignals::Awaited) == 512 &&
+              offsetof(StreamSignals::Awaited, number) == 8 &&
+              offsetof(StreamSignals::Awaited, peer) == 12);
 static_assert(offsetof(ErrorRecord, valid) == 0 &&
               offsetof(ErrorRecord, site) == 8 &&
               offsetof(ErrorRecord, peer) == 20 &&
@@ -151,32 +179,59 @@ llvm::Error StreamSignals::set(CUdeviceptr cell, int64_t value,
                   "setting a signal");
 }
 
-llvm::Error StreamSignals::launch(CUfunction function, void **arguments,
-                                  CUstream stream, const char *what) {
+llvm::Error StreamSignals::launch(CUfunction function, size_t threads,
+                                  void **arguments, CUstream stream,
+                                  const char *what) {
   const Driver &cu = device.driver();
   CUlaunchConfig config{};
   config.gridDimX = config.gridDimY = config.gridDimZ = 1;
-  config.blockDimX = config.blockDimY = config.blockDimZ = 1;
+  config.blockDimX = unsigned(threads);
+  config.blockDimY = config.blockDimZ = 1;
   config.hStream = stream;
   return cu.check(cu.LaunchKernelEx(&config, function, arguments, nullptr),
                   what);
 }
 
-llvm::Error StreamSignals::add(CUdeviceptr cell, int64_t value,
+/// What kernels get by value.
+template <typename T>
+struct Parameters {
+  std::array<T, StreamSignals::kAtOnce> cells{};
+
+  explicit Parameters(llvm::ArrayRef<T> some) {
+    llvm::copy(some, cells.begin());
+  }
+};
+
+llvm::Error StreamSignals::add(llvm::ArrayRef<CUdeviceptr> cells, int64_t value,
                                CUstream stream) {
   if (auto error = load())
     return error;
-  void *arguments[] = {&cell, &value};
-  return launch(adder, arguments, stream, "adding to a signal");
+  for (; !cells.empty();
+       cells = cells.drop_front(std::min(cells.size(), kAtOnce))) {
+    auto some = cells.take_front(kAtOnce);
+    Parameters<CUdeviceptr> places(some);
+    void *arguments[] = {&places, &value};
+    if (auto error =
+            launch(adder, some.size(), arguments, stream, "adding to a signal"))
+      return error;
+  }
+  return llvm::Error::success();
 }
 
-llvm::Error StreamSignals::take(CUdeviceptr cell, int64_t value, Limit limit,
-                                CUstream stream) {
+llvm::Error StreamSignals::take(llvm::ArrayRef<Awaited> cells, int64_t value,
+                                Limit limit, CUstream stream) {
   if (auto error = load())
     return error;
-  void *arguments[] = {&cell,         &value,        &limit.nanoseconds,
-                       &limit.record, &limit.number, &limit.peer};
-  return launch(taker, arguments, stream, "taking a signal");
+  for (; !cells.empty();
+       cells = cells.drop_front(std::min(cells.size(), kAtOnce))) {
+    auto some = cells.take_front(kAtOnce);
+    Parameters<Awaited> awaited(some);
+    void *arguments[] = {&awaited, &value, &limit.nanoseconds, &limit.record};
+    if (auto error =
+            launch(taker, some.size(), arguments, stream, "taking a signal"))
+      return error;
+  }
+  return llvm::Error::success();
 }
 
 llvm::Error StreamSignals::wait(CUdeviceptr cell, int64_t value, bool exactly,

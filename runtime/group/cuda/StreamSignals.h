@@ -36,7 +36,9 @@ public:
   /// Sets the cell. A rank that sees the value also sees all earlier work of
   /// the stream.
   llvm::Error set(CUdeviceptr cell, int64_t value, CUstream stream);
-  llvm::Error add(CUdeviceptr cell, int64_t value, CUstream stream);
+  /// Adds to cells of several GPUs, `kAtOnce` in a launch.
+  llvm::Error add(llvm::ArrayRef<CUdeviceptr> cells, int64_t value,
+                  CUstream stream);
   /// `exactly`: waits until the cell equals `value`; else until it is at least
   /// `value`.
   llvm::Error wait(CUdeviceptr cell, int64_t value, bool exactly,
@@ -48,19 +50,24 @@ public:
     /// Address of an ErrorRecord in host memory. Once it is valid, no later
     /// `take` with it waits for more than a millisecond.
     CUdeviceptr record = 0;
+  };
+  struct Awaited {
+    CUdeviceptr cell = 0;
     /// For the record: number of the cell, and the rank whose signal is
     /// missing.
     uint32_t number = 0, peer = 0;
   };
-  /// Waits until the cell holds at least `value`, then subtracts `value`.
-  llvm::Error take(CUdeviceptr cell, int64_t value, Limit limit,
+  /// Waits until each cell holds at least `value`, then subtracts `value` from
+  /// it. `kAtOnce` cells in a launch.
+  llvm::Error take(llvm::ArrayRef<Awaited> cells, int64_t value, Limit limit,
                    CUstream stream);
+  static constexpr size_t kAtOnce = 32;
 
 private:
   llvm::Error checkSupport();
   llvm::Error load();
-  llvm::Error launch(CUfunction function, void **arguments, CUstream stream,
-                     const char *what);
+  llvm::Error launch(CUfunction function, size_t threads, void **arguments,
+                     CUstream stream, const char *what);
 
   const Device &device;
   /// Guards the members below, which the first signals initialize.

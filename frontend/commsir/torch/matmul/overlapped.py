@@ -2,7 +2,8 @@
 
 The matmuls are the vendor's. A rank first multiplies what needs no other rank: its own rows before gathered ones, and
 what others wait for before what it keeps. Copy engines move the rows, so that all SMs multiply. A rank's stream waits
-for a signal of the rank that sends; all ranks meet once a call, by a kernel of a few microseconds.
+for a signal of the rank that sends. All ranks meet once a call: each tells the others at its begin, and waits for them
+before it sends.
 
 One process group's calls follow each other in one stream, as its other collectives do.
 """
@@ -86,9 +87,8 @@ class Workspace:
         self.rank, self.ranks = self.group.rank, self.group.size
         #: For copies to other ranks, and from them.
         self.sends, self.fetches = (_CUDA.Stream(device, priority=-1) for _ in range(2))
-        self._met = torch.zeros(2, 16, dtype=torch.int32, device=device)
-        # One for each block and rank that sends, and as many for the second half of an all_reduce.
-        self._signals = self.group.reserve_signals(2 * MOST_BLOCKS * self.ranks)
+        # One for each block and rank that sends, as many for the second half of an all_reduce, and those of meetings.
+        self._signals = self.group.reserve_signals((2 * MOST_BLOCKS + 1) * self.ranks)
         self._size = 0
         # Graphs use what they were captured with for as long as the group is there.
         self._kept = list[torch.Tensor]()
@@ -111,12 +111,9 @@ class Workspace:
         """For each step, whom this rank sends to, and who sends to it. No two ranks send to the same at once."""
         return [((self.rank + step) % self.ranks, (self.rank - step) % self.ranks) for step in range(1, self.ranks)]
 
-    def meet(self) -> None:
-        """What is behind it in the current stream runs once all ranks have come to it in theirs.
-
-        So what a call before has left in symmetric memory has been read, and its signals are free.
-        """
-        _OPS.commsir.all_reduce.out(self._met[0], "max", self.name, out=self._met[1])
+    def signals(self, block: int, half: int = 0) -> int:
+        """The first signal of a block, of `ranks`. `half` 1: of the second half of an all_reduce; 2: of meetings."""
+        return self._signals + (half * MOST_BLOCKS + block) * self.ranks
 
 
 class _Call:
@@ -125,29 +122,36 @@ class _Call:
     def __init__(self, space: Workspace) -> None:
         self.space = space
         self._main = _CUDA.current_stream(space.device)
-        space.meet()
+        self._has_met = False
+        space.group.signal_others(space.signals(0, 2), self._main.cuda_stream)
 
-    def _signal_of(self, rank: int, block: int, half: int) -> int:
-        """The number of what `rank` signals."""
-        space = self.space
-        return space._signals + (half * MOST_BLOCKS + block) * space.ranks + rank
+    def _meet(self) -> None:
+        """All ranks have begun the call. So what the one before has left in symmetric memory has been read, and its
+        signals are free."""
+        if not self._has_met:
+            self.space.group.take_from_others(self.space.signals(0, 2), self._main.cuda_stream)
+        self._has_met = True
 
     def put(self, rank: int, place: torch.Tensor, value: torch.Tensor, block: int) -> None:
         """Once `value` is made, copies it to a rank's copy of `place`, which lies in symmetric memory, and signals."""
         space = self.space
+        self._meet()
         space.sends.wait_event(self._main.record_event())
         space.group.put(rank, place.data_ptr(), value.data_ptr(), value.nbytes, space.sends.cuda_stream)
-        space.group.signal(rank, self._signal_of(space.rank, block, 0), space.sends.cuda_stream)
+        space.group.signal(rank, space.signals(block) + space.rank, space.sends.cuda_stream)
 
-    def tell(self, rank: int, block: int) -> None:
-        """Signals a rank that this one has made what the rank is to fetch. By a kernel: a copy would queue behind those
-        that are on their way."""
-        space = self.space
-        space.group.signal(rank, self._signal_of(space.rank, block, 1), self._main.cuda_stream, adds=True)
+    def tell(self, block: int) -> None:
+        """Signals all others that this rank has made what they are to fetch. By a kernel: a copy would queue behind
+        those that are on their way."""
+        self.space.group.signal_others(self.space.signals(block, 1), self._main.cuda_stream)
 
-    def wait(self, rank: int, block: int, half: int = 0) -> None:
-        """For the signal of a rank: of `put`, or with `half` of `tell`."""
-        self.space.group.take_signal(self._signal_of(rank, block, half), 1, rank, self._main.cuda_stream)
+    def wait(self, rank: int, block: int) -> None:
+        """For a `put` of a rank."""
+        self.space.group.take_signal(self.space.signals(block) + rank, 1, rank, self._main.cuda_stream)
+
+    def wait_for_all(self, block: int, half: int = 0) -> None:
+        """For a `put` of every other rank, or with `half` for its `tell`."""
+        self.space.group.take_from_others(self.space.signals(block, half), self._main.cuda_stream)
 
     def fetch(self, rank: int, place: torch.Tensor, out: torch.Tensor) -> None:
         """Fills `out` from a rank's copy of `place`, which lies in symmetric memory, behind what was waited for."""
@@ -282,8 +286,7 @@ class _Partials:
     def total(self, block: int, rows: torch.Tensor, start: int, out: torch.Tensor) -> None:
         """Fills `out` with the sum of all ranks' parts, of which this rank's is `rows`, from `start` on, by the
         factor."""
-        for _, source in self._call.space.steps():
-            self._call.wait(source, block)
+        self._call.wait_for_all(block)
         others = self._arrive[block, 0]
         if self._add:
             self._add(self._arrive[block], out)
@@ -340,13 +343,12 @@ def matmul_all_reduce(space: Workspace, a: torch.Tensor, factor: Factor, blocks:
         if block < blocks:
             partials.send(block, parts[block], starts[block])
         if block > 1:
+            call.wait_for_all(block - 2, half=1)
             for _, source in space.steps():
-                call.wait(source, block - 2, half=1)
                 call.fetch(source, totals[block - 2], out[block - 2, source])
             out[block - 2, rank].copy_(totals[block - 2])
         if 0 < block <= blocks:
             partials.total(block - 1, parts[block - 1, rank], starts[block - 1][rank], totals[block - 1])
-            for to, _ in space.steps():
-                call.tell(to, block - 1)
+            call.tell(block - 1)
     call.end(fetches=True)
     return out.view(a.shape[0], n)

@@ -124,11 +124,16 @@ class _Copies:
         self.space.place(rank, place).copy_(value)
         self.space.shared[rank, self.space.rank, block, 0].release()
 
-    def tell(self, rank: int, block: int) -> None:
-        self.space.shared[rank, self.space.rank, block, 1].release()
+    def tell(self, block: int) -> None:
+        for rank, _ in self.space.steps():
+            self.space.shared[rank, self.space.rank, block, 1].release()
 
     def wait(self, rank: int, block: int, half: int = 0) -> None:
         assert self.space.shared[self.space.rank, rank, block, half].acquire(timeout=20), "no signal"
+
+    def wait_for_all(self, block: int, half: int = 0) -> None:
+        for _, rank in self.space.steps():
+            self.wait(rank, block, half)
 
     def fetch(self, rank: int, place: torch.Tensor, out: torch.Tensor) -> None:
         out.copy_(self.space.place(rank, place))
