@@ -13,6 +13,10 @@
 // the memory it read may be written again, but what it wrote need not be
 // visible.
 //
+// Where a program states the assumption packets_cumulative (Spec, M25), a third
+// clock, the *chained* one, holds what was released before a message that
+// reached the thread through any chain of observations.
+//
 // Transfers that end on their own are done by *agents* that are no threads: a
 // network adapter, one for each way that it orders (thread, context and peer),
 // or a copy. What an agent does is visible to a thread once a message that
@@ -64,7 +68,8 @@ private:
 
 class Clocks {
 public:
-  explicit Clocks(int32_t threads);
+  /// `followsChains`: keeps the chained clocks.
+  explicit Clocks(int32_t threads, bool followsChains = false);
 
   /// The present moment of `thread`: what it does now.
   Timestamp stamp(int32_t thread);
@@ -123,6 +128,17 @@ public:
     return earlier.thread == thread || earlier.thread < 0 ||
            weak(thread)[earlier.thread] >= earlier.time;
   }
+  /// Whether a release after `earlier` has reached `thread` through a chain of
+  /// observations. False without chained clocks.
+  bool chained(int32_t thread, Timestamp earlier) const {
+    return clocksEach == 3 && earlier.thread >= 0 &&
+           chain(thread)[earlier.thread] >= earlier.time;
+  }
+  /// Whether the sender of the message had observed `earlier`.
+  bool tells(Message message, Timestamp earlier) const {
+    return earlier.thread >= 0 && !isAgent(earlier.thread) &&
+           after(message, earlier);
+  }
   /// Whether the message was sent after `earlier`.
   bool after(Message message, Timestamp earlier) const {
     const MessageClocks &one = messages[message];
@@ -135,17 +151,21 @@ public:
   uint64_t work() const { return workDone; }
 
 private:
-  const uint32_t *strong(int32_t t) const { return &own[2 * size_t(t) * n]; }
-  uint32_t *strong(int32_t t) { return &own[2 * size_t(t) * n]; }
+  const uint32_t *strong(int32_t t) const {
+    return &own[clocksEach * size_t(t) * n];
+  }
+  uint32_t *strong(int32_t t) { return &own[clocksEach * size_t(t) * n]; }
   const uint32_t *weak(int32_t t) const { return strong(t) + n; }
   uint32_t *weak(int32_t t) { return strong(t) + n; }
+  const uint32_t *chain(int32_t t) const { return strong(t) + 2 * n; }
+  uint32_t *chain(int32_t t) { return strong(t) + 2 * n; }
   const uint32_t *strongOf(Message m) const {
     return clocksAt(messages[m].clocks);
   }
   uint32_t *strongOf(Message m) { return clocksAt(messages[m].clocks); }
   uint32_t *clocksAt(uint32_t index) const {
     return slabs[index >> slabBits].get() +
-           2 * n * (index & ((uint32_t(1) << slabBits) - 1));
+           clocksEach * n * (index & ((uint32_t(1) << slabBits) - 1));
   }
   const uint32_t *weakOf(Message m) const { return strongOf(m) + n; }
   /// What is visible somewhere: a time for each thread, or none, and agents'.
@@ -171,6 +191,7 @@ private:
   /// The clocks of a message, and its sender's moment.
   void raiseStrong(uint32_t *into, Message message);
   void raiseWeak(uint32_t *into, Message message);
+  void raiseChain(uint32_t *into, Message message);
   /// A message with clocks that are still to be written.
   Message makeRaw();
   void advance(int32_t thread);
@@ -178,9 +199,11 @@ private:
   void forgetClocks(int32_t thread);
 
   size_t n;
-  /// For each thread its strong and its weak clock.
+  /// 2, or 3 with chained clocks.
+  size_t clocksEach;
+  /// For each thread its strong and its weak clock, and its chained one.
   std::vector<uint32_t> own;
-  /// Clocks that were sent, a strong and a weak one each. Messages between
+  /// Clocks that were sent, as many for each message. Messages between
   /// which their sender has heard nothing share them.
   std::vector<std::unique_ptr<uint32_t[]>> slabs;
   uint32_t numClocks = 0, slabBits = 0;

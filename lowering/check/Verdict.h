@@ -30,6 +30,8 @@ struct Verdict {
   std::vector<std::string> computes;
   /// That rests on windows that are zero before each launch.
   bool assumesZeros = false;
+  /// The order of some writes rests on packets_cumulative (M25).
+  bool assumesChains = false;
   /// What arrays hold after the first launch, where that was asked for.
   std::vector<std::string> computed;
   /// Why it is not proven; empty: it is.
