@@ -127,9 +127,9 @@ AccessHistory::add(int64_t begin, int64_t end, const Event &event,
   return comparison.race;
 }
 
-void AccessHistory::visitPassed(
+void AccessHistory::visitWrites(
     int64_t begin, int64_t end,
-    llvm::function_ref<void(const Passed &)> visit) const {
+    llvm::function_ref<void(const LastWrite &)> visit) const {
   for (int64_t number = begin >> kPageBits; number << kPageBits < end;
        ++number) {
     const Page *found = findPage(number);
@@ -139,7 +139,7 @@ void AccessHistory::visitPassed(
     const auto *it = llvm::partition_point(
         *found, [&](const Range &range) { return page + range.end <= begin; });
     for (; it != found->end() && page + it->begin < end; ++it)
-      if (it->passed)
-        visit(it->passed);
+      if (it->last.time)
+        visit({it->last, it->passed, it->reads});
   }
 }

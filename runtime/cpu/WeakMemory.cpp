@@ -53,6 +53,8 @@ struct WeakMemory::Item {
   /// Store: what becomes visible as a whole; isPacket: words beside flags.
   int64_t grain = 8;
   bool isPacket = false;
+  /// Store: an earlier write of the place comes behind it (M5, M25).
+  bool isOvertaken = false;
   /// Store: the op that made it.
   int32_t site = -1;
   /// Signal.
@@ -209,6 +211,8 @@ static WeakOp parseOp(StringRef text, unsigned broken) {
       op.proxy = Proxy::Async;
     else if (word == "alias")
       op.proxy = Proxy::Alias;
+    else if (word == "packets_cumulative")
+      op.isCumulative = true;
     else if (word == "store16_whole")
       op.whole = 16;
     else if (word == "store128_whole")
@@ -589,6 +593,7 @@ void WeakMemory::holdPart(Agent &agent, const Item &all, char *address,
   if (!agent.items.empty() && !chance(4)) {
     Item &last = *agent.items.back();
     if (last.kind == Item::Store && last.site == agent.site &&
+        last.isOvertaken == all.isOvertaken &&
         last.address + last.bytes == address && last.bytes < kMostBytes) {
       last.data.insert(last.data.end(), before, before + bytes);
       last.bytes += bytes;
@@ -602,6 +607,7 @@ void WeakMemory::holdPart(Agent &agent, const Item &all, char *address,
   item->data.assign(before, before + bytes);
   item->grain = all.grain;
   item->isPacket = all.isPacket;
+  item->isOvertaken = all.isOvertaken;
   item->site = agent.site;
   hold(agent, std::move(item));
 }
@@ -673,6 +679,8 @@ void WeakMemory::make(Agent &agent, Item &item) {
   } else {
     if (item.kind == Item::Transfer)
       readSource(item);
+    if (item.isOvertaken)
+      return;
     std::memcpy(item.address, item.data.data(), item.data.size());
   }
   scheduler.stored(*agent.fiber, item.address, item.bytes);
@@ -737,7 +745,8 @@ bool WeakMemory::makeRandom(Agent &agent, bool whole) {
   Item &item = *agent.items[chosen];
   if (!whole && item.kind == Item::Transfer && !item.isRead)
     return readSource(item);
-  if (!whole && item.kind == Item::Store && chance(2) && makePart(agent, item))
+  if (!whole && item.kind == Item::Store && !item.isOvertaken && chance(2) &&
+      makePart(agent, item))
     return true;
   make(agent, item);
   drop(std::move(agent.items[chosen]));
@@ -774,14 +783,14 @@ void WeakMemory::makeAll() {
 /// What packets and poison that were loaded pass on (M7).
 void WeakMemory::resolvePassed(Agent &agent) {
   const Knowledge *last = nullptr;
-  auto join = [&](const Passed &passed) {
-    if (passed.get() != last)
-      agent.seenAny.join(*passed);
-    last = passed.get();
+  auto join = [&](const AccessHistory::LastWrite &write) {
+    if (write.passed && write.passed.get() != last)
+      agent.seenAny.join(*write.passed);
+    last = write.passed.get();
   };
   for (auto [address, bytes] : agent.loads) {
     auto begin = reinterpret_cast<intptr_t>(address);
-    history.visitPassed(begin, begin + bytes, join);
+    history.visitWrites(begin, begin + bytes, join);
   }
   agent.loads.clear();
 }
@@ -863,6 +872,8 @@ void WeakMemory::access(Fiber &fiber, bool write, char *address,
     event.time = ++lane.time;
     return check(fiber, event, address, bytes, nullptr);
   }
+  bool isOvertaken =
+      write && mayBeOvertaken(agent, event, address, bytes) && chance(2);
   bool passes = write && event.strong && !agent.fencedAny.isEmpty();
   if (passes && !agent.passed)
     agent.passed = llvm::makeIntrusiveRefCnt<SharedKnowledge>(agent.fencedAny);
@@ -873,11 +884,33 @@ void WeakMemory::access(Fiber &fiber, bool write, char *address,
     return;
   }
   if (op.proxy != Proxy::Alias)
-    snapshot(agent, address, bytes);
+    snapshot(agent, address, bytes, isOvertaken);
+}
+
+/// Whether an earlier write of a packet or poison may come behind one that
+/// `agent` makes now: nothing orders the two.
+bool WeakMemory::mayBeOvertaken(const Agent &agent, const Event &event,
+                                char *address, int64_t bytes) const {
+  constexpr auto broken = unsigned(Broken::PacketsCumulative);
+  if (!event.strong || agent.op->isMultimem ||
+      (agent.op->isCumulative && !(scheduler.options.broken & broken)))
+    return false;
+  bool found = false;
+  auto begin = reinterpret_cast<intptr_t>(address);
+  history.visitWrites(
+      begin, begin + bytes, [&](const AccessHistory::LastWrite &write) {
+        bool hasRead = any_of(write.reads, [&](const Event &read) {
+          return read.thread == agent.thread;
+        });
+        found |= write.event.strong && !hasRead &&
+                 !isOrdered(agent, write.event, event);
+      });
+  return found;
 }
 
 /// A store is about to be made, and may be held back: of a long one, a part.
-void WeakMemory::snapshot(Agent &agent, char *address, int64_t bytes) {
+void WeakMemory::snapshot(Agent &agent, char *address, int64_t bytes,
+                          bool isOvertaken) {
   const WeakOp &op = *agent.op;
   bool isOld =
       (agent.heldMask & maskOf(address, bytes)) &&
@@ -888,7 +921,7 @@ void WeakMemory::snapshot(Agent &agent, char *address, int64_t bytes) {
   bool isLine = op.whole == 128;
   if (isLine && !(scheduler.options.broken & unsigned(Broken::Store128Whole)))
     return;
-  if (!isOld && !chance(2))
+  if (!isOld && !isOvertaken && !chance(2))
     return;
   if (bytes > kMostBytes) {
     address += random() % (bytes - kMostBytes + 1) & -128;
@@ -900,6 +933,7 @@ void WeakMemory::snapshot(Agent &agent, char *address, int64_t bytes) {
   item->data.assign(address, address + bytes);
   item->grain = op.grain;
   item->isPacket = op.isPacketStore;
+  item->isOvertaken = isOvertaken;
   agent.open.push_back({std::move(item), op.isTold});
 }
 

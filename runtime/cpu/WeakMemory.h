@@ -49,6 +49,8 @@ struct WeakOp {
   int64_t context = -1;
   /// Bulk copies; empty: every one.
   llvm::SmallVector<int64_t, 2> copies;
+  /// The kernel states packets_cumulative (M25).
+  bool isCumulative = false;
   /// Packets: bytes that are stored as a whole.
   int64_t whole = 8;
 
@@ -130,7 +132,9 @@ private:
   std::unique_ptr<Item> newItem();
   void hold(Agent &agent, std::unique_ptr<Item> item);
   void drop(std::unique_ptr<Item> item);
-  void snapshot(Agent &agent, char *address, int64_t bytes);
+  bool mayBeOvertaken(const Agent &agent, const Event &event, char *address,
+                      int64_t bytes) const;
+  void snapshot(Agent &agent, char *address, int64_t bytes, bool isOvertaken);
   void holdPart(Agent &agent, const Item &all, char *address, int64_t bytes);
   bool makePart(Agent &agent, Item &item);
   void resolvePassed(Agent &agent);
