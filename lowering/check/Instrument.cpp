@@ -125,8 +125,9 @@ static std::string describe(Operation *op) {
   };
   std::string rest =
       llvm::TypeSwitch<Operation *, std::string>(op)
-          .Case<SignalOp>(
-              [&](auto o) { return ordered(o) + describeGin(o.getGin()); })
+          .Case<SignalOp>([&](auto o) {
+            return ordered(o) + describeGin(o.getGin()) + describeChains(o);
+          })
           .Case<PutSignalOp, PutOp, GetOp, FlushOp>(
               [&](auto o) { return describeGin(o.getGin()); })
           .Case<WaitSignalOp, WaitSignalFromOp>(ordered)
@@ -146,7 +147,7 @@ static std::string describe(Operation *op) {
             return " " + stringifyAssumption(o.getAssumes()).str() +
                    describeChains(o);
           })
-          .Case<PoisonStoreOp, PoisonFillOp>(describeChains)
+          .Case<PoisonStoreOp, PoisonFillOp, ResetSignalOp>(describeChains)
           .Case<BulkCopyOp, BulkWaitOp>(
               [](auto o) { return describeCopies(o); })
           .Default([](Operation *) { return ""; });

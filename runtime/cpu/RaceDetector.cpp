@@ -41,13 +41,19 @@ void AccessHistory::Comparison::add(Range &range) {
     range.passed = passed;
     return;
   }
+  Event *last = nullptr;
+  bool isFirst = true;
   for (Event &read : range.reads)
     if (read.thread == event.thread && read.proxy == event.proxy &&
         read.strong == event.strong) {
-      read = event;
-      return;
+      isFirst = !last;
+      last = &read;
     }
-  range.reads.push_back(event);
+  // Of strong reads the first counts, too: by then the write has been made.
+  if (last && !(event.strong && isFirst))
+    *last = event;
+  else
+    range.reads.push_back(event);
 }
 
 /// Null: nobody has been there.

@@ -123,6 +123,9 @@ struct WeakMemory::Cell {
     int64_t value = 0;
     Event event;
     std::shared_ptr<const Message> message;
+    bool isSet = false;
+    /// The blocks that have read it, and when first.
+    SmallVector<std::pair<uint32_t, uint32_t>, 1> readers;
   };
   std::deque<Version> versions;
   /// Number of the first of them.
@@ -238,7 +241,10 @@ WeakMemory::WeakMemory(Scheduler &scheduler)
     ops.push_back(isRecord ? parseOp(site.detail, scheduler.options.broken)
                            : WeakOp());
     usesScopes |= isRecord && ops.back().reach == 1;
+    isCumulative |= isRecord && ops.back().isCumulative;
   }
+  isCumulative &=
+      !(scheduler.options.broken & unsigned(Broken::PacketsCumulative));
   for (size_t i = 0; i < agents.size(); ++i) {
     Agent &agent = agents[i];
     agent.fiber = &scheduler.fibers[i];
@@ -406,7 +412,7 @@ static constexpr size_t kVersions = 8;
 WeakMemory::Cell &WeakMemory::cellAt(int64_t *at) {
   Cell &cell = cells[at];
   if (cell.versions.empty())
-    cell.versions.push_back({*at, {}, nullptr});
+    cell.versions.push_back({*at, {}, nullptr, false, {}});
   return cell;
 }
 
@@ -423,12 +429,44 @@ void WeakMemory::change(Cell &cell, int64_t *at, int64_t kind, int64_t value,
       message = std::move(sum);
     }
   }
-  cell.versions.push_back({value, event, std::move(message)});
+  cell.versions.push_back({value, event, std::move(message), kind == 0, {}});
+  if (mayComeLast(cell) && chance(2)) {
+    Cell::Version &before = *std::prev(cell.versions.end(), 2);
+    if (kind != 0) // It adds to what was there before that was set.
+      cell.versions.back().value +=
+          std::prev(cell.versions.end(), 3)->value - before.value;
+    std::swap(before, cell.versions.back());
+    // What has been read stays the newer one.
+    size_t newest = cell.first + cell.versions.size() - 1;
+    for (auto &[thread, version] : cell.seen)
+      if (version + 1 == newest)
+        version = newest;
+  }
   if (cell.versions.size() > kVersions) {
     cell.versions.pop_front();
     ++cell.first;
   }
-  __atomic_store_n(at, value, __ATOMIC_RELEASE);
+  __atomic_store_n(at, cell.versions.back().value, __ATOMIC_RELEASE);
+}
+
+/// Whether the value that was set before the last change may come behind it:
+/// nothing orders the two (M13, M25).
+bool WeakMemory::mayComeLast(const Cell &cell) const {
+  if (cell.versions.size() < 3 || isCumulative)
+    return false;
+  const Cell::Version &last = cell.versions.back(),
+                      &before = *std::prev(cell.versions.end(), 2);
+  int32_t owner = owners[last.event.thread];
+  if (!before.isSet || !before.event.time || !last.event.time || owner == kHost)
+    return false;
+  const VectorClock &known = agents[owner].now.happened;
+  auto knows = [&](uint32_t thread, uint32_t time) {
+    return thread == last.event.thread || known[thread] >= time;
+  };
+  return !knows(before.event.thread, before.event.time) &&
+         none_of(before.readers, [&](const auto &reader) {
+           return knows(reader.first, reader.second);
+         });
 }
 
 void WeakMemory::signal(Fiber &fiber, int64_t *cell, int64_t rank, int64_t kind,
@@ -478,8 +516,13 @@ size_t WeakMemory::firstVisible(const Agent &agent, const Cell &cell) const {
   size_t first =
       std::max(cell.first, seen == cell.seen.end() ? 0 : seen->second);
   for (size_t i = cell.versions.size(); i-- > first - cell.first;) {
-    const Event &event = cell.versions[i].event;
-    if (event.time && agent.now.happened[event.thread] >= event.time)
+    const Cell::Version &version = cell.versions[i];
+    const Event &event = version.event;
+    bool isKnown = event.time && agent.now.happened[event.thread] >= event.time;
+    // What has been read is not older for whom the reader tells.
+    if (isKnown || any_of(version.readers, [&](const auto &reader) {
+          return agent.now.happened[reader.first] >= reader.second;
+        }))
       return std::max(first, cell.first + i);
   }
   return first;
@@ -487,6 +530,9 @@ size_t WeakMemory::firstVisible(const Agent &agent, const Cell &cell) const {
 
 void WeakMemory::take(Agent &agent, Cell &cell, size_t version) {
   cell.seen[int32_t(agent.thread)] = version;
+  auto &readers = cell.versions[version - cell.first].readers;
+  if (none_of(readers, [&](auto &one) { return one.first == agent.thread; }))
+    readers.emplace_back(agent.thread, agent.time);
   const auto &message = cell.versions[version - cell.first].message;
   if (!message)
     return;
@@ -788,9 +834,15 @@ void WeakMemory::resolvePassed(Agent &agent) {
       agent.seenAny.join(*write.passed);
     last = write.passed.get();
   };
+  // They have read what is there now, which may have come while they polled.
+  Event read = {agent.thread,  agent.time, countLaunch(*agent.fiber),
+                agent.site,    false,      true,
+                Proxy::Generic};
+  auto isBefore = [](const Event &) { return true; };
   for (auto [address, bytes] : agent.loads) {
     auto begin = reinterpret_cast<intptr_t>(address);
     history.visitWrites(begin, begin + bytes, join);
+    (void)history.add(begin, begin + bytes, read, nullptr, isBefore);
   }
   agent.loads.clear();
 }
@@ -891,18 +943,17 @@ void WeakMemory::access(Fiber &fiber, bool write, char *address,
 /// `agent` makes now: nothing orders the two.
 bool WeakMemory::mayBeOvertaken(const Agent &agent, const Event &event,
                                 char *address, int64_t bytes) const {
-  constexpr auto broken = unsigned(Broken::PacketsCumulative);
-  if (!event.strong || agent.op->isMultimem ||
-      (agent.op->isCumulative && !(scheduler.options.broken & broken)))
+  if (!event.strong || agent.op->isMultimem || isCumulative)
     return false;
   bool found = false;
   auto begin = reinterpret_cast<intptr_t>(address);
   history.visitWrites(
       begin, begin + bytes, [&](const AccessHistory::LastWrite &write) {
-        bool hasRead = any_of(write.reads, [&](const Event &read) {
-          return read.thread == agent.thread;
+        // Whoever has read it, or knows that somebody has, comes behind it.
+        bool isRead = any_of(write.reads, [&](const Event &read) {
+          return isOrdered(agent, read, event);
         });
-        found |= write.event.strong && !hasRead &&
+        found |= write.event.strong && !isRead &&
                  !isOrdered(agent, write.event, event);
       });
   return found;

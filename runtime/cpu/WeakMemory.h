@@ -141,6 +141,7 @@ private:
   void acquire(Agent &agent, const Message &message, const WeakOp &op);
   void change(Cell &cell, int64_t *at, int64_t kind, int64_t value,
               const Event &event, std::shared_ptr<const Message> message);
+  bool mayComeLast(const Cell &cell) const;
   Cell &cellAt(int64_t *at);
   size_t firstVisible(const Agent &agent, const Cell &cell) const;
   void take(Agent &agent, Cell &cell, size_t version);
@@ -166,6 +167,8 @@ private:
   std::vector<WeakOp> ops;
   const WeakOp none;
   bool usesScopes = false;
+  /// The kernel states packets_cumulative, and the run does not break it.
+  bool isCumulative = false;
   std::vector<Agent> agents;
   /// Of each thread of a clock, the block, over all ranks; or `kHost`.
   std::vector<int32_t> owners;
