@@ -477,8 +477,9 @@ private:
   /// Data decide something of it that has to be known.
   void leaveOpen(const Action &action, llvm::StringRef what);
   void trim(Cell &cell, size_t old);
+  /// `strongly`: only what releases and acquires order comes behind `moment`.
   bool isNeeded(ArrayRef<Change> since, const Change &change, Timestamp moment,
-                int64_t want);
+                int64_t want, bool strongly = false);
   void checkLowered(Thread &thread, const Action &action, const Cell &cell,
                     int64_t value);
   /// Calls `visit` for waits on `cell` that are not known to `thread` to be

@@ -298,18 +298,27 @@ void Machine::observe(Thread &thread, int32_t index, Cell &cell, int64_t want) {
         return other.stamp.thread == change.stamp.thread &&
                other.deed.time == change.deed.time;
       });
-    receive(*first);
+    // What others have heard of by relaxed ops only may come first.
+    if (every || isNeeded(since, change, itself ? change.stamp : change.deed,
+                          want, /*strongly=*/true))
+      receive(*first);
+    else
+      clocks.observe(thread.id, first->message);
   }
 }
 
 /// Whether a cell cannot have come to `want` by the changes `since` without
 /// `change`: that one, and what comes after `moment`, left out.
 bool Machine::isNeeded(ArrayRef<Change> since, const Change &change,
-                       Timestamp moment, int64_t want) {
+                       Timestamp moment, int64_t want, bool strongly) {
   int64_t without = 0;
-  for (const Change &other : since)
-    if (&other != &change && !clocks.after(other.message, moment))
+  for (const Change &other : since) {
+    bool isBehind = strongly && other.stamp.thread != moment.thread
+                        ? clocks.passesOn(other.message, moment)
+                        : clocks.after(other.message, moment);
+    if (&other != &change && !isBehind)
       without += other.amount;
+  }
   steps += since.size() / 4;
   return without < want;
 }
@@ -326,7 +335,11 @@ void Machine::checkStandIn(Thread &thread, int32_t index, const Cell &cell,
     ArrayRef<Change> before = ArrayRef(cell.changes).take_front(wait.seen);
     ArrayRef<Change> behind = ArrayRef(cell.changes).drop_front(wait.seen);
     for (const Change &change : before) {
-      if (clocks.after(next.message, change.deed) ||
+      // What it releases, the other has to pass on.
+      bool passesOn = next.stamp.thread == change.stamp.thread ||
+                      !clocks.passesOn(change.message, change.deed) ||
+                      clocks.passesOn(next.message, change.deed);
+      if ((passesOn && clocks.after(next.message, change.deed)) ||
           !isNeeded(before, change, change.deed, wait.want))
         continue;
       int64_t without = next.amount;

@@ -139,6 +139,16 @@ public:
     return earlier.thread >= 0 && !isAgent(earlier.thread) &&
            after(message, earlier);
   }
+  /// Whether the message passes on `earlier`, of another thread, to those who
+  /// acquire it.
+  bool passesOn(Message message, Timestamp earlier) const {
+    return strongOf(message)[earlier.thread] >= earlier.time;
+  }
+  /// `thread` hears of what the message tells, and acquires nothing.
+  void observe(int32_t thread, Message message) {
+    raiseWeak(weak(thread), message);
+    forgetClocks(thread);
+  }
   /// Whether the message was sent after `earlier`.
   bool after(Message message, Timestamp earlier) const {
     const MessageClocks &one = messages[message];
