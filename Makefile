@@ -47,6 +47,7 @@ debug asan-ubsan tsan:
 # LEVEL=full: the numbers of the project's targets; hours.
 test-gpu: $(if $(BIN),,build) ## Run everything shipped on this machine's GPUs, against the CPU world
 	@$(PYTHON) test/gpu/run.py --bin $(or $(BIN),$(BUILD)/bin) --level $(LEVEL)
+	@$(PYTHON) test/gpu/litmus.py --bin $(or $(BIN),$(BUILD)/bin)
 	@$(PYTHON) test/gpu/processes.py --bin $(or $(BIN),$(BUILD)/bin) --level $(LEVEL)
 	@$(PYTHON) test/gpu/twins.py --bin $(or $(BIN),$(BUILD)/bin) --level $(LEVEL)
 	@test/gpu/torch.sh $(PYTHON) $(if $(BIN),,$(BUILD)/lib)

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/Assumptions.h"
 #include "dialect/Comms.h"
 #include "dialect/Directives.h"
 #include "dialect/Verify.h"
@@ -234,6 +235,36 @@ static LogicalResult verifyHostArguments(KernelOp kernel) {
   return success();
 }
 
+bool mlir::comms::statesAssumption(KernelOp kernel, StringRef name) {
+  auto stated = kernel->getAttrOfType<ArrayAttr>(kAssumesAttr);
+  return stated &&
+         llvm::is_contained(stated, StringAttr::get(kernel.getContext(), name));
+}
+
+void mlir::comms::stateAssumption(KernelOp kernel, StringRef name) {
+  if (statesAssumption(kernel, name))
+    return;
+  SmallVector<Attribute> names;
+  if (auto stated = kernel->getAttrOfType<ArrayAttr>(kAssumesAttr))
+    llvm::append_range(names, stated);
+  names.push_back(StringAttr::get(kernel.getContext(), name));
+  kernel->setAttr(kAssumesAttr, ArrayAttr::get(kernel.getContext(), names));
+}
+
+static LogicalResult verifyAssumptions(KernelOp kernel) {
+  Attribute stated = kernel->getAttr(kAssumesAttr);
+  auto names = dyn_cast_or_null<ArrayAttr>(stated);
+  if (!stated || (names && llvm::all_of(names, [](Attribute name) {
+                    auto text = dyn_cast<StringAttr>(name);
+                    return text && text.getValue() == kPacketsCumulative;
+                  })))
+    return success();
+  return kernel.emitOpError()
+         << "C12: " << kAssumesAttr << " is " << stated
+         << "; it must be an array of assumptions that a kernel can state: \""
+         << kPacketsCumulative << "\"";
+}
+
 /// Kernels become symbols of machine code, beside the runtime's and those of
 /// what compilers call.
 static LogicalResult verifyName(KernelOp kernel) {
@@ -262,7 +293,7 @@ LogicalResult KernelOp::verify() {
   return failure(
       failed(verifyName(*this)) || failed(verifyArgumentNames(*this)) ||
       failed(verifyWorld(*this)) || failed(verifyHiddenArguments(*this)) ||
-      failed(verifyHostArguments(*this)));
+      failed(verifyHostArguments(*this)) || failed(verifyAssumptions(*this)));
 }
 
 // The implicit terminator of `role` and `for_peers` yields nothing.

@@ -10,13 +10,13 @@ import inspect
 import operator
 import os
 import pickle
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from commsir import _native, errors
 from commsir.language import diagnostics, extents, parameters, python_terms, source
-from commsir.language.contracts import render
+from commsir.language.contracts import render, render_assumptions
 from commsir.language.lowering import Compiler, Head
 from commsir.language.parameters import Parameter
 
@@ -35,7 +35,13 @@ _ATTRIBUTES = ("ranks", "blocks", "lsa_size")
 class Kernel:
     """A kernel that a Python function describes. It is compiled at first use."""
 
-    def __init__(self, function: Callable[..., None], attributes: Mapping[str, int], computes: Any = None) -> None:
+    def __init__(
+        self,
+        function: Callable[..., None],
+        attributes: Mapping[str, int],
+        computes: Any = None,
+        assumes: str | Iterable[str] = (),
+    ) -> None:
         if not isinstance(function, FunctionType):
             raise errors.UsageError(f"@commsir.kernel takes a function, not a {type(function).__name__}")
         self.__commsir_function__ = function
@@ -48,6 +54,7 @@ class Kernel:
         self.attributes = {k: operator.index(v) for k, v in attributes.items() if v}
         self.computes = computes
         self._said = render(computes)
+        self._assumed = render_assumptions(assumes)
         self.dims: dict[str, int] = {}
         self._parameters: dict[str, Parameter] | None = None
 
@@ -135,7 +142,7 @@ class Kernel:
 
     @property
     def _head(self) -> Head:
-        return Head(self.__name__, self.parameters, self.attributes, self.dims, self._said)
+        return Head(self.__name__, self.parameters, self.attributes, self.dims, self._said, self._assumed)
 
     def _inferred(self) -> Kernel:
         """Returns the kernel with the output dimensions fixed that follow from the inputs of its collectives."""
@@ -372,7 +379,12 @@ def _restore(module: str, name: str, attributes: dict[str, int], dims: dict[str,
 def kernel(function: Callable[..., None], /) -> Kernel: ...
 @overload
 def kernel(
-    *, ranks: int = 0, blocks: int = 0, lsa_size: int = 0, computes: Any = None
+    *,
+    ranks: int = 0,
+    blocks: int = 0,
+    lsa_size: int = 0,
+    computes: Any = None,
+    assumes: str | Iterable[str] = (),
 ) -> Callable[[Callable[..., None]], Kernel]: ...
 def kernel(
     function: Callable[..., None] | None = None,
@@ -382,15 +394,20 @@ def kernel(
     blocks: int = 0,
     lsa_size: int = 0,
     computes: Any = None,
+    assumes: str | Iterable[str] = (),
 ) -> Any:
     """Makes a kernel from a function: `@commsir.kernel`, or `@commsir.kernel(ranks=8, blocks=1)`.
 
     `computes` declares the result. The checker then proves it, or refutes the kernel and shows the difference. It is a
     collective, `commsir.all_reduce("sum")`, or the formula of an output's element i in terms of the arrays that the
     ranks had before the launch: `{"y": "sum(r, x(r)[i]) / size"}` (docs/Checker.md).
+
+    `assumes` names assumptions on hardware on which the kernel rests: "packets_cumulative" (docs/Spec.md). A proof
+    lists those that it needs.
     """
     attributes = {"ranks": ranks, "blocks": blocks, "lsa_size": lsa_size}
     render(computes)  # Says what is wrong with it where that is written.
+    render_assumptions(assumes)
     if function is not None:
         return Kernel(function, {})
-    return lambda f: Kernel(f, attributes, computes)
+    return lambda f: Kernel(f, attributes, computes, assumes)

@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/Assumptions.h"
 #include "lowering/Passes.h"
 #include "lowering/analysis/Accesses.h"
 #include "lowering/analysis/Attributes.h"
@@ -188,6 +189,9 @@ static LogicalResult lowerChannel(KernelOp kernel, ChannelOp channel,
   context.isShared = isShared;
   if (isShared) // The window is the buffer that the launch has its turn in.
     context.memory.buffers = 1;
+  // With two ranks every answer is direct.
+  if (!protocol->assumes.empty() && *size > 2)
+    stateAssumption(kernel, protocol->assumes);
   FailureOr<Value> window =
       addWindow(kernel, channel, *protocol, context.memory, isShared);
   if (failed(window))

@@ -145,6 +145,10 @@ struct Protocol {
   /// Tile sizes must be multiples of this number of bytes.
   int64_t tileBytes = 1;
   ProtocolCost cost = {};
+  /// Receivers write a slot, too, before it is used again. A sender may hear of
+  /// that through other ranks: then the order of the two writes rests on this
+  /// named assumption (docs/Spec.md). Empty: receivers only read.
+  llvm::StringRef assumes = {};
 
   /// Number of elements that tile lengths must be multiples of.
   int64_t getTileStep(Type elementType) const;

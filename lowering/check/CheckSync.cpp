@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/Assumptions.h"
 #include "lowering/Passes.h"
 #include "lowering/analysis/Attributes.h"
 #include "lowering/analysis/Blocks.h"
@@ -65,6 +66,8 @@ struct FollowResult {
   /// Events.
   uint64_t spent = 0;
   std::vector<UnprovenReason> unproven;
+  /// Order rests on packets_cumulative (M25).
+  bool assumesChains = false;
 
   bool isTooLong() const { return outcome == Outcome::OverBudget && !refused; }
 };
@@ -76,6 +79,7 @@ FollowResult conclude(Machine &machine, int64_t *splitsAt) {
     *splitsAt = machine.splitsAt();
   verdict.spent = machine.spent();
   verdict.unproven = machine.getUnprovenReasons().vec();
+  verdict.assumesChains = machine.assumesChains();
   if (verdict.outcome == Outcome::Stuck)
     reportDeadlock(machine);
   verdict.refused =
@@ -124,6 +128,7 @@ std::optional<FollowResult> followChoices(const Program &program,
       shape.budget = budget;
       return replayChoices(program, shape, *scalars);
     }
+    all.assumesChains |= one.assumesChains;
     for (const UnprovenReason &reason : one.unproven)
       all.unproven.push_back(reason);
     while (!shape.choices.empty() && shape.choices.back())
@@ -200,6 +205,8 @@ SeparateRun followSeparately(const Program &program, WorldShape shape) {
     int64_t split = 0;
     FollowResult one = follow(program, shape, &footprints, &split);
     separate.found.spent += one.spent;
+    one.assumesChains |= separate.found.assumesChains;
+    separate.found.assumesChains = one.assumesChains;
     if (one.outcome == Outcome::Diverged) {
       footprints.drop();
       todo.push_back({split, lanes.first + lanes.count - split});
@@ -623,6 +630,8 @@ void CheckSync::conclude(const Program &program, const WorldShape &shape) {
   verdict.assumptions = findAssumptions(program, shape);
   if (tell && followsAll(shape))
     verdict.computed = summarizeResults(kernel, shape);
+  if (verdict.assumesChains)
+    verdict.assumptions.push_back(kPacketsCumulative.str());
   if (verdict.assumesZeros)
     verdict.assumptions.emplace_back("sums_begin_at_zero");
   kernel->setAttr(target::kProofAttr, verdict.toAttribute(&getContext()));
@@ -660,6 +669,7 @@ void CheckSync::runOnOperation() {
     FollowResult found = followExtent(*program, *shape);
     if (found.refused)
       return signalPassFailure();
+    verdict.assumesChains |= found.assumesChains;
     bool isOpen = found.outcome == Outcome::Open;
     if (isOpen && tryModels(*program, *shape, found.unproven.back()))
       return signalPassFailure();

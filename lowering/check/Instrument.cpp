@@ -16,6 +16,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/Assumptions.h"
 #include "lowering/Passes.h"
 #include "lowering/analysis/Accesses.h"
 
@@ -107,6 +108,13 @@ static std::string describeCopies(Operation *op) {
   return text;
 }
 
+/// Whether writes of packets and poison rest on packets_cumulative.
+static std::string describeChains(Operation *op) {
+  bool isStated =
+      statesAssumption(op->getParentOfType<KernelOp>(), kPacketsCumulative);
+  return isStated ? (" " + kPacketsCumulative).str() : "";
+}
+
 /// The op's name without the dialect's prefix, and its order, scope, proxy, GIN
 /// context and assumption: "signal release sys gin 0".
 static std::string describe(Operation *op) {
@@ -117,8 +125,9 @@ static std::string describe(Operation *op) {
   };
   std::string rest =
       llvm::TypeSwitch<Operation *, std::string>(op)
-          .Case<SignalOp>(
-              [&](auto o) { return ordered(o) + describeGin(o.getGin()); })
+          .Case<SignalOp>([&](auto o) {
+            return ordered(o) + describeGin(o.getGin()) + describeChains(o);
+          })
           .Case<PutSignalOp, PutOp, GetOp, FlushOp>(
               [&](auto o) { return describeGin(o.getGin()); })
           .Case<WaitSignalOp, WaitSignalFromOp>(ordered)
@@ -135,8 +144,10 @@ static std::string describe(Operation *op) {
             return " " + stringifyMemoryOrder(o.getOrder()).str();
           })
           .Case<PacketStoreOp, PacketLoadOp>([](auto o) {
-            return " " + stringifyAssumption(o.getAssumes()).str();
+            return " " + stringifyAssumption(o.getAssumes()).str() +
+                   describeChains(o);
           })
+          .Case<PoisonStoreOp, PoisonFillOp, ResetSignalOp>(describeChains)
           .Case<BulkCopyOp, BulkWaitOp>(
               [](auto o) { return describeCopies(o); })
           .Default([](Operation *) { return ""; });

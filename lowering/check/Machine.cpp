@@ -33,7 +33,8 @@ Machine::Machine(const Program &program, const WorldShape &shape,
                  Footprints *footprints)
     : program(program), shape(shape),
       clocks(
-          static_cast<int32_t>(shape.followed.size() * shape.followedBlocks())),
+          static_cast<int32_t>(shape.followed.size() * shape.followedBlocks()),
+          program.followsChains),
       rankIndex(shape.ranks, -1) {
   size_t followed = shape.followed.size();
   int64_t blocks = shape.followedBlocks();
@@ -60,6 +61,7 @@ Machine::Machine(const Program &program, const WorldShape &shape,
     else
       state.toOne.resize(followed * followed);
   }
+  heard.resize(threads.size());
   rounds.assign(program.channels.size(), std::vector<int32_t>(threads.size()));
   shadows.resize(program.arguments.size() * followed);
   mailboxes.resize(program.arguments.size() * followed);
@@ -653,7 +655,11 @@ void Machine::nextLaunch(int32_t index) {
     Thread &thread = threads[index * followed + block];
     blocks.push_back(thread.id);
     thread.pc = 0;
+    thread.ends[thread.launch % 3] = clocks.stamp(thread.id).time;
     ++thread.launch;
+    llvm::erase_if(heard[thread.id], [&](const Heard &one) {
+      return one.launch < thread.launch - 2;
+    });
     thread.atEnd = false;
     thread.scratchWrites.clear();
     findScalars(thread);
@@ -671,6 +677,29 @@ void Machine::nextLaunch(int32_t index) {
     (void)clocks.stamp(block);
   touchByHost(threads[blocks.front()], host);
   forgetArrays(threads[blocks.front()]);
+}
+
+//===----------------------------------------------------------------------===//
+// Order of writes
+//===----------------------------------------------------------------------===//
+
+void Machine::hear(Thread &thread, int32_t index, Message message,
+                   int32_t sender, bool acquire, bool near) {
+  heard[thread.id].push_back(
+      {message, sender, clocks.stampSignal(thread.id), index, thread.launch});
+  clocks.receive(thread.id, message, acquire, near);
+}
+
+bool Machine::isBehind(const Thread &thread, ArrayRef<Timestamp> moments) {
+  if (llvm::any_of(moments, [&](Timestamp moment) {
+        return clocks.visible(thread.id, moment);
+      }))
+    return true;
+  bool isChained = llvm::any_of(moments, [&](Timestamp moment) {
+    return clocks.chained(thread.id, moment);
+  });
+  reliesOnChains |= isChained;
+  return isChained;
 }
 
 /// The host may pass other arrays to each launch, and writes its windows. Data

@@ -133,6 +133,8 @@ public:
   /// an error; such data prove nothing else.
   bool modelLeavesRange() const { return leavesRange; }
   llvm::ArrayRef<UnprovenReason> getUnprovenReasons() const { return unproven; }
+  /// Some order of writes rests on packets_cumulative (M25).
+  bool assumesChains() const { return reliesOnChains; }
   /// The choices that were made, in order.
   const std::vector<bool> &choicesMade() const { return madeChoices; }
   /// Scalar values for which a run makes these choices: "steps = 1 in launch
@@ -227,6 +229,8 @@ private:
     bool blocked = false, atEnd = false;
     /// The wait at `pc` has let all others run as far as possible once.
     bool yielded = false;
+    /// The last moments of the present launch and the two before.
+    uint32_t ends[3] = {};
     int32_t openArrivals = 0, lastArrive = -1;
     /// Generation of the barrier at `pc`, after arrival.
     int32_t pending = -1;
@@ -250,6 +254,8 @@ private:
     bool absolute = false;
     int32_t action = -1, launch = 0;
     Message message = 0;
+    /// Who has surely read a value with it in the cell, the first time.
+    llvm::SmallVector<Timestamp, 1> readers;
   };
   struct CellWait {
     Timestamp stamp;
@@ -323,6 +329,16 @@ private:
     int32_t round = -1;
     int32_t launches[3] = {};
     uint32_t times[3] = {};
+  };
+  /// A message that a thread has received.
+  struct Heard {
+    Message message = 0;
+    /// -1: of several, at a barrier.
+    int32_t sender = -1;
+    /// When it was received.
+    Timestamp moment;
+    /// The op that received it.
+    int32_t action = -1, launch = 0;
   };
   /// The slots of one channel, allocated on demand: sends by source (to all) or
   /// by source and destination, receipts by both; among simulated ranks only.
@@ -399,6 +415,23 @@ private:
   void touchRows(Thread &thread, int32_t index, const RangePlan &range,
                  Bounds row);
 
+  /// `thread` receives a message of `sender` (-1: of several) by the action.
+  void hear(Thread &thread, int32_t index, Message message, int32_t sender,
+            bool acquire, bool near);
+  /// Whether a write comes, in the order of its location, before what `thread`
+  /// does there now (M13), if need be by M25. `moments`: of the write, and of
+  /// reads that have surely read it or a later one.
+  bool isBehind(const Thread &thread, llvm::ArrayRef<Timestamp> moments);
+  /// The same for a change of a cell.
+  bool isBehind(const Thread &thread, const Cell &cell, const Change &change);
+  /// Adds notes: by what chain `thread` has heard of `write`, and what to do.
+  void noteChain(InFlightDiagnostic &diag, const Thread &thread,
+                 Timestamp write) const;
+  /// A write that `thread` has heard of by relaxed ops only may come behind
+  /// what it writes now.
+  void reportOvertaking(const Thread &thread, const Action &action,
+                        const Touch &write, llvm::StringRef what);
+
   // Helpers of actions.
   std::optional<int64_t> get(const Thread &thread, Register reg) const;
   Interval getInterval(const Thread &thread, Register reg) const;
@@ -430,7 +463,7 @@ private:
                                    int64_t count);
   std::optional<int64_t> peerOf(Thread &thread, const Action &action);
   Cell &cell(int32_t argument, int64_t rank, int64_t index);
-  void observe(Thread &thread, const Action &action, Cell &cell, int64_t want);
+  void observe(Thread &thread, int32_t index, Cell &cell, int64_t want);
   void checkAdvance(Thread &thread, int32_t index, const Cell &cell,
                     int64_t want);
   void checkSender(Thread &thread, const Action &action, const Cell &cell);
@@ -444,8 +477,9 @@ private:
   /// Data decide something of it that has to be known.
   void leaveOpen(const Action &action, llvm::StringRef what);
   void trim(Cell &cell, size_t old);
+  /// `strongly`: only what releases and acquires order comes behind `moment`.
   bool isNeeded(ArrayRef<Change> since, const Change &change, Timestamp moment,
-                int64_t want);
+                int64_t want, bool strongly = false);
   void checkLowered(Thread &thread, const Action &action, const Cell &cell,
                     int64_t value);
   /// Calls `visit` for waits on `cell` that are not known to `thread` to be
@@ -521,8 +555,8 @@ private:
                   int32_t channel);
   int32_t arrive(Thread &thread, int32_t index, BarrierState &state,
                  bool release, bool ordered);
-  bool leave(Thread &thread, BarrierState &state, int32_t generation,
-             bool acquire, bool ordered);
+  bool leave(Thread &thread, int32_t index, BarrierState &state,
+             int32_t generation, bool acquire, bool ordered);
   const TeamView &view(const Thread &thread, int32_t team) const {
     return views[size_t(thread.rankIndex) * program.teams.size() + team];
   }
@@ -542,6 +576,8 @@ private:
   void compareChannelLengths(Thread &thread, const Action &action,
                              const LastSend &tile);
   void checkReuse(Thread &thread, int32_t index, int64_t dest, int64_t slot);
+  void checkCleared(const Thread &thread, const Action &action,
+                    int32_t receiver, int64_t slot);
   void checkResend(Thread &thread, int32_t index, int64_t dest, int64_t slot,
                    const LastSend &before);
   /// Thread of a world rank, or -1 if that rank is not simulated.
@@ -632,6 +668,9 @@ private:
   llvm::DenseMap<std::pair<int32_t, int32_t>, std::pair<int32_t, int64_t>>
       lastRead;
   int64_t nextRun = 0;
+  /// What threads have received in the present launch and the two before.
+  std::vector<std::vector<Heard>> heard;
+  bool reliesOnChains = false;
   std::vector<TeamView> views;
   std::vector<int32_t> rankIndex;
   llvm::DenseMap<std::pair<uint64_t, uint64_t>, uint32_t> cellIds;

@@ -71,9 +71,13 @@ void Machine::checkReuse(Thread &thread, int32_t index, int64_t dest,
   const Action &action = program.actions[index];
   const LastReceive *old = receipt(action, thread.rank, dest, slot);
   int32_t launch = thread.launch - 2;
-  if (!old || old->launches[launch % 3] != launch ||
-      clocks.carriedOut(thread.id, {old->thread, old->times[launch % 3]}))
+  if (!old || old->launches[launch % 3] != launch)
     return;
+  if (clocks.carriedOut(thread.id, {old->thread, old->times[launch % 3]})) {
+    if (program.channels[action.object].isCleared)
+      checkCleared(thread, action, old->thread, slot);
+    return;
+  }
   if (auto diag = report(action)) {
     *diag << "may overwrite slot " << slot << " in launch " << thread.launch
           << " before " << name(old->thread) << " has received what "
@@ -82,6 +86,25 @@ void Machine::checkReuse(Thread &thread, int32_t index, int64_t dest,
         << "the receive";
     diag->attachNote() << "end the kernel with a comms.barrier over the team, "
                           "or let the receiver answer";
+  }
+}
+
+/// By the end of the launch before last, the receiver has cleared the slot: the
+/// store that comes now must be behind that.
+void Machine::checkCleared(const Thread &thread, const Action &action,
+                           int32_t receiver, int64_t slot) {
+  int32_t launch = thread.launch - 2;
+  const Thread &other = threads[receiver];
+  if (other.launch > launch &&
+      isBehind(thread, Timestamp{receiver, other.ends[launch % 3]}))
+    return;
+  if (auto diag = report(action)) {
+    *diag << "may write slot " << slot << " in launch " << thread.launch
+          << " before " << name(receiver) << " has surely cleared it in launch "
+          << launch;
+    diag->attachNote() << "let the sender receive from that rank in each "
+                          "launch, or from one that has, or end the kernel "
+                          "with a comms.barrier over the team";
   }
 }
 
@@ -269,7 +292,8 @@ bool Machine::doRecv(Thread &thread, int32_t index) {
   got.round = tile.round;
   got.launches[thread.launch % 3] = thread.launch;
   got.times[thread.launch % 3] = clocks.stamp(thread.id).time;
-  clocks.receive(thread.id, tile.message, /*acquire=*/false);
+  hear(thread, index, tile.message, tile.thread, /*acquire=*/false,
+       /*near=*/false);
   if (contents)
     set(thread, action.tile, Interval::of(tile.tile));
   return true;
@@ -281,7 +305,7 @@ bool Machine::doChannelBarrier(Thread &thread, int32_t index) {
       barriers[barrier(thread, action.team, false, action.object)];
   if (thread.pending < 0)
     thread.pending = arrive(thread, index, state, false, false);
-  if (!leave(thread, state, thread.pending, false, false))
+  if (!leave(thread, index, state, thread.pending, false, false))
     return false;
   thread.pending = -1;
   ++rounds[action.object][thread.id];

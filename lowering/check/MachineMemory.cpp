@@ -703,13 +703,13 @@ bool Machine::doEngineCopy(Thread &thread, int32_t index) {
   BarrierState &state = barriers[barrier(thread, -1, true, -2 - index)];
   if (thread.pending < 0) {
     thread.pending = arrive(thread, index, state, /*release=*/true, true);
-    if (leave(thread, state, thread.pending, /*acquire=*/true, true)) {
+    if (leave(thread, index, state, thread.pending, /*acquire=*/true, true)) {
       doAccess(thread, index);
       clocks.merge(thread.id, state.generations[thread.pending].message,
                    /*release=*/true);
     }
   }
-  if (!leave(thread, state, thread.pending, /*acquire=*/true, true))
+  if (!leave(thread, index, state, thread.pending, /*acquire=*/true, true))
     return false;
   thread.pending = -1;
   return true;
@@ -952,8 +952,18 @@ void Machine::storePart(Thread &thread, int32_t index, int64_t rank,
         diag->attachNote() << "let the reader clear it with comms.poison_fill "
                               "before it is used again";
       }
-    } else if (run.store.action >= 0 &&
-               !clocks.carriedOut(thread.id, run.store.stamp)) {
+    } else if (run.store.action < 0 ||
+               clocks.visible(thread.id, run.store.stamp)) {
+      // Nobody has stored there, or before.
+    } else if (clocks.carriedOut(thread.id, run.store.stamp)) {
+      SmallVector<Timestamp> moments = {run.store.stamp};
+      for (const Touch &read : run.reads)
+        moments.push_back(read.stamp);
+      if (!isBehind(thread, moments))
+        reportOvertaking(thread, action, run.store,
+                         "writes to [" + std::to_string(begin) + ", " +
+                             std::to_string(run.end) + ")");
+    } else {
       if (auto diag = report(action)) {
         *diag << "writes to [" << begin << ", " << run.end << ") on "
               << when(thread) << " with no order between it and "
@@ -1060,7 +1070,7 @@ bool Machine::doPackets(Thread &thread, int32_t index) {
         break;
       }
     for (const auto &[old, overwritten] : run.past)
-      if (old == flag && !clocks.carriedOut(thread.id, overwritten))
+      if (old == flag && !isBehind(thread, overwritten))
         if (auto diag = report(action)) {
           *diag << "may be met on " << when(thread)
                 << " by what was there before " << name(overwritten.thread)
@@ -1082,8 +1092,9 @@ bool Machine::doPackets(Thread &thread, int32_t index) {
                      run.store.stamp.thread, wanted, run.length);
     }
     remember(run.reads, now);
-    clocks.receive(thread.id, run.message, /*acquire=*/false,
-                   threads[run.store.stamp.thread].rank == thread.rank);
+    int32_t sender = run.store.stamp.thread;
+    hear(thread, index, run.message, sender, /*acquire=*/false,
+         /*near=*/threads[sender].rank == thread.rank);
   });
   if (contents)
     packetContents(thread, action, piece->begin, rank);

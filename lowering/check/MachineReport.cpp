@@ -36,6 +36,48 @@ std::optional<InFlightDiagnostic> Machine::reportRange(const Action &action) {
   return std::nullopt;
 }
 
+void Machine::reportOvertaking(const Thread &thread, const Action &action,
+                               const Touch &write, llvm::StringRef what) {
+  auto diag = report(action);
+  if (!diag)
+    return;
+  *diag << what << " on " << when(thread)
+        << ", which has heard of the write by " << name(write.stamp.thread)
+        << " in launch " << write.launch
+        << " through relaxed ops only: that write may come last";
+  diag->attachNote(program.actions[write.action].op->getLoc())
+      << "the earlier write";
+  noteChain(*diag, thread, write.stamp);
+}
+
+void Machine::noteChain(InFlightDiagnostic &diag, const Thread &thread,
+                        Timestamp write) const {
+  SmallVector<std::pair<int32_t, const Heard *>> chain;
+  int32_t at = thread.id;
+  // What was heard long ago has been forgotten: there the chain begins.
+  while (at >= 0 && at != write.thread) {
+    auto first = llvm::find_if(heard[at], [&](const Heard &one) {
+      bool isBefore = chain.empty() ||
+                      clocks.tells(chain.back().second->message, one.moment);
+      return isBefore && clocks.tells(one.message, write);
+    });
+    if (first == heard[at].end())
+      break;
+    chain.emplace_back(at, &*first);
+    at = first->sender;
+  }
+  for (auto [listener, one] : llvm::reverse(chain))
+    diag.attachNote(program.actions[one->action].op->getLoc())
+        << name(listener) << " hears of it here in launch " << one->launch
+        << (one->sender < 0 ? "" : ", from " + name(one->sender));
+  diag.attachNote()
+      << "put comms.fence acq_rel sys before each signal, packet or poison of "
+         "the chain and before the last write, or use signals and waits of "
+         "order release and acquire; or state the assumption "
+         "packets_cumulative on the kernel (comms.assumes) if a fence follows "
+         "the earlier write";
+}
+
 std::string Machine::name(int32_t thread) const {
   const Thread &one = threads[ownerOf(thread)];
   return formatv("rank {0} block {1}", one.rank, one.block);

@@ -78,8 +78,20 @@ void Machine::change(Thread &thread, int32_t index, Cell &cell, bool sets,
     bool conflict = sets ? !(old.absolute && old.after == old.most &&
                              amount.isKnown() && old.amount == amount.low)
                          : old.absolute;
-    if (!conflict || clocks.carriedOut(thread.id, old.stamp))
+    if (!conflict || isBehind(thread, cell, old))
       continue;
+    if (clocks.carriedOut(thread.id, old.stamp)) {
+      Touch earlier;
+      earlier.stamp = old.stamp;
+      earlier.action = old.action;
+      earlier.launch = old.launch;
+      reportOvertaking(thread, action, earlier,
+                       (isReset ? "resets "
+                        : sets  ? "sets "
+                                : "signals ") +
+                           cellName(cell));
+      break;
+    }
     // Name the reset, whichever of the two it is, as the culprit.
     const Action &blamed = oldIsReset ? program.actions[old.action] : action;
     const Action &other = oldIsReset ? action : program.actions[old.action];
@@ -161,6 +173,18 @@ bool Machine::isUnsure(const Action &wait, const Cell &cell,
          });
 }
 
+bool Machine::isBehind(const Thread &thread, const Cell &cell,
+                       const Change &change) {
+  if (clocks.visible(thread.id, change.stamp))
+    return true;
+  SmallVector<Timestamp> moments = {change.stamp};
+  // Whoever has read a later change of its sender comes after this one, too.
+  for (const Change &later : llvm::make_range(&change, cell.changes.end()))
+    if (later.stamp.thread == change.stamp.thread)
+      llvm::append_range(moments, later.readers);
+  return isBehind(thread, moments);
+}
+
 /// A value that goes down again may be missed by those who wait for it.
 void Machine::checkLowered(Thread &thread, const Action &action,
                            const Cell &cell, int64_t value) {
@@ -210,13 +234,14 @@ void Machine::trim(Cell &cell, size_t old) {
 
 /// The wait has been met: `thread` comes after the changes it cannot have been
 /// met without.
-void Machine::observe(Thread &thread, const Action &action, Cell &cell,
-                      int64_t want) {
+void Machine::observe(Thread &thread, int32_t index, Cell &cell, int64_t want) {
+  const Action &action = program.actions[index];
   bool acquire = acquires(action.order);
   auto receive = [&](const Change &change) {
     bool near = threads[change.stamp.thread].rank == thread.rank;
     if (action.scope == MemoryScope::Sys || near)
-      return clocks.receive(thread.id, change.message, acquire, near);
+      return hear(thread, index, change.message, change.stamp.thread, acquire,
+                  near);
     if (auto diag = report(action)) {
       *diag << "waits at scope gpu, but " << name(change.stamp.thread)
             << " updates " << cellName(cell) << " from another rank";
@@ -227,7 +252,7 @@ void Machine::observe(Thread &thread, const Action &action, Cell &cell,
   };
   // Changes between two that set the value add up in any order. The wait may
   // have been met by the first of these runs that was enough.
-  ArrayRef<Change> changes = cell.changes;
+  MutableArrayRef<Change> changes = cell.changes;
   size_t begin = 0, end = 0;
   for (begin = 0; begin < changes.size(); begin = end) {
     bool met = false;
@@ -241,7 +266,7 @@ void Machine::observe(Thread &thread, const Action &action, Cell &cell,
     if (met)
       break;
   }
-  ArrayRef<Change> since = changes.slice(begin, end - begin);
+  MutableArrayRef<Change> since = changes.slice(begin, end - begin);
   if (since.empty())
     return;
   // Of several that set it with no order among them, any may have been seen.
@@ -255,13 +280,17 @@ void Machine::observe(Thread &thread, const Action &action, Cell &cell,
   // holds its earlier ones.
   bool every = since.back().after == want;
   llvm::SmallDenseSet<int32_t, 16> heard;
-  for (const Change &change : llvm::reverse(since)) {
+  for (Change &change : llvm::reverse(since)) {
     if (heard.contains(change.stamp.thread))
       continue;
     bool itself = every || isNeeded(since, change, change.stamp, want);
     if (!itself && !isNeeded(since, change, change.deed, want))
       continue;
     heard.insert(change.stamp.thread);
+    if (itself && llvm::none_of(change.readers, [&](Timestamp reader) {
+          return reader.thread == thread.id;
+        }))
+      change.readers.push_back(clocks.stamp(thread.id));
     // What the sender did is needed, but an earlier signal may have told it.
     const Change *first = &change;
     if (!itself)
@@ -269,18 +298,27 @@ void Machine::observe(Thread &thread, const Action &action, Cell &cell,
         return other.stamp.thread == change.stamp.thread &&
                other.deed.time == change.deed.time;
       });
-    receive(*first);
+    // What others have heard of by relaxed ops only may come first.
+    if (every || isNeeded(since, change, itself ? change.stamp : change.deed,
+                          want, /*strongly=*/true))
+      receive(*first);
+    else
+      clocks.observe(thread.id, first->message);
   }
 }
 
 /// Whether a cell cannot have come to `want` by the changes `since` without
 /// `change`: that one, and what comes after `moment`, left out.
 bool Machine::isNeeded(ArrayRef<Change> since, const Change &change,
-                       Timestamp moment, int64_t want) {
+                       Timestamp moment, int64_t want, bool strongly) {
   int64_t without = 0;
-  for (const Change &other : since)
-    if (&other != &change && !clocks.after(other.message, moment))
+  for (const Change &other : since) {
+    bool isBehind = strongly && other.stamp.thread != moment.thread
+                        ? clocks.passesOn(other.message, moment)
+                        : clocks.after(other.message, moment);
+    if (&other != &change && !isBehind)
       without += other.amount;
+  }
   steps += since.size() / 4;
   return without < want;
 }
@@ -297,7 +335,11 @@ void Machine::checkStandIn(Thread &thread, int32_t index, const Cell &cell,
     ArrayRef<Change> before = ArrayRef(cell.changes).take_front(wait.seen);
     ArrayRef<Change> behind = ArrayRef(cell.changes).drop_front(wait.seen);
     for (const Change &change : before) {
-      if (clocks.after(next.message, change.deed) ||
+      // What it releases, the other has to pass on.
+      bool passesOn = next.stamp.thread == change.stamp.thread ||
+                      !clocks.passesOn(change.message, change.deed) ||
+                      clocks.passesOn(next.message, change.deed);
+      if ((passesOn && clocks.after(next.message, change.deed)) ||
           !isNeeded(before, change, change.deed, wait.want))
         continue;
       int64_t without = next.amount;
@@ -449,7 +491,7 @@ bool Machine::doWait(Thread &thread, int32_t index) {
   checkReset(thread, action, cell);
   cell.waiter = cell.waits.empty() || cell.waiter == thread.id ? thread.id : -1;
   cell.waits.push_back(wait);
-  observe(thread, action, cell, *want);
+  observe(thread, index, cell, *want);
   return true;
 }
 
@@ -485,7 +527,7 @@ bool Machine::doRead(Thread &thread, int32_t index) {
     return false;
   last = now;
   for (const Change &change : cell.changes)
-    if (!clocks.carriedOut(thread.id, change.stamp))
+    if (!isBehind(thread, cell, change))
       noteUnprovenRead(action, program.actions[change.action]);
   CellWait reading;
   reading.stamp = clocks.stamp(thread.id);
@@ -494,7 +536,7 @@ bool Machine::doRead(Thread &thread, int32_t index) {
   cell.readings.push_back(reading);
   set(thread, action.dst, {cell.value, cell.value + cell.spread, cell.term});
   if (cell.value != 0)
-    observe(thread, action, cell, cell.value);
+    observe(thread, index, cell, cell.value);
   return true;
 }
 
@@ -618,7 +660,7 @@ void Machine::resetCounter(Thread &thread, const Action &action, Cell &cell) {
       }
     }
   for (const CellWait &counted : cell.counts)
-    if (!clocks.carriedOut(thread.id, counted.stamp))
+    if (!isBehind(thread, counted.stamp))
       if (auto diag = report(action)) {
         *diag << "resets " << cellName(cell) << " on " << when(thread)
               << " with no order between it and a put of "
@@ -636,7 +678,7 @@ void Machine::resetCounter(Thread &thread, const Action &action, Cell &cell) {
 /// an old value for a new one.
 void Machine::checkReset(Thread &thread, const Action &action,
                          const Cell &cell) {
-  if (cell.reset.action < 0 || clocks.carriedOut(thread.id, cell.reset.stamp))
+  if (cell.reset.action < 0 || isBehind(thread, cell.reset.stamp))
     return;
   const Action &reset = program.actions[cell.reset.action];
   if (auto diag = report(reset)) {
@@ -723,13 +765,14 @@ int32_t Machine::arrive(Thread &thread, int32_t index, BarrierState &state,
   return number;
 }
 
-bool Machine::leave(Thread &thread, BarrierState &state, int32_t number,
-                    bool acquire, bool ordered) {
+bool Machine::leave(Thread &thread, int32_t index, BarrierState &state,
+                    int32_t number, bool acquire, bool ordered) {
   Generation &generation = state.generations[number];
   if (generation.arrived < state.members)
     return false;
   if (ordered)
-    clocks.receive(thread.id, generation.message, acquire);
+    hear(thread, index, generation.message, /*sender=*/-1, acquire,
+         /*near=*/false);
   return true;
 }
 
@@ -747,7 +790,7 @@ bool Machine::doBarrier(Thread &thread, int32_t index) {
     if (!token)
       return true;
     BarrierState &state = barriers[*token >> 32];
-    if (!leave(thread, state, static_cast<int32_t>(*token & 0x7fffffff),
+    if (!leave(thread, index, state, static_cast<int32_t>(*token & 0x7fffffff),
                acquires(action.order), true))
       return false;
     --thread.openArrivals;
@@ -774,7 +817,8 @@ bool Machine::doBarrier(Thread &thread, int32_t index) {
   }
   if (thread.pending < 0)
     thread.pending = arriveHere();
-  if (!leave(thread, state, thread.pending, acquires(action.order), true))
+  if (!leave(thread, index, state, thread.pending, acquires(action.order),
+             true))
     return false;
   thread.pending = -1;
   return true;

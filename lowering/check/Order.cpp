@@ -17,16 +17,16 @@ using namespace mlir::comms::check;
 // Clocks
 //===----------------------------------------------------------------------===//
 
-Clocks::Clocks(int32_t threads)
-    : n(threads), own(2 * n * n), fenced(n), fencedNear(n), pending(n),
-      pendingNear(n), heard(n),
+Clocks::Clocks(int32_t threads, bool followsChains)
+    : n(threads), clocksEach(followsChains ? 3 : 2), own(clocksEach * n * n),
+      fenced(n), fencedNear(n), pending(n), pendingNear(n), heard(n),
       current{std::vector<Message>(n), std::vector<Message>(n),
               std::vector<Message>(n)},
       shared{std::vector<Message>(n), std::vector<Message>(n),
              std::vector<Message>(n)},
       published(n), deeds(n, 1) {
   // About a megabyte each.
-  while (slabBits < 16 && (8 * n << slabBits) < (size_t(1) << 20))
+  while (slabBits < 16 && (4 * clocksEach * n << slabBits) < (size_t(1) << 20))
     ++slabBits;
   (void)make(); // Message 0 is none.
   workDone = 0;
@@ -80,16 +80,16 @@ Timestamp Clocks::mark(int32_t thread) {
 
 Message Clocks::makeRaw() {
   if (numClocks >> slabBits == slabs.size())
-    slabs.emplace_back(new uint32_t[2 * n << slabBits]);
+    slabs.emplace_back(new uint32_t[clocksEach * n << slabBits]);
   messages.emplace_back();
   messages.back().clocks = numClocks++;
-  workDone += 2 * n;
+  workDone += clocksEach * n;
   return static_cast<Message>(messages.size()) - 1;
 }
 
 Message Clocks::make() {
   Message made = makeRaw();
-  std::fill_n(strongOf(made), 2 * n, 0);
+  std::fill_n(strongOf(made), clocksEach * n, 0);
   return made;
 }
 
@@ -107,6 +107,13 @@ void Clocks::raiseWeak(uint32_t *into, Message message) {
     into[one.thread] = std::max(into[one.thread], one.weakTime);
 }
 
+void Clocks::raiseChain(uint32_t *into, Message message) {
+  raise(into, strongOf(message) + 2 * n);
+  const MessageClocks &one = messages[message];
+  if (one.thread >= 0)
+    into[one.thread] = std::max(into[one.thread], one.strongTime);
+}
+
 void Clocks::merge(int32_t thread, Message into, bool release, bool near) {
   const Taken &fence = fenceOf(thread, near);
   if (release)
@@ -115,6 +122,10 @@ void Clocks::merge(int32_t thread, Message into, bool release, bool near) {
     raise(strongOf(into), fence.times.data());
   carry(into, release ? heard[thread] : fence.agents);
   raise(strongOf(into) + n, weak(thread));
+  if (clocksEach == 3) {
+    raise(strongOf(into) + 2 * n, chain(thread));
+    raise(strongOf(into) + 2 * n, strongOf(into));
+  }
   published[thread] = 1;
 }
 
@@ -142,6 +153,10 @@ Message Clocks::send(int32_t thread, bool release, bool near) {
     else
       std::fill_n(clocks, n, 0);
     std::copy_n(weak(thread), n, clocks + n);
+    if (clocksEach == 3) {
+      std::copy_n(clocks, n, clocks + 2 * n);
+      raise(clocks + 2 * n, chain(thread));
+    }
     carry(message, release ? heard[thread] : fence.agents);
   }
   published[thread] = 1;
@@ -152,6 +167,8 @@ void Clocks::receive(int32_t thread, Message message, bool acquire, bool near) {
   if (!message)
     return;
   raiseWeak(weak(thread), message);
+  if (clocksEach == 3)
+    raiseChain(chain(thread), message);
   if (acquire) {
     raiseStrong(strong(thread), message);
     hear(heard[thread], agentsOf(message));

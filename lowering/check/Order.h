@@ -13,6 +13,10 @@
 // performed, so the memory they read may be overwritten, but their writes may
 // not be visible yet.
 //
+// Where a program states the assumption packets_cumulative (Spec, M25), a third
+// clock, the *chained* one, holds what was released before a message that
+// reached the thread through any chain of observations.
+//
 // *Agents* perform asynchronous transfers: a copy, or a network adapter (one
 // agent per thread, context and peer, the unit in which the adapter keeps
 // order). An agent's effects are visible to a thread once the thread has
@@ -64,7 +68,8 @@ private:
 
 class Clocks {
 public:
-  explicit Clocks(int32_t threads);
+  /// `followsChains`: keeps the chained clocks.
+  explicit Clocks(int32_t threads, bool followsChains = false);
 
   /// The current timestamp of `thread`, for what it does now.
   Timestamp stamp(int32_t thread);
@@ -124,6 +129,27 @@ public:
     return earlier.thread == thread || earlier.thread < 0 ||
            weak(thread)[earlier.thread] >= earlier.time;
   }
+  /// Whether a release after `earlier` has reached `thread` through a chain of
+  /// observations. False without chained clocks.
+  bool chained(int32_t thread, Timestamp earlier) const {
+    return clocksEach == 3 && earlier.thread >= 0 &&
+           chain(thread)[earlier.thread] >= earlier.time;
+  }
+  /// Whether the sender of the message had observed `earlier`.
+  bool tells(Message message, Timestamp earlier) const {
+    return earlier.thread >= 0 && !isAgent(earlier.thread) &&
+           after(message, earlier);
+  }
+  /// Whether the message passes on `earlier`, of another thread, to those who
+  /// acquire it.
+  bool passesOn(Message message, Timestamp earlier) const {
+    return strongOf(message)[earlier.thread] >= earlier.time;
+  }
+  /// `thread` hears of what the message tells, and acquires nothing.
+  void observe(int32_t thread, Message message) {
+    raiseWeak(weak(thread), message);
+    forgetClocks(thread);
+  }
   /// Whether the message was sent after `earlier`.
   bool after(Message message, Timestamp earlier) const {
     const MessageClocks &one = messages[message];
@@ -136,17 +162,21 @@ public:
   uint64_t work() const { return workDone; }
 
 private:
-  const uint32_t *strong(int32_t t) const { return &own[2 * size_t(t) * n]; }
-  uint32_t *strong(int32_t t) { return &own[2 * size_t(t) * n]; }
+  const uint32_t *strong(int32_t t) const {
+    return &own[clocksEach * size_t(t) * n];
+  }
+  uint32_t *strong(int32_t t) { return &own[clocksEach * size_t(t) * n]; }
   const uint32_t *weak(int32_t t) const { return strong(t) + n; }
   uint32_t *weak(int32_t t) { return strong(t) + n; }
+  const uint32_t *chain(int32_t t) const { return strong(t) + 2 * n; }
+  uint32_t *chain(int32_t t) { return strong(t) + 2 * n; }
   const uint32_t *strongOf(Message m) const {
     return clocksAt(messages[m].clocks);
   }
   uint32_t *strongOf(Message m) { return clocksAt(messages[m].clocks); }
   uint32_t *clocksAt(uint32_t index) const {
     return slabs[index >> slabBits].get() +
-           2 * n * (index & ((uint32_t(1) << slabBits) - 1));
+           clocksEach * n * (index & ((uint32_t(1) << slabBits) - 1));
   }
   const uint32_t *weakOf(Message m) const { return strongOf(m) + n; }
   /// Visible times: one per thread, or none, and those of agents.
@@ -174,6 +204,7 @@ private:
   /// Merge the clocks of a message and its sender's time.
   void raiseStrong(uint32_t *into, Message message);
   void raiseWeak(uint32_t *into, Message message);
+  void raiseChain(uint32_t *into, Message message);
   /// A message whose clocks the caller must fill in.
   Message makeRaw();
   void advance(int32_t thread);
@@ -181,10 +212,12 @@ private:
   void forgetClocks(int32_t thread);
 
   size_t n;
-  /// For each thread its strong and its weak clock.
+  /// 2, or 3 with chained clocks.
+  size_t clocksEach;
+  /// For each thread its strong and its weak clock, and its chained one.
   std::vector<uint32_t> own;
-  /// Sent clocks: pairs of a strong and a weak clock. Messages share a pair if
-  /// their sender received nothing between them.
+  /// Sent clocks: one of each kind. Messages share them if their sender
+  /// received nothing between them.
   std::vector<std::unique_ptr<uint32_t[]>> slabs;
   uint32_t numClocks = 0, slabBits = 0;
   /// A message: the index of its clocks, and its sender's time. Thread -1: no

@@ -9,6 +9,7 @@
 
 #include "lowering/check/Arithmetic.h"
 
+#include "dialect/Assumptions.h"
 #include "lowering/analysis/Accesses.h"
 
 #include "mlir/Dialect/Index/IR/IndexOps.h"
@@ -478,6 +479,7 @@ FailureOr<Program> ProgramBuilder::build() {
   KernelOp kernel = program.kernel;
   if (kernel.getBody().empty())
     return kernel.emitOpError("has no body to check");
+  program.followsChains = statesAssumption(kernel, kPacketsCumulative);
   for (BlockArgument argument : kernel.getBody().front().getArguments()) {
     ArgumentPlan plan;
     plan.name = kernel.getArgumentName(argument.getArgNumber());

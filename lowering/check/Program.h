@@ -290,6 +290,9 @@ struct ChannelPlan {
   /// The caller guarantees that sender and receiver count the same elements
   /// (`comms.all_to_all_v`).
   bool countsAgree = false;
+  /// Receivers write the slots between two launches, too, and the protocol
+  /// assumes packets_cumulative where a sender hears of it by other ranks.
+  bool isCleared = false;
 };
 
 /// A kernel argument with cells or memory.
@@ -360,6 +363,8 @@ public:
   bool isBlockDependent = true;
   /// Memory is accessed through another proxy than the generic one.
   bool usesProxies = false;
+  /// The kernel, or a protocol of its channels, assumes packets_cumulative.
+  bool followsChains = false;
   /// Ranks order one another by nothing but barriers of all ranks.
   bool meetsInWorldOnly() const;
   /// Integers that decide control flow, synchronization and addresses.

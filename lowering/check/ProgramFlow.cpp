@@ -7,7 +7,9 @@
 
 #include "lowering/check/ProgramBuilder.h"
 
+#include "dialect/Assumptions.h"
 #include "lowering/analysis/Accesses.h"
+#include "lowering/channels/Protocol.h"
 
 #include "mlir/Dialect/Index/IR/IndexOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -23,6 +25,12 @@ using namespace mlir::comms::check;
 //===----------------------------------------------------------------------===//
 // Control flow
 //===----------------------------------------------------------------------===//
+
+/// Whether receivers write the slots of such channels, too.
+static bool isCleared(ChannelType type) {
+  const Protocol *protocol = findProtocol(type.getProtocol().getValue());
+  return protocol && protocol->assumes == kPacketsCumulative;
+}
 
 /// From here on, the operands of a check are what has passed it.
 void ProgramBuilder::narrow(CheckBoundsOp check, Narrowed &before) {
@@ -145,7 +153,8 @@ LogicalResult ProgramBuilder::block(Block &block) {
       program.channels.push_back(
           {channel, *index, static_cast<int64_t>(channel.getSlots()),
            type.getTileSize(), channel.getPattern(), channel.getReused(),
-           channel->hasAttr(kCountsAgreeAttr)});
+           channel->hasAttr(kCountsAgreeAttr), isCleared(type)});
+      program.followsChains |= program.channels.back().isCleared;
     } else if (op.getNumRegions() && liveOps.contains(&op)) {
       if (failed(structured(&op)))
         return failure();

@@ -7,6 +7,7 @@
 
 #include "lowering/check/Sequence.h"
 
+#include "dialect/Assumptions.h"
 #include "lowering/analysis/Blocks.h"
 #include "lowering/check/Launches.h"
 #include "lowering/check/Program.h"
@@ -323,6 +324,11 @@ KernelOp Joiner::create() {
       state.addAttribute(own, value);
   state.addAttribute(KernelOp::getBlocksAttrName(op),
                      builder.getI64IntegerAttr(mostBlocks));
+  if (llvm::any_of(kernels, [](const auto &entry) {
+        return statesAssumption(entry.second, kPacketsCumulative);
+      }))
+    state.addAttribute(kAssumesAttr,
+                       builder.getStrArrayAttr({kPacketsCumulative}));
   if (sequence.isAnyOrder)
     state.addAttribute(kOneRoundAttr, builder.getUnitAttr());
   body = &state.addRegion()->emplaceBlock();

@@ -31,6 +31,8 @@ struct Verdict {
   std::vector<std::string> computes;
   /// Whether that proof assumes that windows are zero before each launch.
   bool assumesZeros = false;
+  /// Whether the order of some writes rests on packets_cumulative (M25).
+  bool assumesChains = false;
   /// Contents of arrays after the first launch, if requested.
   std::vector<std::string> computed;
   /// Reasons why the kernel is not proven; empty: it is proven.

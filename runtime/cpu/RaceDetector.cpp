@@ -41,13 +41,19 @@ void AccessHistory::Comparison::add(Range &range) {
     range.passed = passed;
     return;
   }
+  Event *last = nullptr;
+  bool isFirst = true;
   for (Event &read : range.reads)
     if (read.thread == event.thread && read.proxy == event.proxy &&
         read.strong == event.strong) {
-      read = event;
-      return;
+      isFirst = !last;
+      last = &read;
     }
-  range.reads.push_back(event);
+  // Of strong reads the first counts, too: by then the write has been made.
+  if (last && !(event.strong && isFirst))
+    *last = event;
+  else
+    range.reads.push_back(event);
 }
 
 /// Null: nobody has been there.
@@ -127,9 +133,9 @@ AccessHistory::add(int64_t begin, int64_t end, const Event &event,
   return comparison.race;
 }
 
-void AccessHistory::visitPassed(
+void AccessHistory::visitWrites(
     int64_t begin, int64_t end,
-    llvm::function_ref<void(const Passed &)> visit) const {
+    llvm::function_ref<void(const LastWrite &)> visit) const {
   for (int64_t number = begin >> kPageBits; number << kPageBits < end;
        ++number) {
     const Page *found = findPage(number);
@@ -139,7 +145,7 @@ void AccessHistory::visitPassed(
     const auto *it = llvm::partition_point(
         *found, [&](const Range &range) { return page + range.end <= begin; });
     for (; it != found->end() && page + it->begin < end; ++it)
-      if (it->passed)
-        visit(it->passed);
+      if (it->last.time)
+        visit({it->last, it->passed, it->reads});
   }
 }

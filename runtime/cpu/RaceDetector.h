@@ -15,6 +15,7 @@
 
 #include "runtime/cpu/Clocks.h"
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/IntrusiveRefCntPtr.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
@@ -66,9 +67,15 @@ public:
   std::optional<Race> add(int64_t begin, int64_t end, const Event &event,
                           const Passed &passed,
                           llvm::function_ref<bool(const Event &)> isOrdered);
-  /// Calls `visit` with what the last writes of [begin, end) pass on.
-  void visitPassed(int64_t begin, int64_t end,
-                   llvm::function_ref<void(const Passed &)> visit) const;
+  /// The last write of some bytes, what it passes on, and who has read it.
+  struct LastWrite {
+    const Event &event;
+    const Passed &passed;
+    llvm::ArrayRef<Event> reads;
+  };
+  /// Calls `visit` for each last write of bytes in [begin, end).
+  void visitWrites(int64_t begin, int64_t end,
+                   llvm::function_ref<void(const LastWrite &)> visit) const;
 
 private:
   static constexpr int64_t kPageBits = 12, kPageBytes = 1 << kPageBits;

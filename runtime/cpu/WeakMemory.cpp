@@ -53,6 +53,8 @@ struct WeakMemory::Item {
   /// Store: what becomes visible as a whole; isPacket: words beside flags.
   int64_t grain = 8;
   bool isPacket = false;
+  /// Store: an earlier write of the place comes behind it (M5, M25).
+  bool isOvertaken = false;
   /// Store: the op that made it.
   int32_t site = -1;
   /// Signal.
@@ -121,6 +123,9 @@ struct WeakMemory::Cell {
     int64_t value = 0;
     Event event;
     std::shared_ptr<const Message> message;
+    bool isSet = false;
+    /// The blocks that have read it, and when first.
+    SmallVector<std::pair<uint32_t, uint32_t>, 1> readers;
   };
   std::deque<Version> versions;
   /// Number of the first of them.
@@ -209,6 +214,8 @@ static WeakOp parseOp(StringRef text, unsigned broken) {
       op.proxy = Proxy::Async;
     else if (word == "alias")
       op.proxy = Proxy::Alias;
+    else if (word == "packets_cumulative")
+      op.isCumulative = true;
     else if (word == "store16_whole")
       op.whole = 16;
     else if (word == "store128_whole")
@@ -234,7 +241,10 @@ WeakMemory::WeakMemory(Scheduler &scheduler)
     ops.push_back(isRecord ? parseOp(site.detail, scheduler.options.broken)
                            : WeakOp());
     usesScopes |= isRecord && ops.back().reach == 1;
+    isCumulative |= isRecord && ops.back().isCumulative;
   }
+  isCumulative &=
+      !(scheduler.options.broken & unsigned(Broken::PacketsCumulative));
   for (size_t i = 0; i < agents.size(); ++i) {
     Agent &agent = agents[i];
     agent.fiber = &scheduler.fibers[i];
@@ -402,7 +412,7 @@ static constexpr size_t kVersions = 8;
 WeakMemory::Cell &WeakMemory::cellAt(int64_t *at) {
   Cell &cell = cells[at];
   if (cell.versions.empty())
-    cell.versions.push_back({*at, {}, nullptr});
+    cell.versions.push_back({*at, {}, nullptr, false, {}});
   return cell;
 }
 
@@ -419,12 +429,44 @@ void WeakMemory::change(Cell &cell, int64_t *at, int64_t kind, int64_t value,
       message = std::move(sum);
     }
   }
-  cell.versions.push_back({value, event, std::move(message)});
+  cell.versions.push_back({value, event, std::move(message), kind == 0, {}});
+  if (mayComeLast(cell) && chance(2)) {
+    Cell::Version &before = *std::prev(cell.versions.end(), 2);
+    if (kind != 0) // It adds to what was there before that was set.
+      cell.versions.back().value +=
+          std::prev(cell.versions.end(), 3)->value - before.value;
+    std::swap(before, cell.versions.back());
+    // What has been read stays the newer one.
+    size_t newest = cell.first + cell.versions.size() - 1;
+    for (auto &[thread, version] : cell.seen)
+      if (version + 1 == newest)
+        version = newest;
+  }
   if (cell.versions.size() > kVersions) {
     cell.versions.pop_front();
     ++cell.first;
   }
-  __atomic_store_n(at, value, __ATOMIC_RELEASE);
+  __atomic_store_n(at, cell.versions.back().value, __ATOMIC_RELEASE);
+}
+
+/// Whether the value that was set before the last change may come behind it:
+/// nothing orders the two (M13, M25).
+bool WeakMemory::mayComeLast(const Cell &cell) const {
+  if (cell.versions.size() < 3 || isCumulative)
+    return false;
+  const Cell::Version &last = cell.versions.back(),
+                      &before = *std::prev(cell.versions.end(), 2);
+  int32_t owner = owners[last.event.thread];
+  if (!before.isSet || !before.event.time || !last.event.time || owner == kHost)
+    return false;
+  const VectorClock &known = agents[owner].now.happened;
+  auto knows = [&](uint32_t thread, uint32_t time) {
+    return thread == last.event.thread || known[thread] >= time;
+  };
+  return !knows(before.event.thread, before.event.time) &&
+         none_of(before.readers, [&](const auto &reader) {
+           return knows(reader.first, reader.second);
+         });
 }
 
 void WeakMemory::signal(Fiber &fiber, int64_t *cell, int64_t rank, int64_t kind,
@@ -474,8 +516,13 @@ size_t WeakMemory::firstVisible(const Agent &agent, const Cell &cell) const {
   size_t first =
       std::max(cell.first, seen == cell.seen.end() ? 0 : seen->second);
   for (size_t i = cell.versions.size(); i-- > first - cell.first;) {
-    const Event &event = cell.versions[i].event;
-    if (event.time && agent.now.happened[event.thread] >= event.time)
+    const Cell::Version &version = cell.versions[i];
+    const Event &event = version.event;
+    bool isKnown = event.time && agent.now.happened[event.thread] >= event.time;
+    // What has been read is not older for whom the reader tells.
+    if (isKnown || any_of(version.readers, [&](const auto &reader) {
+          return agent.now.happened[reader.first] >= reader.second;
+        }))
       return std::max(first, cell.first + i);
   }
   return first;
@@ -483,6 +530,9 @@ size_t WeakMemory::firstVisible(const Agent &agent, const Cell &cell) const {
 
 void WeakMemory::take(Agent &agent, Cell &cell, size_t version) {
   cell.seen[int32_t(agent.thread)] = version;
+  auto &readers = cell.versions[version - cell.first].readers;
+  if (none_of(readers, [&](auto &one) { return one.first == agent.thread; }))
+    readers.emplace_back(agent.thread, agent.time);
   const auto &message = cell.versions[version - cell.first].message;
   if (!message)
     return;
@@ -589,6 +639,7 @@ void WeakMemory::holdPart(Agent &agent, const Item &all, char *address,
   if (!agent.items.empty() && !chance(4)) {
     Item &last = *agent.items.back();
     if (last.kind == Item::Store && last.site == agent.site &&
+        last.isOvertaken == all.isOvertaken &&
         last.address + last.bytes == address && last.bytes < kMostBytes) {
       last.data.insert(last.data.end(), before, before + bytes);
       last.bytes += bytes;
@@ -602,6 +653,7 @@ void WeakMemory::holdPart(Agent &agent, const Item &all, char *address,
   item->data.assign(before, before + bytes);
   item->grain = all.grain;
   item->isPacket = all.isPacket;
+  item->isOvertaken = all.isOvertaken;
   item->site = agent.site;
   hold(agent, std::move(item));
 }
@@ -673,6 +725,8 @@ void WeakMemory::make(Agent &agent, Item &item) {
   } else {
     if (item.kind == Item::Transfer)
       readSource(item);
+    if (item.isOvertaken)
+      return;
     std::memcpy(item.address, item.data.data(), item.data.size());
   }
   scheduler.stored(*agent.fiber, item.address, item.bytes);
@@ -737,7 +791,8 @@ bool WeakMemory::makeRandom(Agent &agent, bool whole) {
   Item &item = *agent.items[chosen];
   if (!whole && item.kind == Item::Transfer && !item.isRead)
     return readSource(item);
-  if (!whole && item.kind == Item::Store && chance(2) && makePart(agent, item))
+  if (!whole && item.kind == Item::Store && !item.isOvertaken && chance(2) &&
+      makePart(agent, item))
     return true;
   make(agent, item);
   drop(std::move(agent.items[chosen]));
@@ -774,14 +829,20 @@ void WeakMemory::makeAll() {
 /// What packets and poison that were loaded pass on (M7).
 void WeakMemory::resolvePassed(Agent &agent) {
   const Knowledge *last = nullptr;
-  auto join = [&](const Passed &passed) {
-    if (passed.get() != last)
-      agent.seenAny.join(*passed);
-    last = passed.get();
+  auto join = [&](const AccessHistory::LastWrite &write) {
+    if (write.passed && write.passed.get() != last)
+      agent.seenAny.join(*write.passed);
+    last = write.passed.get();
   };
+  // They have read what is there now, which may have come while they polled.
+  Event read = {agent.thread,  agent.time, countLaunch(*agent.fiber),
+                agent.site,    false,      true,
+                Proxy::Generic};
+  auto isBefore = [](const Event &) { return true; };
   for (auto [address, bytes] : agent.loads) {
     auto begin = reinterpret_cast<intptr_t>(address);
-    history.visitPassed(begin, begin + bytes, join);
+    history.visitWrites(begin, begin + bytes, join);
+    (void)history.add(begin, begin + bytes, read, nullptr, isBefore);
   }
   agent.loads.clear();
 }
@@ -863,6 +924,8 @@ void WeakMemory::access(Fiber &fiber, bool write, char *address,
     event.time = ++lane.time;
     return check(fiber, event, address, bytes, nullptr);
   }
+  bool isOvertaken =
+      write && mayBeOvertaken(agent, event, address, bytes) && chance(2);
   bool passes = write && event.strong && !agent.fencedAny.isEmpty();
   if (passes && !agent.passed)
     agent.passed = llvm::makeIntrusiveRefCnt<SharedKnowledge>(agent.fencedAny);
@@ -873,11 +936,32 @@ void WeakMemory::access(Fiber &fiber, bool write, char *address,
     return;
   }
   if (op.proxy != Proxy::Alias)
-    snapshot(agent, address, bytes);
+    snapshot(agent, address, bytes, isOvertaken);
+}
+
+/// Whether an earlier write of a packet or poison may come behind one that
+/// `agent` makes now: nothing orders the two.
+bool WeakMemory::mayBeOvertaken(const Agent &agent, const Event &event,
+                                char *address, int64_t bytes) const {
+  if (!event.strong || agent.op->isMultimem || isCumulative)
+    return false;
+  bool found = false;
+  auto begin = reinterpret_cast<intptr_t>(address);
+  history.visitWrites(
+      begin, begin + bytes, [&](const AccessHistory::LastWrite &write) {
+        // Whoever has read it, or knows that somebody has, comes behind it.
+        bool isRead = any_of(write.reads, [&](const Event &read) {
+          return isOrdered(agent, read, event);
+        });
+        found |= write.event.strong && !isRead &&
+                 !isOrdered(agent, write.event, event);
+      });
+  return found;
 }
 
 /// A store is about to be made, and may be held back: of a long one, a part.
-void WeakMemory::snapshot(Agent &agent, char *address, int64_t bytes) {
+void WeakMemory::snapshot(Agent &agent, char *address, int64_t bytes,
+                          bool isOvertaken) {
   const WeakOp &op = *agent.op;
   bool isOld =
       (agent.heldMask & maskOf(address, bytes)) &&
@@ -888,7 +972,7 @@ void WeakMemory::snapshot(Agent &agent, char *address, int64_t bytes) {
   bool isLine = op.whole == 128;
   if (isLine && !(scheduler.options.broken & unsigned(Broken::Store128Whole)))
     return;
-  if (!isOld && !chance(2))
+  if (!isOld && !isOvertaken && !chance(2))
     return;
   if (bytes > kMostBytes) {
     address += random() % (bytes - kMostBytes + 1) & -128;
@@ -900,6 +984,7 @@ void WeakMemory::snapshot(Agent &agent, char *address, int64_t bytes) {
   item->data.assign(address, address + bytes);
   item->grain = op.grain;
   item->isPacket = op.isPacketStore;
+  item->isOvertaken = isOvertaken;
   agent.open.push_back({std::move(item), op.isTold});
 }
 

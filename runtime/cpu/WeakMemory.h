@@ -49,6 +49,8 @@ struct WeakOp {
   int64_t context = -1;
   /// Bulk copies; empty: all.
   llvm::SmallVector<int64_t, 2> copies;
+  /// The kernel states packets_cumulative (M25).
+  bool isCumulative = false;
   /// Packets: bytes that are stored as a whole.
   int64_t whole = 8;
 
@@ -130,13 +132,16 @@ private:
   std::unique_ptr<Item> newItem();
   void hold(Agent &agent, std::unique_ptr<Item> item);
   void drop(std::unique_ptr<Item> item);
-  void snapshot(Agent &agent, char *address, int64_t bytes);
+  bool mayBeOvertaken(const Agent &agent, const Event &event, char *address,
+                      int64_t bytes) const;
+  void snapshot(Agent &agent, char *address, int64_t bytes, bool isOvertaken);
   void holdPart(Agent &agent, const Item &all, char *address, int64_t bytes);
   bool makePart(Agent &agent, Item &item);
   void resolvePassed(Agent &agent);
   void acquire(Agent &agent, const Message &message, const WeakOp &op);
   void change(Cell &cell, int64_t *at, int64_t kind, int64_t value,
               const Event &event, std::shared_ptr<const Message> message);
+  bool mayComeLast(const Cell &cell) const;
   Cell &cellAt(int64_t *at);
   size_t firstVisible(const Agent &agent, const Cell &cell) const;
   void take(Agent &agent, Cell &cell, size_t version);
@@ -162,6 +167,8 @@ private:
   std::vector<WeakOp> ops;
   const WeakOp none;
   bool usesScopes = false;
+  /// The kernel states packets_cumulative, and the run does not break it.
+  bool isCumulative = false;
   std::vector<Agent> agents;
   /// Of each thread of a clock, the block, over all ranks; or `kHost`.
   std::vector<int32_t> owners;

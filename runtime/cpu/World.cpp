@@ -27,7 +27,8 @@ ArrayRef<BreakableAssumption> cpu::getBreakableAssumptions() {
       {"store8_whole", Broken::Store8Whole},
       {"store16_whole", Broken::Store16Whole},
       {"store128_whole", Broken::Store128Whole},
-      {"launch_is_fence", Broken::LaunchIsFence}};
+      {"launch_is_fence", Broken::LaunchIsFence},
+      {"packets_cumulative", Broken::PacketsCumulative}};
   return all;
 }
 

@@ -38,7 +38,8 @@ enum class Broken : unsigned {
   Store8Whole = 1,
   Store16Whole = 2,
   Store128Whole = 4,
-  LaunchIsFence = 8
+  LaunchIsFence = 8,
+  PacketsCumulative = 16
 };
 
 /// Their names, as the checker and the Spec have them.

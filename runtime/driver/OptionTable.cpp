@@ -272,7 +272,7 @@ static const Option kRun[] = {
     {"--break", "NAME",
      "of --memory weak, may be repeated: hardware that does not do what the "
      "assumption NAME says: store8_whole, store16_whole, store128_whole, "
-     "launch_is_fence",
+     "launch_is_fence, packets_cumulative",
      addBroken},
     {"--same", "NAME",
      "may be repeated: argument NAME must have the same bits on all ranks "

@@ -9,7 +9,10 @@ from typing import Any
 from .. import errors
 from .compiler.emitter import quote
 
-__all__ = ["Contract", "render"]
+__all__ = ["ASSUMPTIONS", "Contract", "render", "render_assumptions"]
+
+#: Assumptions on hardware that a kernel can state (docs/Spec.md, Named assumptions).
+ASSUMPTIONS = ("packets_cumulative",)
 
 _KINDS = ("sum", "prod", "min", "max", "avg", "and", "or", "xor")
 _REDUCING = ("all_reduce", "reduce_scatter", "reduce")
@@ -51,6 +54,15 @@ def named(name: str, args: tuple[Any, ...], options: Mapping[str, Any]) -> Contr
     for kind, factor in [team] if team and isinstance(team[0], str) else team:
         parts.append(f"{kind} {int(factor)}")
     return Contract(f"{name}({', '.join(parts)})", given.get("outs"))
+
+
+def render_assumptions(names: Any) -> str:
+    """The attribute `comms.assumes`; empty: none is stated."""
+    listed = (names,) if isinstance(names, str) else tuple(names)
+    for name in listed:
+        if name not in ASSUMPTIONS:
+            raise errors.UsageError(f"assumes is {name!r}; a kernel can state {', '.join(map(repr, ASSUMPTIONS))}")
+    return f"[{', '.join(map(quote, listed))}]" if listed else ""
 
 
 def render(said: Any) -> str:

@@ -22,9 +22,10 @@
 //   - nobody writes there: that buffer was filled in launch k - 1 (all of it
 //     that was received has been seen to arrive) and is filled next in launch
 //     k + 2. A sender gets there once it has received, in launch k + 1, from
-//     this rank's same block, which has then made its clears of launch k. For a
-//     sender that receives nothing, the algorithm puts a barrier at the end of
-//     the launch.
+//     this rank's same block, which has then made its clears of launch k, or
+//     from a rank that has (a ring): that its store comes behind the clears
+//     then rests on the assumption packets_cumulative (M25). For a sender that
+//     receives nothing, the algorithm puts a barrier at the end of the launch.
 // Where kernels share the memory (see docs/Spec.md, "Shared channel memory"),
 // the prologue of the next launch, of whatever kernel, clears the extent that
 // this launch leaves behind in the block states; the same argument holds, for
@@ -42,6 +43,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "lowering/channels/Protocol.h"
+
+#include "dialect/Assumptions.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -137,7 +140,8 @@ const Protocol &getLamportProtocol() {
                                     needNoBarrier,
                                     /*reusable=*/false,
                                     /*tileBytes=*/1,
-                                    kCost};
+                                    kCost,
+                                    /*assumes=*/kPacketsCumulative};
   return protocol;
 }
 } // namespace mlir::comms

@@ -182,6 +182,20 @@ comms.kernel @k(%x: !comms.window<4xf32> {comms.host = 1}) {
 
 // -----
 
+// expected-error @+1 {{C12: comms.assumes is ["store9_whole"]; it must be an array of assumptions that a kernel can state: "packets_cumulative"}}
+comms.kernel @unknownAssumption() attributes {comms.assumes = ["store9_whole"]} {
+  comms.return
+}
+
+// -----
+
+// expected-error @+1 {{C12: comms.assumes is "packets_cumulative"; it must be an array}}
+comms.kernel @assumptionAlone() attributes {comms.assumes = "packets_cumulative"} {
+  comms.return
+}
+
+// -----
+
 // expected-error @+1 {{C10: a kernel's name must not be empty}}
 comms.kernel @""() {
   comms.return

@@ -771,7 +771,7 @@ comms.kernel @wrc(%s: !comms.signal<3>) attributes {ranks = 2, blocks = 2} {
 
 // -----
 
-// What the one in the middle does not acquire may be missed.
+// What the one in the middle reads comes first for whom it tells, though it acquires nothing (M13).
 comms.kernel @wrc_middle(%s: !comms.signal<3>) attributes {ranks = 2, blocks = 2} {
   %team = comms.team world
   %c0 = arith.constant 0 : index
@@ -801,7 +801,7 @@ comms.kernel @wrc_middle(%s: !comms.signal<3>) attributes {ranks = 2, blocks = 2
   }
   comms.return
 }
-// outcomes: 0.0:a 0.1:b 0.1:c in 000 001 010 011 100 101 110 111
+// outcomes: 0.0:a 0.1:b 0.1:c in 000 001 010 011 100 101 111
 
 // -----
 
@@ -1130,3 +1130,187 @@ comms.kernel @barrier_relaxed(%s: !comms.signal<3>, %w: !comms.window<1xf32>) at
   comms.return
 }
 // race
+
+// -----
+
+// The owner of a cell has read the first value and tells the next writer by relaxed ops: any of the two may come last (M13).
+comms.kernel @written_again_relaxed(%s: !comms.signal<3>) attributes {ranks = 3, blocks = 1} {
+  %team = comms.team world
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %v1 = arith.constant 1 : i64
+  %v2 = arith.constant 2 : i64
+  %rank = comms.rank %team
+  %at0 = arith.cmpi eq, %rank, %c0 : index
+  scf.if %at0 {
+    comms.signal set %s[%c0] value %v1 at %c1 of %team order relaxed : !comms.signal<3>
+  }
+  %at1 = arith.cmpi eq, %rank, %c1 : index
+  scf.if %at1 {
+    %x = comms.wait_signal %s[%c0] ge %v1 order relaxed : !comms.signal<3>
+    comms.signal set %s[%c1] value %v1 at %c2 of %team order relaxed : !comms.signal<3>
+  }
+  %at2 = arith.cmpi eq, %rank, %c2 : index
+  scf.if %at2 {
+    %y = comms.wait_signal %s[%c1] ge %v1 order relaxed : !comms.signal<3>
+    comms.signal set %s[%c0] value %v2 at %c1 of %team order relaxed : !comms.signal<3>
+  }
+  comms.return
+}
+// final: 1:s[0] in 1 2
+
+// -----
+
+// The same with a release and an acquire: what has been read comes first (M13).
+comms.kernel @written_again(%s: !comms.signal<3>) attributes {ranks = 3, blocks = 1} {
+  %team = comms.team world
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %v1 = arith.constant 1 : i64
+  %v2 = arith.constant 2 : i64
+  %rank = comms.rank %team
+  %at0 = arith.cmpi eq, %rank, %c0 : index
+  scf.if %at0 {
+    comms.signal set %s[%c0] value %v1 at %c1 of %team order relaxed : !comms.signal<3>
+  }
+  %at1 = arith.cmpi eq, %rank, %c1 : index
+  scf.if %at1 {
+    %x = comms.wait_signal %s[%c0] ge %v1 order relaxed : !comms.signal<3>
+    comms.signal set %s[%c1] value %v1 at %c2 of %team order release : !comms.signal<3>
+  }
+  %at2 = arith.cmpi eq, %rank, %c2 : index
+  scf.if %at2 {
+    %y = comms.wait_signal %s[%c1] ge %v1 order acquire : !comms.signal<3>
+    comms.signal set %s[%c0] value %v2 at %c1 of %team order relaxed : !comms.signal<3>
+  }
+  comms.return
+}
+// final: 1:s[0] in 2
+
+// -----
+
+// A cell is filled, a chain of two relaxed messages follows, and the last rank writes the cell: the fill may come last.
+comms.kernel @chain_relaxed(%s: !comms.signal<3>) attributes {ranks = 3, blocks = 1} {
+  %team = comms.team world
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %v1 = arith.constant 1 : i64
+  %v2 = arith.constant 2 : i64
+  %rank = comms.rank %team
+  %at0 = arith.cmpi eq, %rank, %c0 : index
+  scf.if %at0 {
+    comms.signal set %s[%c0] value %v1 at %c0 of %team order relaxed : !comms.signal<3>
+    comms.signal set %s[%c1] value %v1 at %c1 of %team order relaxed : !comms.signal<3>
+  }
+  %at1 = arith.cmpi eq, %rank, %c1 : index
+  scf.if %at1 {
+    %x = comms.wait_signal %s[%c1] ge %v1 order relaxed : !comms.signal<3>
+    comms.signal set %s[%c2] value %v1 at %c2 of %team order relaxed : !comms.signal<3>
+  }
+  %at2 = arith.cmpi eq, %rank, %c2 : index
+  scf.if %at2 {
+    %y = comms.wait_signal %s[%c2] ge %v1 order relaxed : !comms.signal<3>
+    comms.signal set %s[%c0] value %v2 at %c0 of %team order relaxed : !comms.signal<3>
+  }
+  comms.return
+}
+// final: 0:s[0] in 1 2
+
+// -----
+
+// A release fence of the first rank alone does not help (M25 would).
+comms.kernel @chain_released(%s: !comms.signal<3>) attributes {ranks = 3, blocks = 1} {
+  %team = comms.team world
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %v1 = arith.constant 1 : i64
+  %v2 = arith.constant 2 : i64
+  %rank = comms.rank %team
+  %at0 = arith.cmpi eq, %rank, %c0 : index
+  scf.if %at0 {
+    comms.signal set %s[%c0] value %v1 at %c0 of %team order relaxed : !comms.signal<3>
+    comms.fence release sys
+    comms.signal set %s[%c1] value %v1 at %c1 of %team order relaxed : !comms.signal<3>
+  }
+  %at1 = arith.cmpi eq, %rank, %c1 : index
+  scf.if %at1 {
+    %x = comms.wait_signal %s[%c1] ge %v1 order relaxed : !comms.signal<3>
+    comms.signal set %s[%c2] value %v1 at %c2 of %team order relaxed : !comms.signal<3>
+  }
+  %at2 = arith.cmpi eq, %rank, %c2 : index
+  scf.if %at2 {
+    %y = comms.wait_signal %s[%c2] ge %v1 order relaxed : !comms.signal<3>
+    comms.signal set %s[%c0] value %v2 at %c0 of %team order relaxed : !comms.signal<3>
+  }
+  comms.return
+}
+// final: 0:s[0] in 1 2
+
+// -----
+
+// Nor does a fence of the second, if the last has none.
+comms.kernel @chain_half(%s: !comms.signal<3>) attributes {ranks = 3, blocks = 1} {
+  %team = comms.team world
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %v1 = arith.constant 1 : i64
+  %v2 = arith.constant 2 : i64
+  %rank = comms.rank %team
+  %at0 = arith.cmpi eq, %rank, %c0 : index
+  scf.if %at0 {
+    comms.signal set %s[%c0] value %v1 at %c0 of %team order relaxed : !comms.signal<3>
+    comms.fence release sys
+    comms.signal set %s[%c1] value %v1 at %c1 of %team order relaxed : !comms.signal<3>
+  }
+  %at1 = arith.cmpi eq, %rank, %c1 : index
+  scf.if %at1 {
+    %x = comms.wait_signal %s[%c1] ge %v1 order relaxed : !comms.signal<3>
+    comms.fence acq_rel sys
+    comms.signal set %s[%c2] value %v1 at %c2 of %team order relaxed : !comms.signal<3>
+  }
+  %at2 = arith.cmpi eq, %rank, %c2 : index
+  scf.if %at2 {
+    %y = comms.wait_signal %s[%c2] ge %v1 order relaxed : !comms.signal<3>
+    comms.signal set %s[%c0] value %v2 at %c0 of %team order relaxed : !comms.signal<3>
+  }
+  comms.return
+}
+// final: 0:s[0] in 1 2
+
+// -----
+
+// With a fence of each rank, the fill comes first (M5, M12).
+comms.kernel @chain_fenced(%s: !comms.signal<3>) attributes {ranks = 3, blocks = 1} {
+  %team = comms.team world
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c2 = arith.constant 2 : index
+  %v1 = arith.constant 1 : i64
+  %v2 = arith.constant 2 : i64
+  %rank = comms.rank %team
+  %at0 = arith.cmpi eq, %rank, %c0 : index
+  scf.if %at0 {
+    comms.signal set %s[%c0] value %v1 at %c0 of %team order relaxed : !comms.signal<3>
+    comms.fence release sys
+    comms.signal set %s[%c1] value %v1 at %c1 of %team order relaxed : !comms.signal<3>
+  }
+  %at1 = arith.cmpi eq, %rank, %c1 : index
+  scf.if %at1 {
+    %x = comms.wait_signal %s[%c1] ge %v1 order relaxed : !comms.signal<3>
+    comms.fence acq_rel sys
+    comms.signal set %s[%c2] value %v1 at %c2 of %team order relaxed : !comms.signal<3>
+  }
+  %at2 = arith.cmpi eq, %rank, %c2 : index
+  scf.if %at2 {
+    %y = comms.wait_signal %s[%c2] ge %v1 order relaxed : !comms.signal<3>
+    comms.fence acquire sys
+    comms.signal set %s[%c0] value %v2 at %c0 of %team order relaxed : !comms.signal<3>
+  }
+  comms.return
+}
+// final: 0:s[0] in 2

@@ -25,6 +25,8 @@ DECIDED: dict[str, tuple[str, str]] = {
     "m80_packets-over-a-known-integer": (OPEN, PROVEN),
     "m78_array-kept-from-last-launch": (OPEN, PROVEN),
     "p140_signals-as-many-as-data-say": (OPEN, OPEN),
+    # What a cell holds depends on the schedule.
+    "p176_read-after-relaxed-signal": (OPEN, PROVEN),
     # Data decide where ranks write.
     "p95_rows-by-offset-from-data": (OPEN, PROVEN),
 }
@@ -35,6 +37,7 @@ ASSUMED = {
     "m40_arguments-share-memory": "arguments_apart",
     "p48_no-end-barrier-input-window": "host_waits",
     "p53_infinite-loop-on-data": "loops_end",
+    "p177_ring-of-poison-assumed": "packets_cumulative",
 }
 
 #: Faults of values, of which the checker says nothing unless the kernel says what it computes: this line.

@@ -117,6 +117,13 @@ BY_ORDER = [
     "p132",
     "p133",
     "p134",
+    "p170",
+    "p171",
+    "p172",
+    "p173",
+    "p174",
+    "p175",
+    "p176",
 ]
 
 #: Inputs that lead to the fault, where the pair's own do not.
@@ -129,7 +136,7 @@ DATA: dict[str, dict[str, Any]] = {
 }
 
 #: Launches until the fault is reached, where the usual ones are too few.
-LAUNCHES = {"p73": 60, "p74": 20, "p116": 40, "p117": 40, "p118": 40, "p119": 40, "p122": 40}
+LAUNCHES = {"p171": 6, "p73": 60, "p74": 20, "p116": 40, "p117": 40, "p118": 40, "p119": 40, "p122": 40}
 
 ELEMENTS = {
     "f32": np.float32, "f64": np.float64, "f16": np.float16, "i8": np.int8, "i32": np.int32, "i64": np.int64,
@@ -447,6 +454,33 @@ def test_broken_assumptions_give_wrong_results(protocol: str, name: str) -> None
 
     assert len(results()) == 1
     assert len(results(breaks=name)) > 1
+
+
+def test_broken_chains_hang_a_ring_over_poison() -> None:
+    """A ring of three ranks hears of the poison that it stores to by packets of others; one of two hears directly."""
+
+    def hangs(ranks: int, seed: int, **options: Any) -> bool:
+        text = collective("all_reduce").replace("ranks = 4", f"ranks = {ranks}")
+        arrays = {name: [np.zeros((4, 48), np.float32) for _ in range(ranks)] for name in "xy"}
+        try:
+            commsir.simulate(
+                text,
+                ranks=ranks,
+                arrays=arrays,
+                seed=seed,
+                launches=6,
+                memory="weak",
+                algorithm="ring",
+                protocol="lamport",
+                **options,
+            )
+        except commsir.DeadlockError:
+            return True
+        return False
+
+    assert not any(hangs(3, seed) for seed in SEEDS)
+    assert any(hangs(3, seed, breaks="packets_cumulative") for seed in SEEDS)
+    assert not any(hangs(2, seed, breaks="packets_cumulative") for seed in SEEDS)
 
 
 def test_ranks_are_compared() -> None:

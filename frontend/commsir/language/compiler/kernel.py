@@ -26,6 +26,8 @@ class Head:
     dims: Mapping[str, int] = field(default_factory=dict)
     #: The attribute `comms.computes`; empty: nothing is said.
     computes: str = ""
+    #: The attribute `comms.assumes`; empty: nothing is assumed.
+    assumes: str = ""
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -60,7 +62,8 @@ class Compiler(Statements):
 
     def end(self, locations: bool) -> str:
         declared = ", ".join(f"%{name}: {value.type}{self._marks(name)}" for name, value in self.arguments.items())
-        said = {"comms.computes": self._head.computes} if self._head.computes else {}
+        said = {"comms.computes": self._head.computes, "comms.assumes": self._head.assumes}
+        said = {name: text for name, text in said.items() if text}
         extra = ", ".join(f"{name} = {value}" for name, value in {**self._head.attributes, **said}.items())
         header = f"comms.kernel @{self._head.name}({declared})" + (f" attributes {{{extra}}}" if extra else "")
         return self.emitter.render(header, self._start, set(self.arguments), locations)

@@ -256,6 +256,17 @@ class Execution:
                     place_order.add((read.number, write))
                 if source >= 0:
                     place_order.add((source, read.number))
+                # What is read comes before what the read happens before.
+                for write in () if read.weak else self.contributes(read.number):
+                    newer = [b for b in writes if before(read.number, b) and position[b] < position[write]]
+                    older = [
+                        r
+                        for r in readers
+                        if before(read.number, r.number)
+                        and (self.source[r.number] < 0 or position[self.source[r.number]] < position[write])
+                    ]
+                    if newer or older:
+                        return False, False
             accesses = [e for e in self.events if e.place == place]
             place_order |= {(a.number, b.number) for a, b in itertools.combinations(accesses, 2) if a.agent == b.agent}
         # Each place is seen in one order by all.
