@@ -83,6 +83,8 @@ struct KernelCache {
   llvm::StringMap<unsigned> sizes, owned;
   /// Labels of each operation and type that have kernels.
   llvm::StringMap<llvm::StringSet<>> labels;
+  /// GPU: roots of operations that ranks have compared.
+  llvm::StringSet<> roots;
   uint64_t calls = 0;
 
   void touch(CachedKernel &kept) {
@@ -257,6 +259,7 @@ struct Collectives::Impl {
   bool shouldSpecialize(const Shape &shape, int64_t elements, uint64_t capture);
   unsigned &usesOf(const Shape &shape, const std::string &key);
   void boundLabels(Shape &shape);
+  llvm::Error compareRoot(const Shape &shape, void *stream);
   bool mayBeDirect(const Shape &shape);
   llvm::Expected<bool> agreeOnWindow(Collectives &collectives,
                                      const Shape &shape);
@@ -424,6 +427,7 @@ llvm::Error Collectives::Impl::note(llvm::Error error) {
   all.sizes.clear();
   all.owned.clear();
   all.labels.clear();
+  all.roots.clear();
   dropPlans();
   return error;
 }
@@ -512,11 +516,15 @@ llvm::Error Collectives::Impl::launch(const Shape &shape, int64_t elements,
                                       void *output, void *stream,
                                       uint64_t extent) {
   size_t width = shape.elementBytes;
+  int64_t root = shape.root;
   // Arrays that this rank does not have are not looked at.
   Argument arguments[] = {
       {input ? input : output, elements * shape.inputParts * width},
-      {output ? output : input, elements * shape.outputParts * width}};
-  return group.launch(kernel, arguments, stream, extent);
+      {output ? output : input, elements * shape.outputParts * width},
+      {&root, sizeof root}};
+  return group.launch(kernel,
+                      llvm::ArrayRef(arguments).drop_back(!shape.takesRoot()),
+                      stream, extent);
 }
 
 /// Whether a kernel may write over what it has to send yet. It sees two arrays,
@@ -888,6 +896,16 @@ void Collectives::Impl::boundLabels(Shape &shape) {
     known.insert(shape.typeName);
   else
     shape.typeName = shape.elementType + " in many forms";
+}
+
+/// GPU: ranks that name different roots would launch one kernel, and might all
+/// end without a result. They compare the first call of each root, but in a
+/// capture, which needs no meeting.
+llvm::Error Collectives::Impl::compareRoot(const Shape &shape, void *stream) {
+  if (!group.onGpu() || shape.rootText.empty() || group.captureOf(stream) ||
+      !cacheOf({}).roots.insert(shape.rootText).second)
+    return llvm::Error::success();
+  return group.compare(shape.text);
 }
 
 static std::string directKey(const Shape &shape) {
@@ -1272,6 +1290,8 @@ llvm::Error Collectives::run(const CollectiveCall &call, void *stream) {
       return plan.takeError();
   }
   const Shape &shape = (*plan)->shape;
+  if (llvm::Error error = impl->compareRoot(shape, stream))
+    return impl->note(std::move(error));
   impl->staged = false;
   impl->group.announce((*plan)->digest, shape.text);
   llvm::Error error = impl->runPlan(**plan, isDirect, stream);
