@@ -406,12 +406,10 @@ static std::string detail(const Shape &shape) {
 /// graphs.
 static constexpr int64_t kRoundBytes = int64_t(32) << 20;
 
-/// GPU: bytes of a message up to which kernels of any size take it: an
-/// all_reduce goes in two shots, which up to here keep up with all else in
-/// little channel memory; of the others each rank sends straight to all. A
-/// larger broadcast goes from neighbor to neighbor, which takes no extent.
-static constexpr int64_t kMostSizedReduce = int64_t(4) << 20,
-                         kMostSizedCopy = int64_t(1) << 20,
+/// GPU: bytes of a message, beside kMostSizedReduce, up to which kernels of any
+/// size take it: each rank sends straight to all. A larger broadcast goes from
+/// neighbor to neighbor, which takes no extent.
+static constexpr int64_t kMostSizedCopy = int64_t(1) << 20,
                          kMostSizedBroadcast = int64_t(256) << 10;
 /// GPU: bytes of the largest piece of a larger message. Links are busy with it
 /// for so long that a launch more does not count. What is copied for it, or
@@ -419,8 +417,8 @@ static constexpr int64_t kMostSizedReduce = int64_t(4) << 20,
 static constexpr int64_t kLargestPiece = int64_t(64) << 20,
                          kLargestCopiedPiece = int64_t(16) << 20;
 /// Bytes of channels, all buffers counted, of such a kernel: three buffers of
-/// an all_reduce of 8 MiB in two shots. With more, rows are cut.
-static constexpr uint64_t kSizedChannelBytes = uint64_t(50) << 20;
+/// an all_reduce of 4 MiB in two shots. With more, rows are cut.
+static constexpr uint64_t kSizedChannelBytes = uint64_t(26) << 20;
 
 KernelRequest Shape::writeSized(int64_t most, int64_t step) const {
   KernelRequest request = write(most);

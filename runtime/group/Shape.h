@@ -12,6 +12,10 @@
 
 namespace commsir::group {
 
+/// GPU: bytes of an all_reduce up to which one kernel of any size takes it, in
+/// two shots, which up to here keep up with all else in little channel memory.
+inline constexpr int64_t kMostSizedReduce = int64_t(4) << 20;
+
 /// A checked call in numbers.
 struct Shape {
   /// As in the dialect; "send_recv" for both ends of a transfer.
