@@ -907,10 +907,14 @@ void Collectives::Impl::boundLabels(Shape &shape) {
 /// end without a result. They compare the first call of each root, but in a
 /// capture, which needs no meeting.
 llvm::Error Collectives::Impl::compareRoot(const Shape &shape, void *stream) {
-  if (!group.onGpu() || shape.rootText.empty() || group.captureOf(stream) ||
-      !cacheOf({}).roots.insert(shape.rootText).second)
+  llvm::StringSet<> &known = cacheOf({}).roots;
+  if (!group.onGpu() || shape.rootText.empty() ||
+      known.contains(shape.rootText) || group.captureOf(stream))
     return llvm::Error::success();
-  return group.compare(shape.text);
+  if (llvm::Error error = group.compare(shape.text))
+    return error;
+  known.insert(shape.rootText);
+  return llvm::Error::success();
 }
 
 static std::string directKey(const Shape &shape) {

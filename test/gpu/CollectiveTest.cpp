@@ -541,6 +541,54 @@ TEST_F(CollectiveTest, PreparedFusedCallsAreRepeated) {
       2);
 }
 
+/// A call of more than 4 MiB goes in about equal pieces by one kernel, from its
+/// first launch on, prepared or not.
+TEST_F(CollectiveTest, LargeFusedCallsGoInEqualPieces) {
+  run(
+      {},
+      [](Calls &calls) -> std::string {
+        constexpr int64_t columns = 4096, rows = 515, pieces = 3;
+        constexpr int64_t count = rows * columns, row = columns * 4;
+        Calls::expectBytes(std::to_string(172 * row) + "," +
+                           std::to_string(172 * row) + "," +
+                           std::to_string(171 * row));
+        auto take = [&] {
+          return static_cast<int32_t *>(
+              llvm::cantFail(calls.group->allocateOwn(count * 4)));
+        };
+        int32_t *input = take(), *output = take();
+        FusedCall call;
+        call.op = "all_reduce";
+        call.reduction = "sum";
+        call.elementType = "i32";
+        call.rows = rows;
+        call.columns = columns;
+        call.input = {input, count};
+        call.outputs.push_back({{output, count}, "i32", true, columns});
+        call.consume = "(%sum: tensor<4096xi32>) { comms.yield %sum : "
+                       "tensor<4096xi32> }";
+        PreparedFused prepared(call);
+        for (int32_t turn = 0; turn < 4; ++turn) {
+          std::iota(input, input + count, turn * 7);
+          std::fill_n(output, count, -1);
+          llvm::Error error = turn % 2 ? calls.collectives->launch(
+                                             prepared, {input, output}, nullptr)
+                                       : calls.collectives->run(call, nullptr);
+          if (error)
+            return llvm::toString(std::move(error));
+          if (!std::equal(input, input + count, output))
+            return "not all was reduced";
+        }
+        uint64_t launches = calls.group->counts().launches;
+        return launches == 4 * pieces && calls.kernels() == 1 &&
+                       calls.collectives->counts().inPlace == 4
+                   ? ""
+                   : std::to_string(launches) + " launches of " +
+                         std::to_string(calls.kernels()) + " kernels";
+      },
+      2);
+}
+
 TEST_F(CollectiveTest, CapturesNeedPreparedCalls) {
   CollectiveLimits limits;
   limits.ownSizes = 1;
