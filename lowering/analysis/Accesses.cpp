@@ -21,6 +21,15 @@
 using namespace mlir;
 using namespace mlir::comms;
 
+BlockArgument mlir::comms::findRootArgument(KernelOp kernel) {
+  if (!kernel || kernel.getBody().empty())
+    return {};
+  for (BlockArgument argument : kernel.getBody().front().getArguments())
+    if (kernel.getArgAttr(argument.getArgNumber(), kRunTimeRootAttr))
+      return argument;
+  return {};
+}
+
 //===----------------------------------------------------------------------===//
 // Roots
 //===----------------------------------------------------------------------===//

@@ -28,6 +28,13 @@ namespace mlir::comms {
 /// launches the host reads and writes its rank's part.
 inline constexpr const char kHostAttr[] = "comms.host";
 
+/// Unit attribute of a kernel argument of type index: the root of the kernel's
+/// collectives, which each launch gives, in place of the ops' own.
+inline constexpr const char kRunTimeRootAttr[] = "comms.run_time_root";
+
+/// The argument with that attribute, or null.
+BlockArgument findRootArgument(KernelOp kernel);
+
 /// Unit attribute of a channel: the caller guarantees that senders and
 /// receivers count the same elements.
 inline constexpr const char kCountsAgreeAttr[] = "comms.counts_agree";

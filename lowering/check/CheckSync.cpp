@@ -279,6 +279,24 @@ std::vector<int64_t> extentsOf(const Program &program) {
   return extents;
 }
 
+/// Ranks up to which each is followed as the root of all launches.
+constexpr int64_t mostRoots = 16;
+
+/// Roots of launches that are followed: each rank in all launches, and roots
+/// that differ by every distance from one launch to the next.
+std::vector<Roots> rootsOf(const Program &program, int64_t ranks) {
+  std::vector<Roots> roots = {{}};
+  if (program.roots.empty())
+    return roots;
+  for (int64_t rank = 1; rank < ranks; ++rank) {
+    if (ranks > mostRoots && rank > 1 && rank < ranks - 1)
+      continue;
+    roots.push_back({rank, 0});
+    roots.push_back({0, rank});
+  }
+  return roots;
+}
+
 struct CheckSync : mlir::comms::impl::CheckSyncBase<CheckSync> {
   using CheckSyncBase::CheckSyncBase;
 
@@ -287,6 +305,9 @@ struct CheckSync : mlir::comms::impl::CheckSyncBase<CheckSync> {
   FollowResult followFewerLaunches(const Program &program, WorldShape &shape);
   FollowResult followFewer(const Program &program, const WorldShape &full);
   FollowResult followExtent(const Program &program, WorldShape &shape);
+  FollowResult followRoots(const Program &program, WorldShape &shape);
+  LogicalResult followAsGiven(const Program &program, WorldShape &shape,
+                              bool &isOver);
   bool tryModels(const Program &program, const WorldShape &shape,
                  UnprovenReason &open);
   bool followsAll(const WorldShape &shape) const;
@@ -526,6 +547,24 @@ FollowResult CheckSync::followExtent(const Program &program,
   return found;
 }
 
+/// With the roots of launches as they have been set, which an error names.
+FollowResult CheckSync::followRoots(const Program &program, WorldShape &shape) {
+  if (program.roots.empty())
+    return followExtent(program, shape);
+  std::string text;
+  for (int64_t launch = 1; launch <= defaultLaunches; ++launch)
+    text += (text.empty() ? "seen with root " : ", ") +
+            std::to_string(shape.roots.of(launch) % shape.ranks) +
+            " in launch " + std::to_string(launch);
+  KernelOp kernel = getOperation();
+  ScopedDiagnosticHandler saying(&getContext(), [&](Diagnostic &diag) {
+    if (diag.getSeverity() == DiagnosticSeverity::Error)
+      diag.attachNote(kernel->getLoc()) << text;
+    return failure();
+  });
+  return followExtent(program, shape);
+}
+
 /// Says what was wrong with a program on given data.
 static std::string describe(const Model &model) {
   if (!model.byRank)
@@ -645,6 +684,38 @@ void CheckSync::conclude(const Program &program, const WorldShape &shape) {
   signalPassFailure();
 }
 
+/// Follows the program with the extent and the roots that have been set.
+/// `isOver`: what remains open ends the check.
+LogicalResult CheckSync::followAsGiven(const Program &program,
+                                       WorldShape &shape, bool &isOver) {
+  FollowResult found = followRoots(program, shape);
+  if (found.refused)
+    return failure();
+  verdict.assumesChains |= found.assumesChains;
+  bool isOpen = found.outcome == Outcome::Open;
+  if (isOpen && tryModels(program, shape, found.unproven.back()))
+    return failure();
+  for (UnprovenReason &reason : found.unproven)
+    if (reason.isCounted && tryModels(program, shape, reason))
+      return failure();
+  for (const UnprovenReason &reason : found.unproven)
+    verdict.leaveOpen(reason, isOpen && &reason == &found.unproven.back());
+  isOver = isOpen || found.isTooLong();
+  if (isOpen || !found.isTooLong())
+    return success();
+  verdict.launches = 0;
+  verdict.leaveOpen(
+      getOperation(),
+      "comms-check-sync did not check this kernel: following it takes more "
+      "than " +
+          llvm::Twine(shape.budget) +
+          " events; raise the option max-events (comms-run: "
+          "--check-events; Python: check_events=), or check it with fewer "
+          "ranks",
+      /*isWarning=*/true);
+  return success();
+}
+
 void CheckSync::runOnOperation() {
   KernelOp kernel = getOperation();
   markAllAnalysesPreserved();
@@ -663,37 +734,23 @@ void CheckSync::runOnOperation() {
   verdict.launches = shape->launches;
   if (program->actions.empty() && program->guards.empty())
     return conclude(*program, *shape);
-  for (int64_t extent : extentsOf(*program)) {
-    for (Register known : program->extents)
-      program->initialValues[known] = Interval::of(extent);
-    FollowResult found = followExtent(*program, *shape);
-    if (found.refused)
-      return signalPassFailure();
-    verdict.assumesChains |= found.assumesChains;
-    bool isOpen = found.outcome == Outcome::Open;
-    if (isOpen && tryModels(*program, *shape, found.unproven.back()))
-      return signalPassFailure();
-    for (UnprovenReason &reason : found.unproven)
-      if (reason.isCounted && tryModels(*program, *shape, reason))
+  std::vector<Roots> roots = rootsOf(*program, shape->ranks);
+  bool isOver = false;
+  for (int64_t extent : extentsOf(*program))
+    for (Roots given : roots) {
+      if (isOver)
+        break;
+      for (Register known : program->extents)
+        program->initialValues[known] = Interval::of(extent);
+      shape->roots = given;
+      if (failed(followAsGiven(*program, *shape, isOver)))
         return signalPassFailure();
-    for (const UnprovenReason &reason : found.unproven)
-      verdict.leaveOpen(reason, isOpen && &reason == &found.unproven.back());
-    if (isOpen)
-      break;
-    if (found.isTooLong()) {
-      verdict.launches = 0;
-      verdict.leaveOpen(
-          kernel,
-          "comms-check-sync did not check this kernel: following it takes more "
-          "than " +
-              llvm::Twine(shape->budget) +
-              " events; raise the option max-events (comms-run: "
-              "--check-events; Python: check_events=), or check it with fewer "
-              "ranks",
-          /*isWarning=*/true);
-      break;
     }
-  }
+  if (!program->roots.empty() && shape->ranks > mostRoots)
+    verdict.leaveOpen(kernel,
+                      "comms-check-sync followed the roots 0, 1 and " +
+                          llvm::Twine(shape->ranks - 1) +
+                          " of a kernel that takes its root at run time");
   conclude(*program, *shape);
 }
 

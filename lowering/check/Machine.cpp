@@ -895,6 +895,9 @@ Interval Machine::find(Leaf leaf, int64_t rank, unsigned width) {
 
 /// The host gives the same scalars to all ranks, in each launch others.
 void Machine::findScalars(Thread &thread) {
+  for (Register root : program.roots)
+    set(thread, root,
+        Interval::of(shape.roots.of(thread.launch) % shape.ranks));
   for (auto [reg, argument] : program.scalars) {
     Leaf leaf;
     leaf.argument = argument;

@@ -56,6 +56,15 @@ struct UnprovenReason {
   bool isCounted = false;
 };
 
+/// The roots of launches, before the remainder by the number of ranks: `first`
+/// in launch 1, then further by `step`, by twice the step, and so on.
+struct Roots {
+  int64_t first = 0, step = 0;
+  int64_t of(int64_t launch) const {
+    return first + step * (launch * (launch - 1) / 2);
+  }
+};
+
 /// The simulated world.
 struct WorldShape {
   int64_t ranks = 0, reach = 0, blocks = 0, launches = 3;
@@ -76,6 +85,8 @@ struct WorldShape {
   /// left open: the first ones by `choices`, later ones false.
   bool choosesScalars = false;
   std::vector<bool> choices;
+  /// For programs whose launches give the root.
+  Roots roots;
 
   /// Simulated blocks per rank.
   int64_t followedBlocks() const { return lanes ? 1 : blocks; }

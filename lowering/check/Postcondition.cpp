@@ -152,7 +152,7 @@ bool PostconditionChecker::run(llvm::ArrayRef<int32_t> inputs,
   program->isBlockDependent = isBlockDependent(kernel);
   // Registers of all threads: half a gigabyte.
   constexpr size_t mostRegisters = size_t(1) << 24;
-  if (!program->extents.empty() ||
+  if (!program->extents.empty() || !program->roots.empty() ||
       program->initialValues.size() >
           mostRegisters / static_cast<size_t>(shape.ranks * shape.blocks))
     return false;

@@ -510,9 +510,12 @@ FailureOr<Program> ProgramBuilder::build() {
                               "comms-check-sync does not follow: use scf or "
                               "check the kernel before it is lowered to cf");
   }
+  BlockArgument root = findRootArgument(kernel);
   for (BlockArgument argument : kernel.getBody().front().getArguments())
-    if (needed.contains(argument) &&
-        (widthOf(argument.getType()) || isa<FloatType>(argument.getType())))
+    if (needed.contains(argument) && argument == root)
+      program.roots.push_back(reg(argument));
+    else if (needed.contains(argument) && (widthOf(argument.getType()) ||
+                                           isa<FloatType>(argument.getType())))
       (isa<FloatType>(argument.getType()) ? program.floats : program.scalars)
           .emplace_back(reg(argument),
                         static_cast<int32_t>(argument.getArgNumber()));

@@ -347,6 +347,8 @@ public:
   std::vector<Operation *> opaque;
   /// Ops that compute tiles.
   std::vector<TileOp> tileOps;
+  /// The argument that holds the root of collectives, a rank of the world.
+  std::vector<Register> roots;
   /// The results of comms.extent, and the most that they can be.
   std::vector<Register> extents;
   int64_t mostExtent = 0;

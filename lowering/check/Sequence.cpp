@@ -8,6 +8,7 @@
 #include "lowering/check/Sequence.h"
 
 #include "dialect/Assumptions.h"
+#include "lowering/analysis/Accesses.h"
 #include "lowering/analysis/Blocks.h"
 #include "lowering/check/Launches.h"
 #include "lowering/check/Program.h"
@@ -257,6 +258,9 @@ LogicalResult Joiner::addKernel(const Turn &turn) {
   if (kernel->hasAttr("comms.run_time_extent"))
     return kernel.emitError("has sizes that only a launch knows, which a check "
                             "of several kernels does not follow");
+  if (findRootArgument(kernel))
+    return kernel.emitError("has a root that only a launch knows, which a "
+                            "check of several kernels does not follow");
   if (kernel.getRanks() != first.getRanks() ||
       kernel.getLsaSize() != first.getLsaSize())
     return kernel.emitError("'")

@@ -33,6 +33,9 @@ CollectiveBuilder::CollectiveBuilder(OpBuilder &builder,
     myBlock = sub(myBlock, constant(first));
     numBlocks = constant(static_cast<int64_t>(role.getLast()) - first);
   }
+  if (problem.rootArgument)
+    CheckBoundsOp::create(b, loc(), problem.rootArgument, constant(1),
+                          numRanks(), ("root of " + problem.kind->name).str());
   numTiles = constant(problem.tiles);
   if (!problem.isSized())
     return;

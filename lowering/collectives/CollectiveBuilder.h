@@ -79,7 +79,10 @@ public:
   Value numRanks() { return constant(theProblem.ranks); }
   /// This rank's index in the team.
   Value rank() const { return myRank; }
-  Value root() { return constant(theProblem.root); }
+  Value root() {
+    return theProblem.rootArgument ? theProblem.rootArgument
+                                   : constant(theProblem.root);
+  }
   /// The rank `distance` after this one, modulo the number of ranks.
   Value rankAfter(Value distance);
   Value isRank(Value rank) { return equal(myRank, rank); }

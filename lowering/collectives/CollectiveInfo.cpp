@@ -8,6 +8,7 @@
 #include "lowering/collectives/CollectiveInfo.h"
 
 #include "dialect/Teams.h"
+#include "lowering/analysis/Accesses.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
@@ -319,6 +320,7 @@ private:
   LogicalResult readOperands();
   LogicalResult readTeam();
   LogicalResult checkRank(int64_t rank, StringRef what);
+  LogicalResult checkRootArgument();
   LogicalResult readShapes();
   LogicalResult readWires();
   LogicalResult readReduction();
@@ -371,6 +373,8 @@ LogicalResult Reader::readOperands() {
     addArrays(problem.args, collective.getArgs());
     problem.reduction = collective.getReduction();
     problem.root = collective.getRootRank().value_or(0);
+    if (collective.getRootRank())
+      problem.rootArgument = findRootArgument(op->getParentOfType<KernelOp>());
     FailureOr<Region *> produce = getTileRegion(op, collective.getProduce());
     FailureOr<Region *> consume = getTileRegion(op, collective.getConsume());
     if (failed(produce) || failed(consume))
@@ -403,6 +407,21 @@ LogicalResult Reader::checkRank(int64_t rank, StringRef what) {
                            << problem.ranks;
 }
 
+/// The checker follows every rank of the world as the root.
+LogicalResult Reader::checkRootArgument() {
+  if (!problem.rootArgument.getType().isIndex())
+    return op->emitOpError("takes its root from an argument of type ")
+           << problem.rootArgument.getType()
+           << ": comms.run_time_root must be on an argument of type index";
+  auto kernel = op->getParentOfType<KernelOp>();
+  if (problem.ranks == static_cast<int64_t>(kernel.getRanks().value_or(0)))
+    return success();
+  return op->emitOpError("takes its root at run time in a team of ")
+         << problem.ranks
+         << " ranks: comms.run_time_root needs the team of all ranks "
+            "(comms.team world)";
+}
+
 LogicalResult Reader::readTeam() {
   std::optional<int64_t> size = getStaticTeamSize(problem.team);
   if (!size)
@@ -415,6 +434,8 @@ LogicalResult Reader::readTeam() {
     return op->emitOpError("has a team of ")
            << *size << " ranks: " << maxRanks << " are the most";
   problem.ranks = *size;
+  if (problem.rootArgument && failed(checkRootArgument()))
+    return failure();
   bool oneToOne = problem.kind->direction == Direction::OneToOne;
   if (failed(checkRank(problem.root, oneToOne ? "source" : "root")) ||
       failed(checkRank(problem.dest, "destination")))

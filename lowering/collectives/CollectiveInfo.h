@@ -50,6 +50,9 @@ struct CollectiveInfo {
   int64_t ranks = 0;
   /// The root, or the source of `OneToOne`, as a rank of the team.
   int64_t root = 0;
+  /// The kernel's argument that holds the root, of type index
+  /// (`comms.run_time_root`); null: it is `root` in every launch.
+  Value rootArgument;
   /// The destination of `OneToOne`.
   int64_t dest = 0;
   std::optional<ReductionKind> reduction;

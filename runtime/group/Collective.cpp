@@ -83,6 +83,8 @@ struct KernelCache {
   llvm::StringMap<unsigned> sizes, owned;
   /// Labels of each operation and type that have kernels.
   llvm::StringMap<llvm::StringSet<>> labels;
+  /// GPU: roots of operations that ranks have compared.
+  llvm::StringSet<> roots;
   uint64_t calls = 0;
 
   void touch(CachedKernel &kept) {
@@ -257,6 +259,7 @@ struct Collectives::Impl {
   bool shouldSpecialize(const Shape &shape, int64_t elements, uint64_t capture);
   unsigned &usesOf(const Shape &shape, const std::string &key);
   void boundLabels(Shape &shape);
+  llvm::Error compareRoot(const Shape &shape, void *stream);
   bool mayBeDirect(const Shape &shape);
   llvm::Expected<bool> agreeOnWindow(Collectives &collectives,
                                      const Shape &shape);
@@ -301,7 +304,12 @@ struct Collectives::Impl {
   /// Of what is cut into the same pieces: calls of any number of rows where a
   /// kernel takes them.
   std::string pieceKeyOf(const FusedCall &call) const;
+  int64_t alignedRows(const FusedCall &call) const;
   int64_t cutRows(const FusedCall &call) const;
+  int64_t mostRows(const FusedCall &call) const;
+  int64_t pieceOf(const FusedCall &call) const;
+  llvm::Error launchRows(Collectives &collectives, PreparedFused &prepared,
+                         void *stream);
   llvm::Error runRows(Collectives &collectives, const FusedCall &call,
                       int64_t piece, void *stream);
   bool isAligned(const void *data) const {
@@ -343,7 +351,7 @@ struct Collectives::Impl {
   /// ascending.
   llvm::StringMap<llvm::SmallVector<int64_t, 8>> capacities;
   /// Counts what changes which kernel a call gets.
-  uint64_t age = 0;
+  uint64_t age = 1;
   /// A call has failed: ranks may have to meet again first.
   bool recoveryPending = false;
   uint64_t recoveries = group.timesRecovered();
@@ -424,6 +432,7 @@ llvm::Error Collectives::Impl::note(llvm::Error error) {
   all.sizes.clear();
   all.owned.clear();
   all.labels.clear();
+  all.roots.clear();
   dropPlans();
   return error;
 }
@@ -512,11 +521,15 @@ llvm::Error Collectives::Impl::launch(const Shape &shape, int64_t elements,
                                       void *output, void *stream,
                                       uint64_t extent) {
   size_t width = shape.elementBytes;
+  int64_t root = shape.root;
   // Arrays that this rank does not have are not looked at.
   Argument arguments[] = {
       {input ? input : output, elements * shape.inputParts * width},
-      {output ? output : input, elements * shape.outputParts * width}};
-  return group.launch(kernel, arguments, stream, extent);
+      {output ? output : input, elements * shape.outputParts * width},
+      {&root, sizeof root}};
+  return group.launch(kernel,
+                      llvm::ArrayRef(arguments).drop_back(!shape.takesRoot()),
+                      stream, extent);
 }
 
 /// Whether a kernel may write over what it has to send yet. It sees two arrays,
@@ -888,6 +901,20 @@ void Collectives::Impl::boundLabels(Shape &shape) {
     known.insert(shape.typeName);
   else
     shape.typeName = shape.elementType + " in many forms";
+}
+
+/// GPU: ranks that name different roots would launch one kernel, and might all
+/// end without a result. They compare the first call of each root, but in a
+/// capture, which needs no meeting.
+llvm::Error Collectives::Impl::compareRoot(const Shape &shape, void *stream) {
+  llvm::StringSet<> &known = cacheOf({}).roots;
+  if (!group.onGpu() || shape.rootText.empty() ||
+      known.contains(shape.rootText) || group.captureOf(stream))
+    return llvm::Error::success();
+  if (llvm::Error error = group.compare(shape.text))
+    return error;
+  known.insert(shape.rootText);
+  return llvm::Error::success();
 }
 
 static std::string directKey(const Shape &shape) {
@@ -1272,6 +1299,8 @@ llvm::Error Collectives::run(const CollectiveCall &call, void *stream) {
       return plan.takeError();
   }
   const Shape &shape = (*plan)->shape;
+  if (llvm::Error error = impl->compareRoot(shape, stream))
+    return impl->note(std::move(error));
   impl->staged = false;
   impl->group.announce((*plan)->digest, shape.text);
   llvm::Error error = impl->runPlan(**plan, isDirect, stream);
@@ -1423,12 +1452,8 @@ std::string Collectives::Impl::pieceKeyOf(const FusedCall &call) const {
          keyOf(isSized ? withRows(call, 1) : call).str().str();
 }
 
-/// Rows of about half of a call, at which every array is aligned; 0: it cannot
-/// be cut. Rows know nothing of each other, and in an all-reduce each array has
-/// its rows in one order.
-int64_t Collectives::Impl::cutRows(const FusedCall &call) const {
-  if (call.op != "all_reduce")
-    return 0;
+/// The least number of rows behind which every array is aligned.
+int64_t Collectives::Impl::alignedRows(const FusedCall &call) const {
   auto isAlignedAt = [&](int64_t rows) {
     auto fits = [&](int64_t columns, llvm::StringRef type) {
       return rows * columns * *elementBytesOf(type) % alignment == 0;
@@ -1444,10 +1469,51 @@ int64_t Collectives::Impl::cutRows(const FusedCall &call) const {
   int64_t step = 1;
   while (!isAlignedAt(step)) // Ends at `alignment`.
     step *= 2;
+  return step;
+}
+
+/// Rows of about half of a call, at which every array is aligned; 0: it cannot
+/// be cut. Rows know nothing of each other, and in an all-reduce each array has
+/// its rows in one order.
+int64_t Collectives::Impl::cutRows(const FusedCall &call) const {
+  if (call.op != "all_reduce")
+    return 0;
   // Of those for any number of rows, the largest kernel that may fit.
   int64_t half = takesExtent(call) ? capacityOf(call.rows) / 2
                                    : llvm::divideCeil(call.rows, 2);
-  int64_t piece = int64_t(llvm::alignTo(half, step));
+  int64_t piece = int64_t(llvm::alignTo(half, alignedRows(call)));
+  return piece < call.rows ? piece : 0;
+}
+
+/// The most rows of a piece for which a kernel of any number of rows has no
+/// more than kMostSizedReduce bytes; 0: it has no more for the whole call.
+int64_t Collectives::Impl::mostRows(const FusedCall &call) const {
+  int64_t width = elementBytesOf(call.elementType).value_or(1);
+  // The capacity is less than twice as much as the call.
+  bool mayBeLarge = call.input.elements > kMostSizedReduce / width / 2;
+  if (!takesExtent(call) || !mayBeLarge)
+    return 0;
+  if (llvm::Error error = writeFused(call, group).takeError()) {
+    llvm::consumeError(std::move(error)); // `run` says so.
+    return 0;
+  }
+  auto most = std::max<uint64_t>(kMostSizedReduce / (call.columns * width), 1);
+  return capacityOf(call.rows) > int64_t(most)
+             ? std::max(int64_t(llvm::bit_floor(most)), alignedRows(call))
+             : 0;
+}
+
+/// Rows of the pieces that a call goes in; 0: it goes in one. Pieces of a large
+/// call are about equal: each takes about its share of the time of the whole.
+int64_t Collectives::Impl::pieceOf(const FusedCall &call) const {
+  int64_t piece =
+      fusedPieces.empty() ? 0 : fusedPieces.lookup(pieceKeyOf(call));
+  if (int64_t most = mostRows(call)) {
+    most = piece ? std::min(piece, most) : most;
+    int64_t count = llvm::divideCeil(call.rows, most);
+    piece = int64_t(
+        llvm::alignTo(llvm::divideCeil(call.rows, count), alignedRows(call)));
+  }
   return piece < call.rows ? piece : 0;
 }
 
@@ -1469,6 +1535,35 @@ llvm::Error Collectives::Impl::runRows(Collectives &collectives,
         if (one.perRow)
           cut(one.array, one.columns, one.elementType);
     if (llvm::Error error = collectives.run(part, stream))
+      return error;
+  }
+  counted = before;
+  ++counted.inPlace;
+  return llvm::Error::success();
+}
+
+/// The same for a prepared call, each piece of which is prepared.
+llvm::Error Collectives::Impl::launchRows(Collectives &collectives,
+                                          PreparedFused &prepared,
+                                          void *stream) {
+  const FusedCall &call = prepared.call;
+  const int64_t piece = prepared.pieceRows;
+  StagingCounts before = counted;
+  for (int64_t first = 0; first < call.rows; first += piece) {
+    int64_t rows = std::min(piece, call.rows - first);
+    auto &part = prepared.pieces[rows == piece ? 0 : 1];
+    if (!part || part->call.rows != rows)
+      part = std::make_unique<PreparedFused>(withRows(call, rows));
+    llvm::SmallVector<void *, 8> arrays;
+    auto add = [&](const Array &array, int64_t columns, llvm::StringRef type) {
+      arrays.push_back(static_cast<char *>(array.data) +
+                       first * columns * *elementBytesOf(type));
+    };
+    add(call.input, call.columns, call.elementType);
+    for (const auto *operands : {&call.sources, &call.arguments, &call.outputs})
+      for (const FusedCall::Operand &one : *operands)
+        add(one.array, one.perRow ? one.columns : 0, one.elementType);
+    if (llvm::Error error = collectives.launch(*part, arrays, stream))
       return error;
   }
   counted = before;
@@ -1503,10 +1598,8 @@ llvm::Error Collectives::run(const FusedCall &call, void *stream) {
   if (impl->group.onGpu())
     if (llvm::Error error = impl->followTables())
       return error;
-  if (!impl->fusedPieces.empty())
-    if (int64_t piece = impl->fusedPieces.lookup(impl->pieceKeyOf(call)))
-      if (piece < call.rows)
-        return impl->runRows(*this, call, piece, stream);
+  if (int64_t piece = impl->pieceOf(call))
+    return impl->runRows(*this, call, piece, stream);
   auto plan = impl->planOf(call, stream);
   if (!plan) {
     llvm::Error error = plan.takeError();
@@ -1518,6 +1611,7 @@ llvm::Error Collectives::run(const FusedCall &call, void *stream) {
     if (impl->fusedPieces.size() >= kPlans)
       impl->fusedPieces.clear();
     impl->fusedPieces[impl->pieceKeyOf(call)] = piece;
+    ++impl->age; // Calls that had plans may go in pieces now.
     return impl->runRows(*this, call, piece, stream);
   }
   return impl->launchFused(**plan, call, stream);
@@ -1529,11 +1623,10 @@ PreparedFused::PreparedFused(const FusedCall &call)
   this->call.consume = consume;
 }
 
-/// Whether a launch comes to the plan of the last one: a call that is cut into
-/// pieces, or whose ranks have to meet first, is `run`.
+/// Whether a launch comes to the plan of the last one.
 bool Collectives::Impl::mayRepeat(const PreparedFused &prepared) const {
   return prepared.generation == fusedGeneration && isCurrent(*prepared.plan) &&
-         fusedPieces.empty() && !mayNeedRecovery() &&
+         !mayNeedRecovery() &&
          (!group.onGpu() || tune::getTablesDigest() == tables);
 }
 
@@ -1549,6 +1642,12 @@ llvm::Error Collectives::launch(PreparedFused &prepared,
     prepared.plan->cache->touch(*prepared.plan->kept);
     return impl->launchFused(*prepared.plan, call, stream);
   }
+  if (prepared.piecesAge != impl->age) {
+    prepared.piecesAge = impl->age;
+    prepared.pieceRows = impl->pieceOf(call);
+  }
+  if (prepared.pieceRows)
+    return impl->launchRows(*this, prepared, stream);
   if (llvm::Error error = run(call, stream))
     return error;
   auto known = impl->fused.find(keyOf(call).str());

@@ -129,6 +129,11 @@ private:
   /// Valid while the fused plans are those of that generation.
   FusedPlan *plan = nullptr;
   uint64_t generation = 0;
+  /// Rows of the pieces that the call goes in (0: it goes in one), for that age
+  /// of the plans; such a piece, and the last one where it has fewer rows.
+  int64_t pieceRows = 0;
+  uint64_t piecesAge = 0;
+  std::unique_ptr<PreparedFused> pieces[2];
 };
 
 /// Where the arrays of the calls were.

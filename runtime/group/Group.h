@@ -271,6 +271,11 @@ public:
   /// Names what the next launches belong to, in the caller's terms. If digests
   /// differ between ranks, the error holds all texts.
   virtual void announce(uint64_t /*digest*/, llvm::StringRef /*text*/) {}
+  /// GPU: fails with Disagree, and both texts, unless all ranks pass the same
+  /// text. Collective. CPU: does nothing; ranks compare each announced call.
+  virtual llvm::Error compare(llvm::StringRef /*text*/) {
+    return llvm::Error::success();
+  }
 
   /// GPU: enqueues the launch in `stream` (a CUstream, which may be capturing)
   /// and returns. CPU: returns when this rank has finished; `stream` is null.

@@ -300,19 +300,21 @@ static void describe(const CollectiveCall &call, const Group &group,
                                   ? " for each rank"
                                   : "")
                     .str();
-  if (findOperation(shape.op)->hasRoot)
-    shape.text += " with root " + std::to_string(shape.root);
+  if (!findOperation(shape.op)->hasRoot)
+    return;
+  std::string root = " with root " + std::to_string(shape.root);
+  shape.text += root;
+  shape.rootText = shape.op + root;
 }
 
 /// GPU: what a call shares with others. Copies move words of 4 bytes, whatever
 /// they are of, where parts are made of them. A reduction to one rank goes to
-/// all, who are no later for it: there is one kernel for all roots.
+/// all, who are no later for it, by the kernel of an all_reduce.
 static void widen(Shape &shape) {
   bool isOpen = shape.algorithm.empty() && shape.protocol.empty();
   if (!isOpen || shape.ranks < 2 || shape.op == "send_recv")
     return;
   if (shape.op == "reduce") {
-    shape.typeName += " for root " + std::to_string(shape.root);
     shape.op = "all_reduce";
     shape.root = 0;
     shape.dropsElsewhere = true;
@@ -371,12 +373,17 @@ llvm::Expected<Shape> commsir::group::resolveShape(const CollectiveCall &call,
 // Texts
 //===----------------------------------------------------------------------===//
 
+bool Shape::takesRoot() const {
+  const Operation *operation = findOperation(op);
+  return onGpu && operation && operation->hasRoot;
+}
+
 std::string Shape::key() const {
   // On GPUs ranks find out by their channels that they take bytes for different
   // things; on the CPU, by the call's text.
   return llvm::formatv("{0} {1} {2} {3} {4} {5} {6} {7}", op, reduction,
-                       elementType, root, algorithm, protocol, sendsUp,
-                       onGpu ? typeName : std::string());
+                       elementType, takesRoot() ? 0 : root, algorithm, protocol,
+                       sendsUp, onGpu ? typeName : std::string());
 }
 
 /// Returns the text between the op's name and its arrays.
@@ -386,7 +393,7 @@ static std::string detail(const Shape &shape) {
     text += shape.reduction + " ";
   const Operation *operation = findOperation(shape.op);
   if (operation && operation->hasRoot)
-    text += "root " + std::to_string(shape.root) + " ";
+    text += "root " + std::to_string(shape.takesRoot() ? 0 : shape.root) + " ";
   text += "%team ";
   if (shape.op != "send_recv")
     return text;
@@ -399,12 +406,10 @@ static std::string detail(const Shape &shape) {
 /// graphs.
 static constexpr int64_t kRoundBytes = int64_t(32) << 20;
 
-/// GPU: bytes of a message up to which kernels of any size take it: an
-/// all_reduce goes in two shots, which up to here keep up with all else in
-/// little channel memory; of the others each rank sends straight to all. A
-/// larger broadcast goes from neighbor to neighbor, which takes no extent.
-static constexpr int64_t kMostSizedReduce = int64_t(4) << 20,
-                         kMostSizedCopy = int64_t(1) << 20,
+/// GPU: bytes of a message, beside kMostSizedReduce, up to which kernels of any
+/// size take it: each rank sends straight to all. A larger broadcast goes from
+/// neighbor to neighbor, which takes no extent.
+static constexpr int64_t kMostSizedCopy = int64_t(1) << 20,
                          kMostSizedBroadcast = int64_t(256) << 10;
 /// GPU: bytes of the largest piece of a larger message. Links are busy with it
 /// for so long that a launch more does not count. What is copied for it, or
@@ -412,8 +417,8 @@ static constexpr int64_t kMostSizedReduce = int64_t(4) << 20,
 static constexpr int64_t kLargestPiece = int64_t(64) << 20,
                          kLargestCopiedPiece = int64_t(16) << 20;
 /// Bytes of channels, all buffers counted, of such a kernel: three buffers of
-/// an all_reduce of 8 MiB in two shots. With more, rows are cut.
-static constexpr uint64_t kSizedChannelBytes = uint64_t(50) << 20;
+/// an all_reduce of 4 MiB in two shots. With more, rows are cut.
+static constexpr uint64_t kSizedChannelBytes = uint64_t(26) << 20;
 
 KernelRequest Shape::writeSized(int64_t most, int64_t step) const {
   KernelRequest request = write(most);
@@ -456,7 +461,7 @@ int64_t Shape::pieceOf(int64_t left) const {
 
 KernelRequest Shape::write(int64_t elements, bool direct) const {
   constexpr const char *text =
-      R"(comms.kernel @{0}(%x: memref<{1}>, %y: {4}<{2}>)
+      R"(comms.kernel @{0}(%x: memref<{1}>, %y: {4}<{2}>{6})
     attributes {{comms.round_bytes = {5} : i64} {{
   %team = comms.team world
   comms.{0} {3}ins(%x : memref<{1}>) outs(%y : {4}<{2}>)
@@ -469,7 +474,8 @@ KernelRequest Shape::write(int64_t elements, bool direct) const {
   KernelRequest request;
   request.source = llvm::formatv(
       text, op, arrayOf(inputParts), arrayOf(outputParts), detail(*this),
-      direct ? "!comms.window" : "memref", kRoundBytes);
+      direct ? "!comms.window" : "memref", kRoundBytes,
+      takesRoot() ? ", %root: index {comms.run_time_root}" : "");
   request.name = op;
   request.algorithm = direct              ? "permutation"
                       : op == "send_recv" ? ""

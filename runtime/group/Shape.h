@@ -12,6 +12,10 @@
 
 namespace commsir::group {
 
+/// GPU: bytes of an all_reduce up to which one kernel of any size takes it, in
+/// two shots, which up to here keep up with all else in little channel memory.
+inline constexpr int64_t kMostSizedReduce = int64_t(4) << 20;
+
 /// A checked call in numbers.
 struct Shape {
   /// As in the dialect; "send_recv" for both ends of a transfer.
@@ -22,6 +26,8 @@ struct Shape {
   /// Elements of one part; an array has one part, or one per rank.
   int64_t elements = 0, inputParts = 1, outputParts = 1;
   int64_t root = 0;
+  /// "broadcast with root 2"; empty: the call has no root.
+  std::string rootText;
   /// Participating ranks, if not all.
   std::vector<int64_t> members;
   /// send_recv: the lower rank sends to the higher.
@@ -50,6 +56,9 @@ struct Shape {
   /// Everything that the kernel's text depends on, except the number of
   /// elements.
   std::string key() const;
+  /// GPU: the kernel's last argument is the root, an index of 8 bytes, so that
+  /// all roots share it.
+  bool takesRoot() const;
   /// Writes a kernel for parts of `elements` elements. `direct`: the kernel
   /// writes to peers' outputs, which are windows.
   KernelRequest write(int64_t elements, bool direct = false) const;

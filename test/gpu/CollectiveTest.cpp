@@ -25,6 +25,7 @@
 #include <cstdlib>
 #include <functional>
 #include <numeric>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -540,6 +541,54 @@ TEST_F(CollectiveTest, PreparedFusedCallsAreRepeated) {
       2);
 }
 
+/// A call of more than 4 MiB goes in about equal pieces by one kernel, from its
+/// first launch on, prepared or not.
+TEST_F(CollectiveTest, LargeFusedCallsGoInEqualPieces) {
+  run(
+      {},
+      [](Calls &calls) -> std::string {
+        constexpr int64_t columns = 4096, rows = 515, pieces = 3;
+        constexpr int64_t count = rows * columns, row = columns * 4;
+        Calls::expectBytes(std::to_string(172 * row) + "," +
+                           std::to_string(172 * row) + "," +
+                           std::to_string(171 * row));
+        auto take = [&] {
+          return static_cast<int32_t *>(
+              llvm::cantFail(calls.group->allocateOwn(count * 4)));
+        };
+        int32_t *input = take(), *output = take();
+        FusedCall call;
+        call.op = "all_reduce";
+        call.reduction = "sum";
+        call.elementType = "i32";
+        call.rows = rows;
+        call.columns = columns;
+        call.input = {input, count};
+        call.outputs.push_back({{output, count}, "i32", true, columns});
+        call.consume = "(%sum: tensor<4096xi32>) { comms.yield %sum : "
+                       "tensor<4096xi32> }";
+        PreparedFused prepared(call);
+        for (int32_t turn = 0; turn < 4; ++turn) {
+          std::iota(input, input + count, turn * 7);
+          std::fill_n(output, count, -1);
+          llvm::Error error = turn % 2 ? calls.collectives->launch(
+                                             prepared, {input, output}, nullptr)
+                                       : calls.collectives->run(call, nullptr);
+          if (error)
+            return llvm::toString(std::move(error));
+          if (!std::equal(input, input + count, output))
+            return "not all was reduced";
+        }
+        uint64_t launches = calls.group->counts().launches;
+        return launches == 4 * pieces && calls.kernels() == 1 &&
+                       calls.collectives->counts().inPlace == 4
+                   ? ""
+                   : std::to_string(launches) + " launches of " +
+                         std::to_string(calls.kernels()) + " kernels";
+      },
+      2);
+}
+
 TEST_F(CollectiveTest, CapturesNeedPreparedCalls) {
   CollectiveLimits limits;
   limits.ownSizes = 1;
@@ -742,6 +791,140 @@ TEST_F(CollectiveTest, ArraysThatLieInBetweenOnOneRankAreTaken) {
         return calls.reduce(64, 64);
       },
       2);
+}
+
+/// Address space of `bytes` bytes, all of it the same 2 MiB of memory.
+static char *takeRepeated(size_t bytes) {
+  constexpr size_t kPiece = size_t(2) << 20;
+  int file = memfd_create("repeated", MFD_CLOEXEC);
+  auto *whole = static_cast<char *>(
+      mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  bool isMapped = file >= 0 && whole != MAP_FAILED && !ftruncate(file, kPiece);
+  for (size_t at = 0; isMapped && at < bytes; at += kPiece)
+    isMapped = mmap(whole + at, kPiece, PROT_READ | PROT_WRITE,
+                    MAP_SHARED | MAP_FIXED, file, 0) != MAP_FAILED;
+  return isMapped ? whole : nullptr;
+}
+
+/// Messages of 1 GiB go in pieces, or in rounds, of bounded channel memory.
+TEST_F(CollectiveTest, LargeMessagesTakeBoundedChannels) {
+  setenv("COMMSIR_FAKE_RESIDENT", "12", 1);
+  setenv("COMMSIR_FAKE_NAME", "NVIDIA H100 80GB HBM3", 1);
+  Calls::expectBytes("0");
+  constexpr int kRanks = 4;
+  run(
+      {},
+      [](Calls &calls) -> std::string {
+        constexpr int64_t kBytes = int64_t(1) << 30;
+        constexpr int64_t kMost = int64_t(256) << 20;
+        char *in = takeRepeated(kBytes), *out = takeRepeated(kBytes);
+        if (!in || !out)
+          return "no address space";
+        for (auto [op, cuts, joins] : {std::tuple("all_reduce", false, false),
+                                       {"broadcast", false, false},
+                                       {"all_gather", false, true},
+                                       {"reduce_scatter", true, false}}) {
+          int64_t part = kBytes / 4 / (cuts || joins ? kRanks : 1);
+          CollectiveCall call = calls.make(op, part);
+          if (call.op == "reduce_scatter")
+            call.reduction = "sum";
+          call.input = {in, part * (cuts ? kRanks : 1)};
+          call.output = {out, part * (joins ? kRanks : 1)};
+          if (auto error = calls.collectives->run(call, nullptr))
+            return op + (": " + llvm::toString(std::move(error)));
+          auto bytes = int64_t(calls.group->counts().channelBytes);
+          if (bytes <= 0 || bytes > kMost)
+            return op + (": " + std::to_string(bytes >> 20)) + " MiB";
+        }
+        return "";
+      },
+      kRanks);
+  unsetenv("COMMSIR_FAKE_NAME");
+  unsetenv("COMMSIR_FAKE_RESIDENT");
+}
+
+/// A kernel takes the root at launch, as it takes the number of elements: the
+/// first root makes all kernels that the others need, also in a capture.
+TEST_F(CollectiveTest, RootsShareKernels) {
+  setenv("COMMSIR_FAKE_RESIDENT", "12", 1);
+  Calls::expectBytes("0");
+  constexpr int kRanks = 4;
+  run(
+      {},
+      [](Calls &calls) -> std::string {
+        constexpr int64_t kMost = 600000;
+        char *in = static_cast<char *>(takeMuch(calls, kRanks * kMost));
+        char *out = static_cast<char *>(takeMuch(calls, kRanks * kMost));
+        CUstream stream = calls.makeStream();
+        const cuda::Device &device = cuda::getDevice(*calls.group);
+        const cuda::Driver &cu = device.driver();
+        cuda::ContextGuard guard(cu, device.context());
+        auto callAll = [&](int64_t root) -> std::string {
+          for (auto [op, cuts, joins] : {std::tuple("broadcast", false, false),
+                                         {"reduce", false, false},
+                                         {"gather", false, true},
+                                         {"scatter", true, false}})
+            for (int64_t count : {int64_t(1000), kMost}) {
+              CollectiveCall call = calls.make(op, count);
+              call.root = root;
+              call.input = {in, count * (cuts ? kRanks : 1)};
+              call.output = {out, count * (joins ? kRanks : 1)};
+              if (auto error = calls.collectives->run(call, stream))
+                return op + (": " + llvm::toString(std::move(error)));
+            }
+          return "";
+        };
+        // Large sizes get kernels of their own when they are repeated.
+        for (int turn = 0; turn < 2; ++turn)
+          if (auto wrong = callAll(0); !wrong.empty())
+            return wrong;
+        uint64_t before = calls.kernels();
+        // This root comes first in a capture.
+        if (cu.StreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL))
+          return "no capture";
+        std::string captured = callAll(1);
+        CUgraph graph = nullptr;
+        cu.StreamEndCapture(stream, &graph);
+        cu.GraphDestroy(graph);
+        if (!captured.empty())
+          return "in a capture: " + captured;
+        for (int64_t root : {1, 2, 3, 0})
+          if (auto wrong = callAll(root); !wrong.empty())
+            return wrong;
+        uint64_t made = calls.kernels() - before;
+        return made == 0 ? ""
+                         : std::to_string(made) + " kernels for other roots";
+      },
+      kRanks);
+  unsetenv("COMMSIR_FAKE_RESIDENT");
+}
+
+/// Ranks that name different roots are told so, though one kernel takes all.
+TEST_F(CollectiveTest, RootsAreCompared) {
+  run(
+      {},
+      [](Calls &calls) -> std::string {
+        Calls::expect(64);
+        for (const char *op : {"broadcast", "reduce"}) {
+          CollectiveCall call = calls.make(op, 64);
+          if (auto error = calls.collectives->run(call, nullptr))
+            return llvm::toString(std::move(error));
+          call.root = calls.group->options().rank;
+          if (call.root == 0)
+            call.root = 2;
+          std::string said =
+              llvm::toString(calls.collectives->run(call, nullptr));
+          for (const char *part : {"ranks disagree", "with root 1", "root 2"})
+            if (said.find(part) == std::string::npos)
+              return op + (": no disagreement: " + said);
+          // The group stays usable.
+          call.root = 1;
+          if (auto error = calls.collectives->run(call, nullptr))
+            return llvm::toString(std::move(error));
+        }
+        return "";
+      },
+      3);
 }
 
 /// The others have no output, and their input stays as it is.

@@ -161,6 +161,7 @@ public:
   llvm::Expected<group::GroupKernel *>
   prepare(const group::KernelRequest &request) override;
   llvm::Error discard(group::GroupKernel &which) override;
+  llvm::Error compare(llvm::StringRef text) override;
   llvm::Expected<void *> allocateOwn(size_t bytes) override;
   void releaseOwn(void *memory) override;
   llvm::Error copy(void *to, size_t toPitch, const void *from, size_t fromPitch,

@@ -163,6 +163,23 @@ llvm::Error CudaGroup::comparePeers(const CudaGroupKernel &made) {
   return llvm::Error::success();
 }
 
+llvm::Error CudaGroup::compare(llvm::StringRef text) {
+  if (isStopped)
+    return stopped();
+  auto all = mesh->all("comparing a call", text.str(), patience());
+  if (!all)
+    return all.takeError();
+  for (auto [peer, said] : llvm::enumerate(*all))
+    if (said != text)
+      return makeError(Kind::Disagree,
+                       llvm::formatv("ranks disagree: rank {0} calls {1}, "
+                                     "rank {2} calls {3}. All ranks must make "
+                                     "the same calls in the same order",
+                                     settings.rank, text, peer, said)
+                           .str());
+  return llvm::Error::success();
+}
+
 /// Zeros where another kernel was, poison, and the state.
 llvm::Error CudaGroup::fillSet(const CudaGroupKernel &kernel,
                                const ChannelSet &set,

@@ -3,10 +3,11 @@
 emulate_shared.py [--seed S] [--count N] [--fault FAULT] [--show]
 
 Each program is a handful of collectives, of random operations, types, sizes, algorithms, protocols and grids, on one
-memory for channels. Some take the number of elements at launch, another one each time. Ranks launch them in a random
-order, the same on all ranks, over memory that is as late and as out of order as PTX allows. A rank begins its next
-launch as soon as its last one has ended, whatever its peers do: so one rank may write to channels for launch k + 1
-while another still reads what launch k left there. `--fault` shows that the comparison finds faults of each kind.
+memory for channels. Some take the number of elements at launch, another one each time, and those with a root take it at
+launch. Ranks launch them in a random order, the same on all ranks, over memory that is as late and as out of order as
+PTX allows. A rank begins its next launch as soon as its last one has ended, whatever its peers do: so one rank may
+write to channels for launch k + 1 while another still reads what launch k left there. `--fault` shows that the
+comparison finds faults of each kind.
 """
 
 import argparse
@@ -29,6 +30,7 @@ LAUNCH_BYTES, POISON = 48, b"\xfa\xff"
 # A launch leaves the states of blocks that it does not have; rests lie behind the kernel's own lines; the buffers of a
 # kernel are as far apart as it needs.
 FAULTS = ["states", "rests", "buffers"]
+ROOTED = ("broadcast", "reduce", "gather", "scatter")
 
 
 def align(size: int, to: int) -> int:
@@ -38,13 +40,19 @@ def align(size: int, to: int) -> int:
 class Kernel:
     """A collective, compiled."""
 
-    def __init__(self, folder: pathlib.Path, number: int, ranks: int, lots: random.Random) -> None:
+    def __init__(
+        self, folder: pathlib.Path, number: int, ranks: int, lots: random.Random, roots: random.Random
+    ) -> None:
         op = lots.choice(["all_reduce", "all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast"])
         reduces = op in ("all_reduce", "reduce_scatter")
         self.kind = lots.choice(["f32", "bf16", "i32"])
         protocols = ["ll", "ll128", "push", "pull"] + ["lamport"] * 3 * (reduces and self.kind != "i32")
         protocol = lots.choice(protocols)
         algorithms = ["one_shot"] + ["two_shot"] * (op in ("all_reduce", "broadcast"))
+        if op == "broadcast":
+            op = roots.choice(ROOTED)
+            if op == "reduce" and self.kind != "i32":
+                protocol = roots.choice([protocol, "lamport"])
         self.op, self.ranks, self.folder = op, ranks, folder
         self.part = 16 * lots.choice([1, 2, 5, 8, 16, 33])
         self.step = lots.choice([0, 0, 1, 16, 64])  # 0: the size is the kernel's.
@@ -52,7 +60,10 @@ class Kernel:
             self.part = max(self.part, self.step) // self.step * self.step
         self.path = self.write(f"k{number}", self.part, self.step)
         blocks = lots.choice([1, 2, 3])
-        self.choice: dict[str, Any] = {"algorithm": lots.choice(algorithms), "protocol": protocol, "blocks": blocks}
+        algorithm = lots.choice(algorithms)
+        if op in ROOTED and op != "broadcast":
+            algorithm = "one_shot"
+        self.choice: dict[str, Any] = {"algorithm": algorithm, "protocol": protocol, "blocks": blocks}
         options = " ".join(f"{name}={value}" for name, value in self.choice.items())
         self.options = f"ranks={ranks} {options} threads=32 chip=sm_90 shared-channels=true"
         self.facts = describe(str(self.path), self.options)
@@ -62,16 +73,19 @@ class Kernel:
 
     def sizes(self, part: int) -> dict[str, int]:
         whole = part * self.ranks
-        size = whole if self.op in ("reduce_scatter", "all_to_all") else part
-        return {"x": size, "y": {"all_gather": whole, "reduce_scatter": part}.get(self.op, size)}
+        size = whole if self.op in ("reduce_scatter", "all_to_all", "scatter") else part
+        return {"x": size, "y": {"all_to_all": whole, "all_gather": whole, "gather": whole}.get(self.op, part)}
 
-    def write(self, name: str, part: int, step: int) -> pathlib.Path:
+    def write(self, name: str, part: int, step: int, root: int | None = None) -> pathlib.Path:
+        """A root of None: launches give it."""
         x, y = (f"memref<{size}x{self.kind}>" for size in self.sizes(part).values())
-        team = "root 0 %team" if self.op == "broadcast" else "%team"
-        reduction = "sum " if self.op in ("all_reduce", "reduce_scatter") else ""
+        rooted = self.op in ROOTED
+        team = f"root {root or 0} %team" if rooted else "%team"
+        reduction = "sum " if "reduce" in self.op else ""
+        argument = ", %root: index {comms.run_time_root}" if rooted and root is None else ""
         path = self.folder / f"{name}.mlir"
         path.write_text(
-            f"comms.kernel @{self.op}(%x: {x}, %y: {y})"
+            f"comms.kernel @{self.op}(%x: {x}, %y: {y}{argument})"
             f"{f' attributes {{comms.run_time_extent = {step} : i64}}' if step else ''} {{\n"
             "  %team = comms.team world\n"
             f"  comms.{self.op} {reduction}{team} ins(%x : {x}) outs(%y : {y})\n"
@@ -94,8 +108,8 @@ class Kernel:
                 found.append((argument, align(size, WINDOW_ALIGNMENT)))
         return found
 
-    def wanted(self, arrays: list[Any], part: int) -> list[Any]:
-        ranks, path = self.ranks, self.write("wanted", part, 0)
+    def wanted(self, arrays: list[Any], part: int, root: int) -> list[Any]:
+        ranks, path = self.ranks, self.write("wanted", part, 0, root)
         flags = [f"--{name}={value}" for name, value in self.choice.items()]
         with tempfile.TemporaryDirectory() as folder:
             for rank, array in enumerate(arrays):
@@ -134,7 +148,7 @@ class Shared:
     def stride(self, kind: str) -> int:
         return self.bytes[kind] + (self.bytes[kind] // 8 if kind == "lines" else 0)
 
-    def pack(self, kernel: Kernel, rank: int, arrays: dict[str, int], extent: int) -> int:
+    def pack(self, kernel: Kernel, rank: int, values: dict[str, int], extent: int) -> int:
         """Parameters of a launch."""
         address = self.memory.take(kernel.facts["bytes"])
         self.write(address, 4, [rank, self.ranks, self.ranks, 0 if self.fault == "states" else self.blocks])
@@ -144,7 +158,7 @@ class Shared:
         for argument in kernel.facts["arguments"]:
             kind = argument.get("slots")
             if not kind:
-                self.write(at, 8, [arrays[argument["name"]]])
+                self.write(at, 8, [values[argument["name"]]])
                 at += 8
                 continue
             offset = self.offsets[kind] + taken.get(kind, 0)
@@ -202,10 +216,10 @@ class Sequence(emulator.Run):
 
 
 def check(seed: int, show: bool, fault: str) -> int:
-    lots = random.Random(seed)
+    lots, roots = random.Random(seed), random.Random(f"roots of {seed}")
     ranks = lots.choice([2, 2, 3])
     with tempfile.TemporaryDirectory() as name:
-        kernels = [Kernel(pathlib.Path(name), i, ranks, lots) for i in range(lots.choice([2, 3, 4]))]
+        kernels = [Kernel(pathlib.Path(name), i, ranks, lots, roots) for i in range(lots.choice([2, 3, 4]))]
         memory = weak_memory.WeakMemory(seed, whole_lines=True)
         shared = Shared(kernels, ranks, memory, fault)
         numbers = np.random.default_rng(seed)
@@ -213,23 +227,25 @@ def check(seed: int, show: bool, fault: str) -> int:
         launches = []
         for _ in range(lots.choice([4, 7, 10])):
             kernel = lots.choice(kernels)
-            kind, part = KINDS[kernel.kind], kernel.draw(lots)
+            kind, part, root = KINDS[kernel.kind], kernel.draw(lots), roots.randrange(ranks)
             sizes = kernel.sizes(part)
             arrays = [numbers.integers(-9, 9, sizes["x"]).astype(kind) for _ in range(ranks)]
             places = []
             for rank, array in enumerate(arrays):
                 place = {key: memory.take(size * array.itemsize) for key, size in sizes.items()}
                 memory.parts[place["x"] >> SLOT][:] = array.tobytes()
-                sequence.queues[rank].append((kernel, shared.pack(kernel, rank, place, part if kernel.step else 0)))
+                values = {**place, "root": root}
+                sequence.queues[rank].append((kernel, shared.pack(kernel, rank, values, part if kernel.step else 0)))
                 places.append(place["y"])
-            launches.append((kernel, part, arrays, places))
+            launches.append((kernel, part, root, arrays, places))
         if show:
-            print(*(f"{part} of {kernel.text}" for kernel, part, _, _ in launches), sep="\n")
+            print(*(f"{part} of {kernel.text}, root {root}" for kernel, part, root, _, _ in launches), sep="\n")
         sequence.all()
-        for number, (kernel, part, arrays, places) in enumerate(launches):
-            for rank, want in enumerate(kernel.wanted(arrays, part)):
+        for number, (kernel, part, root, arrays, places) in enumerate(launches):
+            for rank, want in enumerate(kernel.wanted(arrays, part, root)):
                 if bytes(memory.parts[places[rank] >> SLOT]) != want.tobytes():
-                    raise Fault(f"launch {number} ({part} of {kernel.text}), rank {rank}: other bits than on the CPU")
+                    what = f"launch {number} ({part} of {kernel.text}, root {root}), rank {rank}"
+                    raise Fault(f"{what}: other bits than on the CPU")
         return len(launches)
 
 

@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import commsir.torch
 import commsir.torch.ops as ops
 import torch
 import torch.distributed
@@ -164,6 +165,74 @@ def a_graph_outlives_its_group(folder: Path, rank: int) -> None:
     _works()
 
 
+def the_gpu_has_no_memory_left(folder: Path, rank: int) -> None:
+    """For the copy that a captured call needs of a tensor that begins anywhere."""
+    x = torch.empty(65, device="cuda")
+    odd = torch.empty(200_000, device="cuda")[1:]
+    dist.all_reduce(odd)
+    graph = cuda.CUDAGraph()
+
+    def body() -> None:
+        with cuda.graph(graph):
+            dist.all_reduce(x[:64])
+            os.environ["COMMSIR_FAKE_FAIL"] = "MemAlloc"
+            try:
+                dist.all_reduce(odd)
+            finally:
+                del os.environ["COMMSIR_FAKE_FAIL"]
+
+    said = error_of(body)
+    assert "left for copies of arrays" in said, said
+    _works()
+    with cuda.graph(cuda.CUDAGraph()):
+        dist.all_reduce(odd)
+
+
+def two_groups_are_in_a_graph(folder: Path, rank: int) -> None:
+    """Their calls keep their order, also after one of them has ended."""
+    first, second = dist.new_group(backend="commsir"), dist.new_group(backend="commsir")
+    x = torch.empty(64, device="cuda")
+    for group in (first, second):
+        dist.all_reduce(x, group=group)
+    graph = cuda.CUDAGraph()
+    with cuda.graph(graph):
+        for group in (first, second, first):
+            dist.all_reduce(x, group=group)
+    assert calls_of(graph.replay)["GraphLaunch"] == 1
+    dist.destroy_process_group(first)
+    assert calls_of(graph.replay)["GraphLaunch"] == 1
+    assert calls_of(lambda: dist.all_reduce(x, group=second))["LaunchKernelEx"] == 1
+    dist.destroy_process_group(second)
+    assert calls_of(graph.replay)["GraphLaunch"] == 1
+    _works()
+
+
+def a_group_ends_within_a_capture(folder: Path, rank: int) -> None:
+    """Its captured calls stay, and later ones are refused."""
+    group = dist.new_group(backend="commsir")
+    x = torch.empty(64, device="cuda")
+    dist.all_reduce(x, group=group)
+    graph = cuda.CUDAGraph()
+    with cuda.graph(graph):
+        dist.all_reduce(x, group=group)
+        dist.destroy_process_group(group)
+    assert calls_of(graph.replay)["GraphLaunch"] == 1
+    assert error_of(lambda: dist.all_reduce(x, group=group))
+    _works()
+
+
+def ranks_warm_up_differently(folder: Path, rank: int) -> None:
+    """The ranks are told what each of them prepares, and nobody waits for the other."""
+
+    def call(rows: int) -> None:
+        dist.all_reduce(torch.empty(rows, 4096, device="cuda", dtype=torch.float16))
+
+    said = error_of(lambda: commsir.torch.warm_up(call, rows=[4] if rank else [512]))
+    assert "ranks disagree" in said, said
+    commsir.torch.warm_up(call, rows=[4, 512])
+    _works()
+
+
 CHECKS = [
     a_capture_is_abandoned,
     a_row_length_was_never_seen,
@@ -171,6 +240,10 @@ CHECKS = [
     one_rank_has_compiled_before,
     no_channel_memory_is_left,
     a_graph_outlives_its_group,
+    the_gpu_has_no_memory_left,
+    two_groups_are_in_a_graph,
+    a_group_ends_within_a_capture,
+    ranks_warm_up_differently,
 ]
 
 

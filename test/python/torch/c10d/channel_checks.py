@@ -73,7 +73,14 @@ def five_operations() -> int:
     return _bytes()
 
 
-CHECKS = [graphs_of_67_batches, five_operations]
+def broadcasts() -> int:
+    """And captures of broadcast of 1 KiB to 8 MiB."""
+    for power in range(9, 23):
+        _capture(partial(ops.broadcast, _made(1 << power), 0, dist.group.WORLD))
+    return _bytes()
+
+
+CHECKS = [graphs_of_67_batches, five_operations, broadcasts]
 
 
 def main(folder: str, rank: int, size: int) -> None:
