@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import math
 import operator
 import os
 import tempfile
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from commsir import _arrays, _files, _native, errors
+from commsir._arguments import number
 from commsir.language import diagnostics, python_terms
 from commsir.language.dtypes import BY_NAME, DType, narrow, widen
 from commsir.language.extents import RANKS, DerivedDim, Extent, evaluate, names_in, solve
@@ -61,7 +63,7 @@ def run(
     scalars = {n: values[n] for n, p in kernel.parameters.items() if p.kind == "scalar" and n in values}
     text = made.text()
     for name, value in scalars.items():
-        _check_fits(name, kernel.parameters[name].dtype, value)
+        _check_scalar(name, kernel.parameters[name].dtype, value)
     keep = _temporary() if trace else None
     request: dict[str, Any] = {
         "file": diagnostics.GENERATED,
@@ -102,12 +104,22 @@ def _temporary() -> Path:
     return Path(name)
 
 
-def _check_fits(name: str, dtype: DType, value: Any) -> None:
-    """Rejects values that fit only as unsigned integers. Kernel integers are signed, so these values would wrap."""
-    if dtype.is_integer and isinstance(value, int | np.integer) and not isinstance(value, bool):
+def _check_scalar(name: str, dtype: DType, value: Any) -> None:
+    """Checks a number, or one for each rank. Integers of kernels are signed: those that fit only without a sign would
+    wrap.
+    """
+    if isinstance(value, list | tuple) or getattr(value, "ndim", 0) == 1:
+        for one in value:
+            _check_scalar(name, dtype, one)
+        return
+    exact = number(value, dtype.name, f"'{name}'")
+    if isinstance(exact, int):
         limits = np.iinfo(dtype.numpy)
-        if not limits.min <= value <= limits.max:
-            raise errors.UsageError(f"'{name}' is {value}, which does not fit {dtype.name}")
+        fits = limits.min <= exact <= limits.max
+    else:
+        fits = not math.isfinite(exact) or math.isfinite(float(dtype(exact)))
+    if not fits:
+        raise errors.UsageError(f"'{name}' is {value}, which does not fit {dtype.name}")
 
 
 def _copied(value: Any) -> Any:
@@ -191,6 +203,7 @@ def _kernel_bits(what: str, dtype: DType, value: Any) -> Bits:
     """Copies an array of any library to the kernel's element type. Floats are rounded; integers must fit."""
     try:
         name = _arrays.element_type(value) if hasattr(value, "dtype") else ""
+        _arrays.refuse_mask(value, what)
         raw = _host(value, name)
         raw = raw if raw.dtype.isnative else raw.astype(raw.dtype.newbyteorder("="))
     except (TypeError, ValueError, BufferError, RuntimeError) as error:
