@@ -119,8 +119,10 @@ def _dims(items: tuple[Any, ...]) -> tuple[Extent, ...]:
     for item in items:
         if isinstance(item, str):
             dims.extend(parse_shape(item))
-        elif isinstance(item, DerivedDim) or isinstance(item, int) and not isinstance(item, bool) and item >= 0:
+        elif isinstance(item, DerivedDim):
             dims.append(item)
+        elif (number := extents.whole(item)) is not None and number >= 0:
+            dims.append(number)
         else:
             raise TypeError(
                 f'{item!r} is not a dimension: dimensions are numbers, names and products of them, such as "rows", 64'
