@@ -52,6 +52,8 @@ def run(
     if path is not None:
         _files.check_writable(path)
     _check_names(kernel, inputs)
+    for option in ("same", "vary"):
+        _check_named(kernel, option, options.get(option))
     count = _count_ranks(kernel, ranks, inputs)
     given = {n: _parts(n, p, inputs[n], count) for n, p in kernel.parameters.items() if n in inputs and _is_array(p)}
     fixed = _bind_dimensions(kernel, given, count)
@@ -146,6 +148,14 @@ def _check_names(kernel: Kernel, inputs: Mapping[str, Any]) -> None:
             raise errors.UsageError(f"{kernel.__name__} has no parameter '{name}'; {hint}")
         if spec.kind in ("signal", "counter"):
             raise errors.UsageError(f"'{name}' is a {spec.kind}: its cells begin at 0 and take no input")
+
+
+def _check_named(kernel: Kernel, option: str, value: Any) -> None:
+    """Checks the names of arrays that an option has: one, or several."""
+    for name in value.split(",") if isinstance(value, str) else value or ():
+        if name not in kernel.parameters:
+            hint = diagnostics.did_you_mean(str(name), kernel.parameters) or f"it has {', '.join(kernel.parameters)}"
+            raise errors.UsageError(f"{option}={value!r}: {kernel.__name__} has no parameter '{name}'; {hint}")
 
 
 def _is_per_rank(value: Any) -> bool:
@@ -296,7 +306,11 @@ def _check_shape(name: str, wanted: tuple[Extent, ...], shape: tuple[int, ...], 
 
 
 def _zeros(kernel: Kernel, name: str, spec: Parameter, ranks: int) -> list[Bits]:
-    return [np.zeros(kernel._shape(name), spec.dtype.numpy) for _ in range(ranks)]
+    shape = kernel._shape(name)
+    try:
+        return [np.zeros(shape, spec.dtype.numpy) for _ in range(ranks)]
+    except (ValueError, MemoryError) as error:
+        raise errors.UsageError(f"'{name}' of {list(shape)} does not fit into this machine's memory: {error}") from None
 
 
 def _views(parts: list[Bits], spec: Parameter) -> list[_arrays.View]:

@@ -352,6 +352,9 @@ def test_a_helper_compiled_with_features_of_the_future(load: Load, tmp_path: pat
         ('y: "f32[Array, 0.5]"', "0.5 is not a dimension"),
         ("größe: f32", "'größe' is not ASCII"),
         ('y: "Signal[1, 2]"', "a signal has a number of cells"),
+        ('y: "Signal[0]"', "a signal has a number of cells"),
+        ('y: "f32[Signal, 4]"', r"cells are i64: write i64\[Signal, 4\]"),
+        ("y: f32[Array, 4] = 3", "'y' has a default, which only scalars have"),
     ],
 )
 def test_parameters(load: Load, parameters: str, words: str) -> None:
@@ -517,6 +520,34 @@ def test_arguments_of_simulate(load: Load, ranks: object, inputs: object, words:
 def test_arrays_of_collectives(x: list[object], words: str) -> None:
     with pytest.raises(commsir.UsageError, match=words):
         commsir.all_reduce(x, op="max")
+
+
+def test_options_in_the_words_of_python(load: Load) -> None:
+    kernel = load("@kernel\ndef k(x: f32[Window, 8], y: f32[Array, 8]):\n    all_reduce(x, outs=y)\n").k
+    for option in ({"same": "z"}, {"vary": ["y", "z"]}):
+        with pytest.raises(commsir.UsageError, match=rf"^{next(iter(option))}=.*: k has no parameter 'z'; it has x, y"):
+            kernel.simulate(2, **option)
+    for launches in (-1, 2.5, "2"):
+        for ask in (kernel.check, kernel.explain):
+            with pytest.raises(commsir.UsageError, match="^launches is .*, but must be a whole number of at least 0"):
+                ask(2, launches=launches)
+    assert kernel.explain(2, launches=2) and kernel.check(2, launches=2).launches == 2
+    with pytest.raises(commsir.CheckError, match="error: the checker cannot follow 65 launches"):
+        kernel.check(2, launches=65)
+
+
+def test_arrays_that_no_memory_holds(load: Load) -> None:
+    kernel = load("n = dims('n')\n@kernel\ndef k(x: f32[Array, n, n]):\n    x[0, 0] = 1.0\n").k
+    with pytest.raises(commsir.UsageError, match=r"'x' of \[2147483648, 2147483648\] does not fit into this machine"):
+        kernel.specialize(n=2**31).simulate(1)
+
+
+def test_collectives_outside_say_where_they_are() -> None:
+    x = [np.ones(4, np.float32)] * 2
+    for options in ({"root": 5}, {"root": 1.0}, {"algorithm": "tree"}):
+        with pytest.raises(commsir.CompileError) as caught:
+            commsir.broadcast(x, **options)
+        assert caught.value.file == __file__ and "commsir.broadcast(x, **options)" in str(caught.value)
 
 
 def test_specialized_to_nonsense(load: Load) -> None:
