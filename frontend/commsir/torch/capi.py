@@ -173,6 +173,8 @@ class GroupKernel(OfThisProcess, Signature):
             raise UsageError(f"{what} is on {value.device}, but the group is on {self._group.device}: move it there")
         if not value.is_contiguous():
             raise UsageError(f"{what} is not contiguous: call .contiguous() first")
+        if value.is_neg():
+            raise UsageError(f"{what} negates what is in its memory: call .resolve_neg() first")
         self.check(argument, element_type(value.dtype) or dtype_name(value.dtype), value.shape)
         return value
 
@@ -189,7 +191,7 @@ def _scalar(value: Any, kind: str, what: str) -> torch.Tensor:
     exact = number(value.item() if isinstance(value, torch.Tensor) else value, kind, what)
     try:
         made = torch.tensor(exact, dtype=_scalar_type(kind), device="cpu")
-    except (RuntimeError, OverflowError):
+    except (RuntimeError, OverflowError, ValueError):
         made = None
     if made is None or (math.isfinite(exact) and not made.isfinite()):
         raise UsageError(f"{what} is {exact}, which does not fit {kind}")
