@@ -164,6 +164,32 @@ def test_arrays_that_are_no_plain_numbers(tmp_path: pathlib.Path) -> None:
                 group.all_reduce(array)
 
 
+def _shared(rank: int, folder: str) -> None:
+    """Inputs and outputs that share memory, but not element by element."""
+    with commsir.Group(rank, 2, folder=folder, timeout=60) as group:
+        for count in (1 << 6, 1 << 18):
+            data = [(np.arange(2 * count) % 97 + r).astype(np.float32) for r in range(2)]
+            total, window = data[0] + data[1], group.allocate(4 * count)
+            mine = slice(rank * count, (rank + 1) * count)
+            cases: list[tuple[str, int, int, np.ndarray[Any, Any]]] = [
+                ("all_reduce", count, count, total[:count]),
+                ("all_gather", count, 2 * count, np.concatenate([one[:count] for one in data])),
+                ("reduce_scatter", 2 * count, count, total[mine]),
+                ("all_to_all", 2 * count, 2 * count, np.concatenate([one[mine] for one in data])),
+            ]
+            for memory in (window, np.zeros(4 * count, np.float32)):
+                for op, given, gets, want in cases:
+                    for shift in (count // 2, -count // 2, 1):
+                        source, target = memory[count : count + given], memory[count + shift : count + shift + gets]
+                        source[:] = data[rank][:given]
+                        getattr(group, op)(source, target)
+                        np.testing.assert_array_equal(target, want, err_msg=f"{op} {count} {shift}")
+
+
+def test_arrays_that_share_memory(tmp_path: pathlib.Path) -> None:
+    together(_shared, tmp_path, 2)
+
+
 def _kernels(rank: int, folder: str) -> None:
     with commsir.Group(rank, 2, folder=folder, timeout=60) as group:
         kernel = group.kernel(SUM.replace("?", "32"))
