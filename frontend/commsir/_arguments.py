@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 import operator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 
 from commsir import errors
 from commsir._arrays import numpy_type, raw_numpy_type
@@ -14,7 +14,35 @@ if TYPE_CHECKING:
     import numpy as np
     import tvm_ffi
 
-__all__ = ["int64", "memory_of", "whole"]
+__all__ = ["OfThisProcess", "int64", "memory_of", "number", "whole"]
+
+
+class OfThisProcess:
+    """Base of what stands for a part of the runtime in this process. A copy would share it, and end it with its own
+    end.
+    """
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        """Refuses copy, deepcopy and pickle, which all ask for this."""
+        raise errors.UsageError(
+            f"{self!r} is of this process, and can be neither copied nor pickled: pass what makes one, and make "
+            "another where it is needed"
+        )
+
+
+def number(value: Any, kind: str, what: str) -> int | float:
+    """Converts a number to Python's without changing its value: 3.5 is no i32. `kind` is the type that it is for."""
+    whole = kind.startswith("i")
+    try:
+        if isinstance(value, str | bytes):
+            raise TypeError
+        near = float(value)
+        if not whole:
+            return near
+        return int(near) if near.is_integer() and not hasattr(value, "__index__") else operator.index(value)
+    except (TypeError, ValueError, OverflowError):
+        wanted = "whole number" if whole else "number"
+        raise errors.UsageError(f"{what} is {value!r}, but must be a {wanted} ({kind})") from None
 
 
 def whole(value: Any, what: str) -> int:

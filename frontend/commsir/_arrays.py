@@ -172,6 +172,29 @@ def _raw(array: Array, name: str) -> Array:
     return array
 
 
+def refuse_mask(array: Array, what: str) -> None:
+    """Raises UsageError for an array of numpy.ma that has masked elements."""
+    ma = sys.modules.get("numpy.ma")
+    if ma is not None and isinstance(array, ma.MaskedArray) and ma.is_masked(array):
+        raise UsageError(f"{what} has masked elements, which would count as others: pass .filled(value) of it")
+
+
+def truths(array: Array, stream: int) -> Array:
+    """Returns booleans whose bytes are 0 and 1. Of a view of other bytes, all but 0 are true.
+
+    `stream` is the one in which a call on a GPU reads them.
+    """
+    if _is_numpy(array):
+        return array.view("uint8") != 0
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(array, torch.Tensor):
+        return array
+    if array.is_cpu:
+        return array.view(torch.uint8) != 0
+    with torch.cuda.stream(torch.cuda.ExternalStream(stream, array.device)):
+        return array.view(torch.uint8) != 0
+
+
 def is_immutable(array: Array) -> bool:
     """Whether the array belongs to JAX, whose arrays never change."""
     kind: Any = type(array)
@@ -263,6 +286,9 @@ def view(array: Array, what: str = "the array", device: str = "cpu:0", *, writte
     name = dtype_name(array.dtype)
     frozen = copy = None
     if numpys:
+        refuse_mask(array, what)
+        if not array.dtype.isnative:
+            raise UsageError(f"{what} has another order of bytes: pass x.astype(x.dtype.newbyteorder('=')) of it")
         if not array.flags.writeable:  # NumPy does not share it then.
             frozen = array
             array = copy = _copied(array)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 import json
+import os
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -254,7 +255,7 @@ def _no_function() -> None:
 
 def _caller() -> Place:
     """Returns the source line outside this package that made the call."""
-    package = __file__.rpartition("/language/")[0]
+    package = os.path.dirname(__file__) + os.sep
     frame = inspect.currentframe()
     while frame is not None and frame.f_code.co_filename.startswith(package):
         frame = frame.f_back

@@ -212,6 +212,8 @@ class Kernel:
         """
         from commsir import _explain
 
+        if "launches" in options:
+            options["check_launches"] = _check_launches(options.pop("launches"))
         kernel = self._with(ranks, options.pop("blocks", None))._closed("explain")
         made = kernel._ask(_explain.explain, **options)
         made.words = python_terms.in_python
@@ -228,6 +230,7 @@ class Kernel:
         `launches` is how many consecutive launches the checker follows, at most 64. By default it follows as many as
         are needed to see what reused memory does.
         """
+        _check_launches(options.get("launches", 0))
         report = self._with(ranks, options.pop("blocks", None))._closed("check")._ask(_native.check, **options)
         reasons = tuple(map(python_terms.in_python, report.proof.reasons))
         return dataclasses.replace(report, proof=dataclasses.replace(report.proof, reasons=reasons))
@@ -298,6 +301,12 @@ def _check_count(name: str, value: Any, least: int) -> None:
         raise errors.UsageError(f"{name} is {value!r}, but must be a whole number of at least {least}")
 
 
+def _check_launches(value: Any) -> int:
+    """Checks the number of launches that the checker follows; 0: as many as are needed."""
+    _check_count("launches", value, 0)
+    return operator.index(value)
+
+
 def _parameters(function: FunctionType) -> dict[str, Parameter]:
     result: dict[str, Parameter] = {}
     code = function.__code__
@@ -327,6 +336,10 @@ def _parameters(function: FunctionType) -> dict[str, Parameter]:
                 f"the parameter '{name}' {what}",
                 place,
                 'write f32[Window, "rows", 64], f32[Array, 8, 64], Signal[4], Counter[1], or f32, i64, … for a scalar',
+            )
+        if p.default is not p.empty and found.kind != "scalar":
+            raise diagnostics.compile_error(
+                f"the parameter '{name}' has a default, which only scalars have", place, "leave '= …' out"
             )
         own = {name for dim in found.shape for name in extents.names_in(dim)} - {extents.RANKS}
         if taken := own & set(_ATTRIBUTES):

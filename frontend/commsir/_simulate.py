@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import math
 import operator
 import os
 import tempfile
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from commsir import _arrays, _files, _native, errors
+from commsir._arguments import number
 from commsir.language import diagnostics, python_terms
 from commsir.language.dtypes import BY_NAME, DType, narrow, widen
 from commsir.language.extents import RANKS, DerivedDim, Extent, evaluate, names_in, solve
@@ -50,6 +52,8 @@ def run(
     if path is not None:
         _files.check_writable(path)
     _check_names(kernel, inputs)
+    for option in ("same", "vary"):
+        _check_named(kernel, option, options.get(option))
     count = _count_ranks(kernel, ranks, inputs)
     given = {n: _parts(n, p, inputs[n], count) for n, p in kernel.parameters.items() if n in inputs and _is_array(p)}
     fixed = _bind_dimensions(kernel, given, count)
@@ -61,7 +65,7 @@ def run(
     scalars = {n: values[n] for n, p in kernel.parameters.items() if p.kind == "scalar" and n in values}
     text = made.text()
     for name, value in scalars.items():
-        _check_fits(name, kernel.parameters[name].dtype, value)
+        _check_scalar(name, kernel.parameters[name].dtype, value)
     keep = _temporary() if trace else None
     request: dict[str, Any] = {
         "file": diagnostics.GENERATED,
@@ -102,12 +106,22 @@ def _temporary() -> Path:
     return Path(name)
 
 
-def _check_fits(name: str, dtype: DType, value: Any) -> None:
-    """Rejects values that fit only as unsigned integers. Kernel integers are signed, so these values would wrap."""
-    if dtype.is_integer and isinstance(value, int | np.integer) and not isinstance(value, bool):
+def _check_scalar(name: str, dtype: DType, value: Any) -> None:
+    """Checks a number, or one for each rank. Integers of kernels are signed: those that fit only without a sign would
+    wrap.
+    """
+    if isinstance(value, list | tuple) or getattr(value, "ndim", 0) == 1:
+        for one in value:
+            _check_scalar(name, dtype, one)
+        return
+    exact = number(value, dtype.name, f"'{name}'")
+    if isinstance(exact, int):
         limits = np.iinfo(dtype.numpy)
-        if not limits.min <= value <= limits.max:
-            raise errors.UsageError(f"'{name}' is {value}, which does not fit {dtype.name}")
+        fits = limits.min <= exact <= limits.max
+    else:
+        fits = not math.isfinite(exact) or math.isfinite(float(dtype(exact)))
+    if not fits:
+        raise errors.UsageError(f"'{name}' is {value}, which does not fit {dtype.name}")
 
 
 def _copied(value: Any) -> Any:
@@ -134,6 +148,14 @@ def _check_names(kernel: Kernel, inputs: Mapping[str, Any]) -> None:
             raise errors.UsageError(f"{kernel.__name__} has no parameter '{name}'; {hint}")
         if spec.kind in ("signal", "counter"):
             raise errors.UsageError(f"'{name}' is a {spec.kind}: its cells begin at 0 and take no input")
+
+
+def _check_named(kernel: Kernel, option: str, value: Any) -> None:
+    """Checks the names of arrays that an option has: one, or several."""
+    for name in value.split(",") if isinstance(value, str) else value or ():
+        if name not in kernel.parameters:
+            hint = diagnostics.did_you_mean(str(name), kernel.parameters) or f"it has {', '.join(kernel.parameters)}"
+            raise errors.UsageError(f"{option}={value!r}: {kernel.__name__} has no parameter '{name}'; {hint}")
 
 
 def _is_per_rank(value: Any) -> bool:
@@ -191,6 +213,7 @@ def _kernel_bits(what: str, dtype: DType, value: Any) -> Bits:
     """Copies an array of any library to the kernel's element type. Floats are rounded; integers must fit."""
     try:
         name = _arrays.element_type(value) if hasattr(value, "dtype") else ""
+        _arrays.refuse_mask(value, what)
         raw = _host(value, name)
         raw = raw if raw.dtype.isnative else raw.astype(raw.dtype.newbyteorder("="))
     except (TypeError, ValueError, BufferError, RuntimeError) as error:
@@ -283,7 +306,11 @@ def _check_shape(name: str, wanted: tuple[Extent, ...], shape: tuple[int, ...], 
 
 
 def _zeros(kernel: Kernel, name: str, spec: Parameter, ranks: int) -> list[Bits]:
-    return [np.zeros(kernel._shape(name), spec.dtype.numpy) for _ in range(ranks)]
+    shape = kernel._shape(name)
+    try:
+        return [np.zeros(shape, spec.dtype.numpy) for _ in range(ranks)]
+    except (ValueError, MemoryError) as error:
+        raise errors.UsageError(f"'{name}' of {list(shape)} does not fit into this machine's memory: {error}") from None
 
 
 def _views(parts: list[Bits], spec: Parameter) -> list[_arrays.View]:

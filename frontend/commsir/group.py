@@ -15,8 +15,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, SupportsIndex, cast
 
 from commsir import _native, errors
+from commsir._arguments import OfThisProcess, memory_of, number
 from commsir._arguments import int64 as _int64
-from commsir._arguments import memory_of
 from commsir._arrays import (
     Array,
     View,
@@ -25,6 +25,7 @@ from commsir._arrays import (
     numpy_type,
     spelled,
     to_library_of,
+    truths,
     view,
 )
 from commsir._signature import Signature
@@ -125,26 +126,18 @@ def _number(value: Any, kind: str, what: str) -> np.ndarray[Any, Any]:
     """Converts a number to a kernel's type without changing its value: 3.5 is not an i32, 300 is not an i8."""
     import numpy as np
 
-    whole = kind.startswith("i")
-    try:
-        near = float(value)
-        exact: int | float = near
-        if whole:
-            exact = int(near) if near.is_integer() and not hasattr(value, "__index__") else operator.index(value)
-    except (TypeError, ValueError, OverflowError):
-        wanted = "whole number" if whole else "number"
-        raise errors.UsageError(f"{what} is {value!r}, but must be a {wanted} ({kind})") from None
+    exact = number(value, kind, what)
     try:
         with np.errstate(over="ignore"):
             made = np.array(exact, numpy_type(kind))
-        if np.isfinite(made) or not math.isfinite(near):
+        if np.isfinite(made) or not math.isfinite(exact):
             return made
     except OverflowError:
         pass
     raise errors.UsageError(f"{what} is {value!r}, which does not fit {kind}")
 
 
-class GroupKernel(Signature):
+class GroupKernel(OfThisProcess, Signature):
     """A kernel that a group has compiled. Call it with its arguments, in order or by name."""
 
     def __init__(self, group: Group, handle: int, described: str, source: Any = None) -> None:
@@ -221,16 +214,16 @@ def _gpu(number: int) -> int:
 def _check_options(rank: Any, ranks: Any, folder: Any, store: Any, timeout: Any) -> None:
     if (folder is None) == (store is None):
         raise errors.UsageError("a group meets in a folder or through a store: give one of them")
-    for what, number in (("rank", rank), ("number of ranks", ranks)):
-        if not hasattr(number, "__index__"):
-            raise errors.UsageError(f"the {what} is {number!r}, which is not an integer: write int(…)")
+    for what, given in (("rank", rank), ("number of ranks", ranks)):
+        if not hasattr(given, "__index__"):
+            raise errors.UsageError(f"the {what} is {given!r}, which is not an integer: write int(…)")
     if not hasattr(timeout, "__float__") or not timeout > 0:
         raise errors.UsageError(f"the timeout is {timeout!r}, but must be more than 0 seconds, as a number")
     if store is not None and not (hasattr(store, "set") and hasattr(store, "get")):
         raise errors.UsageError(f"a store has set(key, value) and get(key), which a {type(store).__name__} has not")
 
 
-class Group:
+class Group(OfThisProcess):
     """This process as one rank of a group of `ranks` processes.
 
     All ranks create the group with the same name, and make the same calls in the same order. They meet in `folder`,
@@ -290,7 +283,7 @@ class Group:
         return "cpu" if self._ordinal < 0 else f"cuda:{self._ordinal}"
 
     def __repr__(self) -> str:
-        return f"<rank {self.rank} of {self.ranks} on {self.device}>"
+        return f"<rank {self.rank} of {self.ranks} on {self.device}{', closed' * (not self._handle)}>"
 
     def __enter__(self) -> Group:
         return self
@@ -379,9 +372,13 @@ class Group:
             ) from None
         try:
             first = int(_ask("signals_reserve", self._handle, count))
-        except errors.CommsError:
+        except errors.CommsError as error:
             self.release(array)
-            raise
+            if not isinstance(error, errors.DisagreementError):
+                raise
+            raise errors.DisagreementError(
+                f"rank {self.rank} makes a window of {count} signals, another rank of another number: {error}"
+            ) from None
         return GroupWindow(self, array, first, count, to)
 
     def release(self, array: Array) -> None:
@@ -475,6 +472,8 @@ class Group:
         if not isinstance(reduction, str):
             raise errors.UsageError(f'{op}: the reduction is {reduction!r}, but must be a text: "sum", "max", …')
         used = self._stream(stream)
+        if source is not None and one.type == "i1" and reduction:
+            source = self._view(truths(input, used), "the input")
         answer = self._collective(
             self._handle,
             op,

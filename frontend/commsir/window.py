@@ -8,8 +8,8 @@ import threading
 from typing import TYPE_CHECKING, Any
 
 from commsir import _native, errors
+from commsir._arguments import OfThisProcess, memory_of, whole
 from commsir._arguments import int64 as _int64
-from commsir._arguments import memory_of, whole
 from commsir._arrays import Array, View, dlpack_name, empty
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def _signal_number(value: Any) -> int:
     return number
 
 
-class GroupWindow:
+class GroupWindow(OfThisProcess):
     """An array on each rank, with signal cells. `Group.window` makes it, collectively.
 
     Data that a rank puts before a signal is visible to a peer after the peer's wait for that signal. Accesses that no

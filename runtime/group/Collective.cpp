@@ -179,7 +179,7 @@ private:
 
 /// Memory for arrays that a kernel cannot take where they lie.
 struct Scratch {
-  enum Use { Packed, Unpacked, Sizes, kUses };
+  enum Use { Packed, Unpacked, Apart, Sizes, kUses };
   char *memory = nullptr;
   size_t bytes = 0;
   /// The capture that it is part of; 0: none.
@@ -532,16 +532,28 @@ llvm::Error Collectives::Impl::launch(const Shape &shape, int64_t elements,
                       stream, extent);
 }
 
-/// Whether a kernel may write over what it has to send yet. It sees two arrays,
-/// and what one rank sent may be in the output before what goes to the next has
-/// left. Other operations write where nothing is read any more.
-static bool writesOverInput(const Shape &shape) {
-  if (shape.op != "all_to_all" || !shape.input || !shape.output)
+static bool overlaps(const Shape &shape) {
+  if (!shape.input || !shape.output)
     return false;
   size_t part = shape.elements * shape.elementBytes;
   std::less<const char *> isBefore;
   return isBefore(shape.input, shape.output + part * shape.outputParts) &&
          isBefore(shape.output, shape.input + part * shape.inputParts);
+}
+
+/// Whether a kernel may write over what it has to send yet. It sees two arrays,
+/// and what one rank sent may be in the output before what goes to the next has
+/// left. Other operations write where nothing is read any more.
+static bool writesOverInput(const Shape &shape) {
+  return shape.op == "all_to_all" && overlaps(shape);
+}
+
+/// Whether input and output share memory, and not element by element, as those
+/// of a call in place do: one tile or piece of the output may be written over
+/// another of the input that was not sent yet.
+static bool isShifted(const Shape &shape) {
+  auto part = static_cast<ptrdiff_t>(shape.elements * shape.elementBytes);
+  return overlaps(shape) && (shape.output - shape.input) % part != 0;
 }
 
 /// Numbers that the extents of a kernel are multiples of, so that it can leave
@@ -992,7 +1004,8 @@ bool Collectives::Impl::isPlain(const PlainPlan &plan) const {
   const Shape &shape = plan.shape;
   return isCurrent(plan) && shape.elements && shape.inputList.empty() &&
          shape.outputList.empty() && isAligned(shape.input) &&
-         isAligned(shape.output) && !writesOverInput(shape);
+         isAligned(shape.output) && !writesOverInput(shape) &&
+         !isShifted(shape);
 }
 
 llvm::Error Collectives::Impl::launchPlain(PlainPlan &plan, void *stream) {
@@ -1081,6 +1094,17 @@ llvm::Error Collectives::Impl::runWhole(PlainPlan &plan, void *stream) {
   if (isPlain(plan))
     return launchPlain(plan, stream);
   uint64_t capture = group.captureOf(stream);
+  if (isShifted(shape)) {
+    size_t bytes = shape.elements * shape.inputParts * shape.elementBytes;
+    auto apart = take(Scratch::Apart, bytes, capture);
+    if (!apart)
+      return apart.takeError();
+    if (llvm::Error error = group.copy(*apart, bytes, shape.input, bytes, bytes,
+                                       /*rows=*/1, stream))
+      return error;
+    shape.input = *apart;
+    staged = true;
+  }
   if (takesCopies(shape, capture)) {
     auto isReady = copies.reserve(shape, capture != 0);
     if (!isReady)

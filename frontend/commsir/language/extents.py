@@ -6,9 +6,9 @@ import ast
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import NoReturn, SupportsIndex
 
-__all__ = ["RANKS", "DerivedDim", "Dim", "Extent", "evaluate", "names_in", "parse", "solve"]
+__all__ = ["RANKS", "DerivedDim", "Dim", "Extent", "evaluate", "names_in", "parse", "solve", "whole"]
 
 #: The name that stands for the number of ranks that a kernel runs on.
 RANKS = "ranks"
@@ -28,6 +28,8 @@ class _DimArithmetic:
     """Arithmetic for annotations. Results have no value until the named dimensions do."""
 
     __slots__ = ()
+    #: NumPy's numbers leave arithmetic to the dimension.
+    __array_ufunc__ = None
 
     def __add__(self, other: object) -> DerivedDim:
         return _calculated("+", self, other)
@@ -89,12 +91,17 @@ def _operand(extent: Extent, outer: str, is_right: bool) -> str:
     return f"({extent})" if needs else str(extent)
 
 
+def whole(value: object) -> int | None:
+    """Returns an integer of Python or NumPy as Python's; None for anything else, booleans among it."""
+    return operator.index(value) if isinstance(value, SupportsIndex) and not isinstance(value, bool) else None
+
+
 def _calculated(symbol: str, left: object, right: object) -> DerivedDim:
-    for one in (left, right):
-        is_number = isinstance(one, int) and not isinstance(one, bool)
-        if not is_number and not isinstance(one, str | DerivedDim):
-            raise TypeError(f"{one!r} is not a dimension: {_ALLOWED}")
-    made = DerivedDim(symbol, left, right)  # type: ignore[arg-type]
+    sides = [one if isinstance(one, str | DerivedDim) else whole(one) for one in (left, right)]
+    for one, given in zip(sides, (left, right), strict=True):
+        if one is None:
+            raise TypeError(f"{given!r} is not a dimension: {_ALLOWED}")
+    made = DerivedDim(symbol, *sides)  # type: ignore[arg-type]
     if symbol == "//" and right == 0:
         raise TypeError(f"the dimension {made} is divided by 0")
     return made

@@ -119,8 +119,10 @@ def _dims(items: tuple[Any, ...]) -> tuple[Extent, ...]:
     for item in items:
         if isinstance(item, str):
             dims.extend(parse_shape(item))
-        elif isinstance(item, DerivedDim) or isinstance(item, int) and not isinstance(item, bool) and item >= 0:
+        elif isinstance(item, DerivedDim):
             dims.append(item)
+        elif (number := extents.whole(item)) is not None and number >= 0:
+            dims.append(number)
         else:
             raise TypeError(
                 f'{item!r} is not a dimension: dimensions are numbers, names and products of them, such as "rows", 64'
@@ -138,6 +140,8 @@ def make_parameter(dtype: DType, items: tuple[Any, ...]) -> Parameter:
         )
     dims = _dims(items[1:])
     if kind in ("signal", "counter"):
+        if dtype is not dtypes.I64:
+            raise TypeError(f"cells are i64: write i64[{items[0].__name__}, 4], or {items[0].__name__}[4]")
         return _cells(kind, dims)
     if not dims:
         raise TypeError(
@@ -150,7 +154,7 @@ DType.annotate = staticmethod(make_parameter)
 
 
 def _cells(kind: str, dims: tuple[Extent, ...]) -> Parameter:
-    if len(dims) != 1:
+    if len(dims) != 1 or dims[0] == 0:
         raise TypeError(f"a {kind} has a number of cells, such as {kind.capitalize()}[4]")
     return Parameter(kind, dtypes.I64, dims)
 

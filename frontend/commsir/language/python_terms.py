@@ -126,9 +126,14 @@ _SUBJECTS = {
 # The passes, by what they do for who writes kernels.
 _PASSES = {"comms-check-sync": "the checker"}
 
+# How each interface runs a kernel without a proof.
+_UNCHECKED = re.compile(r"\bcheck=false; [^)]*--no-check(?:=\w+)?")
+
 _DIALECTS = "comms|arith|math|memref|scf|cf|tensor|affine|vector|gpu|func|llvm|builtin"
 _OP = rf"(?:{_DIALECTS})\.[a-z_0-9]+"
 _SUBJECT = re.compile(rf"'({_OP})' op ")
+# What a check of bounds says of an access, which names it as well.
+_ACCESS = re.compile(r"\bthis (?:read|store) (read|write) of ")
 # A rule of docs/Spec.md, whose number stays.
 _NUMBERED = re.compile(rf"'({_OP})' op (C\d+): (.*)", re.DOTALL)
 # Outside quotes a name of another dialect may be the program's own, as in `assert x < math.inf`.
@@ -158,6 +163,7 @@ def in_python(text: str) -> str:
     """`text` with Python's words for the operations, types and passes that it names."""
     text = _NUMBERED.sub(lambda m: f"{_subject(m[1])}: {m[3]} (rule {m[2]} of docs/Spec.md)", text)
     text = _SUBJECT.sub(lambda m: f"{_subject(m[1])} ", text)
+    text = _ACCESS.sub(r"this \1 of ", text)
     text = _MEMORY.sub(_memory, text)
     text = _TILE.sub(lambda m: f"a tile of {_shape(m)} {_element(m)}", text)
     text = _CELLS.sub(lambda m: f"{m[1].capitalize()}[{m[2]}]", text)
@@ -165,7 +171,9 @@ def in_python(text: str) -> str:
     text = _HANDLE.sub(r"a \1", text)
     text = _SPACE.sub(r'space="\1"', text)
     text = _NAMED.sub(_named, text)
-    return _PASS.sub(lambda m: _PASSES.get(m[0], "the compiler"), text)
+    text = _UNCHECKED.sub("check=False", text)
+    text = _PASS.sub(lambda m: _PASSES.get(m[0], "the compiler"), text)
+    return text.replace("the kernel the checker ", "the checker ")  # The pass says so of the kernel's op.
 
 
 def _subject(op: str) -> str:

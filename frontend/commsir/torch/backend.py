@@ -299,7 +299,7 @@ def calls_of(group: Any) -> list[dict[str, Any]] | None:
 
 
 def recent_calls(group: Any = None) -> list[tuple[int, str, str]]:
-    """Returns the last calls of a group, oldest first: (number, name, "queued", "begun", "done", or "failed").
+    """Returns the last calls of a group: (number, name, "queued" | "begun" | "done" | "failed"), oldest first.
 
     Sends and receives are numbered separately. TORCH_FR_BUFFER_SIZE sets how many calls are kept, by default 2000.
     """

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import math
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -18,6 +19,7 @@ import torch
 import torch.distributed as dist
 
 from commsir import _native, errors
+from commsir._arguments import OfThisProcess, number
 from commsir._arrays import dlpack_name, dtype_name
 from commsir._signature import Signature
 from commsir._sources import kernel_text
@@ -149,7 +151,7 @@ def _device(ordinal: int) -> torch.device:
     return torch.device("cpu") if ordinal < 0 else torch.device("cuda", ordinal)
 
 
-class GroupKernel(Signature):
+class GroupKernel(OfThisProcess, Signature):
     """A kernel that a group has compiled. It keeps its signals and counters between launches."""
 
     def __init__(self, group: Group, kernel: int, described: str) -> None:
@@ -159,18 +161,20 @@ class GroupKernel(Signature):
     def _tensor(self, argument: dict[str, Any], value: Any) -> torch.Tensor | None:
         """The tensor for the kernel; None if the group provides it."""
         kind = argument["kind"]
+        what = f"commsir: argument '{argument['name']}' of kernel {self.name}"
         if kind in ("signal", "counter"):
             return None
         if kind == "scalar":
             # On the host, whatever torch's default device, or that of a tensor that is given.
-            return torch.tensor(value, dtype=_scalar_type(self.number_type(argument)), device="cpu")
-        what = f"commsir: argument '{argument['name']}' of kernel {self.name}"
+            return _scalar(value, self.number_type(argument), what)
         if not isinstance(value, torch.Tensor):
             raise UsageError(f"{what} is a {type(value).__name__}, not a tensor")
         if value.device != self._group.device:
             raise UsageError(f"{what} is on {value.device}, but the group is on {self._group.device}: move it there")
         if not value.is_contiguous():
             raise UsageError(f"{what} is not contiguous: call .contiguous() first")
+        if value.is_neg():
+            raise UsageError(f"{what} negates what is in its memory: call .resolve_neg() first")
         self.check(argument, element_type(value.dtype) or dtype_name(value.dtype), value.shape)
         return value
 
@@ -182,12 +186,24 @@ class GroupKernel(Signature):
         self._group.launch(self._kernel, tensors, stream or 0)
 
 
+def _scalar(value: Any, kind: str, what: str) -> torch.Tensor:
+    """Converts a number, or a tensor of one, to a kernel's type without changing its value."""
+    exact = number(value.item() if isinstance(value, torch.Tensor) else value, kind, what)
+    try:
+        made = torch.tensor(exact, dtype=_scalar_type(kind), device="cpu")
+    except (RuntimeError, OverflowError, ValueError):
+        made = None
+    if made is None or (math.isfinite(exact) and not made.isfinite()):
+        raise UsageError(f"{what} is {exact}, which does not fit {kind}")
+    return made
+
+
 def _scalar_type(name: str) -> torch.dtype:
     """Returns torch's type for MLIR's name; for integers, the signed type."""
     return getattr(torch, dlpack_name(name))  # type: ignore[no-any-return]
 
 
-class Group:
+class Group(OfThisProcess):
     """One rank of a group, made collectively from a torch store. One thread may use it at a time, except `abort`."""
 
     def __init__(

@@ -546,6 +546,16 @@ struct ProduceRegion {
   int64_t sources = 0;
 };
 
+/// Returns the reduction of what a call sends; "" if it reduces nothing. With
+/// `isProduced`, a region makes numbers of an input of `type`, which may be a
+/// mask or unsigned.
+static std::string reductionOfSent(const std::string &op, ScalarType type,
+                                   const std::string &reduce, bool isProduced) {
+  if (!reduces(op))
+    return "";
+  return isProduced ? reduce : reductionFor(type, reduce);
+}
+
 /// Shares out a call's operands between its two regions.
 static void setArguments(commsir_fused &call, const char *produce,
                          size_t sources, const commsir_operand *arguments,
@@ -595,7 +605,7 @@ fuse(const std::string &op, const Tensor &input,
     outputs.back().per_row = 1;
   }
   std::string reduction =
-      reduces(op) ? reductionFor(in.scalar_type(), reduce) : std::string();
+      reductionOfSent(op, in.scalar_type(), reduce, !produce.text.empty());
   // Of all ranks, so nobody waits.
   if (rowsOf(in) == 0)
     return COMMSIR_OK;
@@ -798,9 +808,9 @@ static commsir_status launch(LockedGroup &used,
     outputs[i].per_row = 1;
   }
   const PreparedTensor &input = tensors.input;
-  std::string reduction;
-  if (reduces(texts.op))
-    reduction = reductionFor(ScalarType(input.type), texts.reduction);
+  std::string reduction =
+      reductionOfSent(texts.op, ScalarType(input.type), texts.reduction,
+                      texts.produce && *texts.produce);
   commsir_fused call = {};
   call.size = sizeof call;
   call.op = texts.op;

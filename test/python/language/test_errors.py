@@ -21,7 +21,7 @@ Load = Callable[[str], ModuleType]
 PARAMETERS = (
     "x: f32[Window, 8, 64], y: f32[Array, 8, 64], q: i32[Array, 64], s: Signal[4], n: i64, v: f32, w: f32[Array, 8]"
 )
-PRELUDE = "import numpy\nOUTSIDE = numpy.zeros(3)\ndef itself(t):\n    return itself(t)\ndef one_way(t):\n    if t > 0:\n        return t\n"
+PRELUDE = "import numpy\nGL = [1, 2, 3]\nOUTSIDE = numpy.zeros(3)\ndef itself(t):\n    return itself(t)\ndef one_way(t):\n    if t > 0:\n        return t\n"
 
 # The body, the line in it that is meant (from 1), and words of the message.
 CASES: dict[str, tuple[str, int, str]] = {
@@ -212,6 +212,43 @@ CASES: dict[str, tuple[str, int, str]] = {
     "scratch-of-nothing": ("a = scratch(f32, 0)", 1, "a dimension of 0.*at least 1"),
     "scratch-unknown": ("a = scratch(f32, n)", 1, "a dimension of scratch memory is a scalar i64"),
     "scratch-of-text": ("a = scratch(f32, '64')", 1, "a dimension of scratch memory is the string '64'"),
+    "in-text": ("a = 1 in 'abc'", 1, "1 in the string 'abc'.*requires string"),
+    "in-set-at-run-time": ("a = n in {1, 2}", 1, "a set cannot.*tuple"),
+    "tuple-step": ("a = (1, 2, 3)[::0]", 1, "a slice with a step of 0.*leave the step out"),
+    "tuple-slice": ("a = (1, 2, 3)[1.5:]", 1, "a slice of a tuple needs integers that are known"),
+    "tile-step": ("t = x[0]\na = t[0:8:0]", 2, "a slice with a step of 0"),
+    "static-nothing": ("for k in static_range():\n    pass", 1, "static_range takes one to three numbers"),
+    "static-too-much": ("for k in static_range(1, 2, 3, 4):\n    pass", 1, "static_range takes one to three numbers"),
+    "static-step": ("for k in static_range(0, 4, 0):\n    pass", 1, "the step of static_range is 0"),
+    "arange-step": ("y[0] = np.arange(0, 64, 0)", 1, "the step of arange is 0"),
+    "int-of-two": ("q[0] = int(n, 2)", 1, r"int\(…\) takes one value"),
+    "float-of-two": ("y[0] = float(n, 2)", 1, r"float\(…\) takes one value"),
+    "memory-of-constants": ("a = 1 << 10**12", 1, "'<<' of 1 and 1000000000000: out of memory"),
+    "breakpoint": ("breakpoint()", 1, r"breakpoint cannot.*report.trace\(\)"),
+    "exit": ("exit()", 1, "exit cannot.*return ends a kernel"),
+    "method-of-torch": ("y[0] = x[0].exp()", 1, r"no attribute 'exp'.*it is a function: exp\(t\)"),
+    "method-of-scalar": ("y[0] = v.sqrt()", 1, r"it is a function: sqrt\(t\)"),
+    "name-of-torch": ("y[0] = torch.exp(x[0])", 1, "kernels have no 'torch'.*was imported.*without a module"),
+    "type-of-numpy": ("y[0] = float32(n)", 1, r"kernels have no 'float32'.*write f32\(t\)"),
+    "type-without-sign": ("y[0] = np.uint8(n)", 1, r"'uint8' is not known.*have a sign: write i8\(t\)"),
+    "store-in-a-tile": ("t = x[0] + 1\nt[3] = 1", 2, r"a tile of 64 f32 is a value, which no store changes.*where\(iota"),
+    "array-that-was": ("y = x[0]\ny[3] = 1", 2, r"'y' names a tile of 64 f32 here.*that line is y\[:\] = …"),
+    "store-in-a-signal": ("s[0] = 1", 1, r"cannot be assigned.*signal\(s\[0\], rank\(\), set=value\).*reset_signal"),
+    "store-of-transpose": ("y[0] = x.T", 1, "the transpose of the window 'x' is no tile.*operand of '@'"),
+    "name-of-scratch": ("a = scratch(f32, 64)\ny[0] = a", 2, r"the array 'a', which is not a number.*load it first: a\[:\]"),
+    "star-in-subscript": ("a = x[*(0, 1)]", 1, "a star in a subscript"),
+    "number-of-loops": ("for k in n:\n    pass", 1, r"not over a scalar i64.*write for i in range\(n\)"),
+    "max-of-a-number": ("a = max(n)", 1, r"no elements that are known.*write several values"),
+    "in-a-tile": ("a = n in x[0]", 1, r"no elements that are known.*\(t == x\)\.any\(\)"),
+    "list-times-tile": ("y[0] = GL * x[0]", 1, r"a Python list, which is not a number.*full\(n, value\)"),
+    "endless-number": ("while n:\n    pass", 1, "nothing in this loop changes 'n': once entered, it never ends"),
+    "endless-comparison": ("while n > v:\n    q[0] = 1", 1, "changes 'n', 'v'.*leave with break or return"),
+    "endless-around-a-loop": ("while n > 0:\n    for k in range(3):\n        break", 1, "nothing in this loop changes 'n'"),
+    "consume-takes-none": ("all_reduce(x, outs=y, consume=lambda: 1)", 1, r"the function for consume, \(\): too many.*1 tile: a row of the result"),
+    "produce-takes-two": ("all_reduce(x, outs=y, produce=lambda t, u: t)", 1, r"function for produce, \(t, u\): missing.*a row of each input"),
+    "consume-block": ("all_reduce(x, outs=y, consume=lambda t: t + block_id())", 1, r"block_id\(\) is not known in the function.*b = block_id\(\)"),
+    "consume-split": ("all_reduce(x, outs=y, consume=lambda t: t + team().inner(1).rank)", 1, "the rank of a part of a team is not known"),
+    "consume-assert": ("def f(t):\n    assert t.sum() > 0\n    return t\nall_reduce(x, outs=y, consume=f)", 2, "checks nothing.*before or after"),
     "one-value-a-row": ("all_reduce(x, outs=y, args=w, consume=lambda t, w: t * w)", 1, r"64 and 8 elements.*one dimension.*\[rows, 1\]"),
 }  # fmt: skip
 
@@ -315,6 +352,9 @@ def test_a_helper_compiled_with_features_of_the_future(load: Load, tmp_path: pat
         ('y: "f32[Array, 0.5]"', "0.5 is not a dimension"),
         ("größe: f32", "'größe' is not ASCII"),
         ('y: "Signal[1, 2]"', "a signal has a number of cells"),
+        ('y: "Signal[0]"', "a signal has a number of cells"),
+        ('y: "f32[Signal, 4]"', r"cells are i64: write i64\[Signal, 4\]"),
+        ("y: f32[Array, 4] = 3", "'y' has a default, which only scalars have"),
     ],
 )
 def test_parameters(load: Load, parameters: str, words: str) -> None:
@@ -480,6 +520,34 @@ def test_arguments_of_simulate(load: Load, ranks: object, inputs: object, words:
 def test_arrays_of_collectives(x: list[object], words: str) -> None:
     with pytest.raises(commsir.UsageError, match=words):
         commsir.all_reduce(x, op="max")
+
+
+def test_options_in_the_words_of_python(load: Load) -> None:
+    kernel = load("@kernel\ndef k(x: f32[Window, 8], y: f32[Array, 8]):\n    all_reduce(x, outs=y)\n").k
+    for option in ({"same": "z"}, {"vary": ["y", "z"]}):
+        with pytest.raises(commsir.UsageError, match=rf"^{next(iter(option))}=.*: k has no parameter 'z'; it has x, y"):
+            kernel.simulate(2, **option)
+    for launches in (-1, 2.5, "2"):
+        for ask in (kernel.check, kernel.explain):
+            with pytest.raises(commsir.UsageError, match="^launches is .*, but must be a whole number of at least 0"):
+                ask(2, launches=launches)
+    assert kernel.explain(2, launches=2) and kernel.check(2, launches=2).launches == 2
+    with pytest.raises(commsir.CheckError, match="error: the checker cannot follow 65 launches"):
+        kernel.check(2, launches=65)
+
+
+def test_arrays_that_no_memory_holds(load: Load) -> None:
+    kernel = load("n = dims('n')\n@kernel\ndef k(x: f32[Array, n, n]):\n    x[0, 0] = 1.0\n").k
+    with pytest.raises(commsir.UsageError, match=r"'x' of \[2147483648, 2147483648\] does not fit into this machine"):
+        kernel.specialize(n=2**31).simulate(1)
+
+
+def test_collectives_outside_say_where_they_are() -> None:
+    x = [np.ones(4, np.float32)] * 2
+    for options in ({"root": 5}, {"root": 1.0}, {"algorithm": "tree"}):
+        with pytest.raises(commsir.CompileError) as caught:
+            commsir.broadcast(x, **options)
+        assert caught.value.file == __file__ and "commsir.broadcast(x, **options)" in str(caught.value)
 
 
 def test_specialized_to_nonsense(load: Load) -> None:

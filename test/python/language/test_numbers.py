@@ -85,6 +85,47 @@ def test_numbers_that_do_not_fit(load: Load, number: Any) -> None:
         load(COPY).scaled.simulate(1, {"c": 1.0, "i": number})
 
 
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"i": [1, 200]}, "'i' is 200, which does not fit i8"),
+        ({"i": np.array([1, -200])}, "'i' is -200, which does not fit i8"),
+        ({"i": 2.5}, r"'i' is 2.5, but must be a whole number \(i8\)"),
+        ({"i": float("nan")}, "'i' is nan, but must be a whole number"),
+        ({"i": "3"}, "'i' is '3', but must be a whole number"),
+        ({"i": None}, "'i' is None, but must be a whole number"),
+        ({"c": 1e39}, r"'c' is 1e\+39, which does not fit f32"),
+        ({"c": [0.0, -1e39]}, r"'c' is -1e\+39, which does not fit f32"),
+        ({"c": "nan"}, r"'c' is 'nan', but must be a number \(f32\)"),
+        ({"c": 1j}, "'c' is 1j, but must be a number"),
+    ],
+)
+def test_scalars_that_are_none(load: Load, given: dict[str, Any], words: str) -> None:
+    """A number for each rank is checked as one for all is, in Python's words."""
+    with pytest.raises(commsir.UsageError, match=words):
+        load(COPY).scaled.simulate(2, {"c": 1.0, **given})
+
+
+def test_scalars_of_any_library(load: Load) -> None:
+    for c in (np.float32(2), ml_dtypes.bfloat16(2), np.array(2.0), 2, True + 1, np.int8(2)):
+        assert load(COPY).scaled.simulate(2, {"c": c, "i": [3, np.int64(-4)]})["y"][1][0] == -8
+    assert np.isinf(load(COPY).scaled.simulate(1, {"c": np.inf})["y"][0][0])
+
+
+def test_masked_arrays(load: Load) -> None:
+    """What is masked would count as the number below the mask."""
+    made: Any = np.ma.array
+    masked, plain = made([1.0, 2.0], mask=[False, True]), made([1.0, 2.0])
+    calls: tuple[Callable[[Any], object], ...] = (
+        lambda x: load(COPY).copy.simulate(1, {"x": x}),
+        lambda x: commsir.all_reduce([x, x]),
+    )
+    for call in calls:
+        call(plain)
+        with pytest.raises(commsir.UsageError, match=r"has masked elements.*\.filled\(value\)"):
+            call(masked)
+
+
 def test_functions_of_unsigned_arrays() -> None:
     bytes_ = [np.array([100], np.uint8)] * 2
     with pytest.raises(commsir.UsageError, match=r"integers with a sign, but the arrays are of uint8: convert"):

@@ -57,6 +57,12 @@ def test_every_operation_has_a_word() -> None:
         ("memref<64xf32, #comms.space<shared>>", "f32[Array, 64]"),
         ("!comms.signal<4>", "Signal[4]"),
         ("run comms-check-sync", "run the checker"),
+        ("'comms.tile_load' op read of x out of bounds", "this read of x out of bounds"),
+        ("'comms.tile_store' op write of y out of bounds", "this write of y out of bounds"),
+        (
+            "'comms.kernel' op comms-check-sync cannot follow 65 (check=false; comms-run, comms-bench: --no-check)",
+            "the checker cannot follow 65 (check=False)",
+        ),
         ("at /home/me/tensor.py:3:4 and math.py:1", "at /home/me/tensor.py:3:4 and math.py:1"),
         ("assert x < math.inf: math.isfinite(x)", "assert x < math.inf: math.isfinite(x)"),
     ],

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Callable
 from types import ModuleType
@@ -245,6 +246,54 @@ def test_functions_at_their_ends(load: Load) -> None:
         np.testing.assert_allclose(mine, want, rtol=5e-7, atol=6e-45, err_msg=name)
         zeros = want == 0
         np.testing.assert_array_equal(np.signbit(mine[zeros]), np.signbit(want[zeros]), err_msg=name)
+
+
+ENDS = [
+    ("exp", 1000.0), ("exp2", 5000), ("expm1", 1e6), ("log", 0.0), ("log", -1.0), ("log2", 0), ("log1p", -1.0),
+    ("sqrt", -1.0), ("rsqrt", 0.0), ("cosh", 1e6), ("sinh", -1e6), ("asin", 2), ("acos", -2.0), ("sin", math.inf),
+    ("cos", -math.inf), ("tan", math.inf), ("floor", math.inf), ("ceil", -math.inf), ("rint", math.nan),
+]  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore:.*encountered:RuntimeWarning")
+def test_functions_of_constants_at_their_ends(load: Load) -> None:
+    """Where Python's `math` raises, constants give what data give."""
+    module = load(
+        f"inf, nan = math.inf, math.nan\n@kernel\ndef k(x: f32[Array, {len(ENDS)}], y: f32[Array, 2, {len(ENDS)}]):\n"
+        + "".join(f"    y[0, {i}], y[1, {i}] = {name}(x[{i}]), {name}({x})\n" for i, (name, x) in enumerate(ENDS))
+    )
+    data, constants = module.k.simulate(1, {"x": np.array([x for _, x in ENDS], np.float32)})["y"][0]
+    np.testing.assert_array_equal(constants, data)
+    with pytest.raises(commsir.CompileError, match="exp of an integer of 1329 bits"):
+        load("@kernel\ndef k(y: f32[Array, 1]):\n    y[0] = exp(10**400)\n").k.text()
+
+
+def test_names_and_forms_of_numpy(load: Load) -> None:
+    module = load(
+        "N, NAMES = [1, 2, 3], {'a': 1}\n@kernel\ndef k(x: f32[Array, 8], y: f32[Array, 8, 8]):\n    t = x[:]\n"
+        "    y[0], y[1] = np.arange(0, 16, 2), np.arange(8, 0, -1)\n"
+        "    y[2], y[3] = np.arange(1, 9, dtype=np.float32), np.clip(t, None, 3)\n"
+        "    y[4], y[5] = clip(t, 2, None), full(8, len('abc') + len(N) + len(NAMES))\n"
+        "    y[6, 0], y[6, 1], y[6, 2] = all(N), any((0, 0)), all(())\n"
+    )
+    x = np.arange(8, dtype=np.float32)
+    y = module.k.simulate(1, {"x": x})["y"][0]
+    wanted = [np.arange(0, 16, 2), np.arange(8, 0, -1), x + 1, x.clip(None, 3), x.clip(2, None), [7] * 8]
+    np.testing.assert_array_equal(y[:6], wanted)
+    assert y[6].tolist() == [1, 0, 1, 0, 0, 0, 0, 0]
+
+
+def test_ranks_in_functions_of_collectives(load: Load) -> None:
+    """What is a number of the rank in the kernel is the same number in the function."""
+    module = load(
+        "@kernel\ndef k(x: f32[Window, 2, 4], y: f32[Array, 2, 4], z: f32[Array, 2, 4]):\n"
+        "    all_reduce(x, outs=y, consume=lambda t: t * size() + rank() * 10)\n"
+        "    r = rank()\n    all_reduce(x, outs=z, consume=lambda t: t + r + team().rank)\n"
+    )
+    for blocks in (1, 2):
+        report = module.k.simulate(3, {"x": np.ones((2, 4))}, blocks=blocks)
+        assert [[y.min(), y.max()] for y in report["y"]] == [[9 + 10 * r] * 2 for r in range(3)]
+        assert [[z.min(), z.max()] for z in report["z"]] == [[3 + 2 * r] * 2 for r in range(3)]
 
 
 def test_exponents_that_are_no_numbers(load: Load) -> None:

@@ -61,6 +61,9 @@ RESULTS: dict[str, Callable[[list[Any], int], Any]] = {
 }
 
 
+ROOTS = {"broadcast": ", root=2", "reduce": ", root=2", "scatter": ", root=1"}
+
+
 def _kernel(load: Load, parameters: str, body: str) -> Any:
     return load(f"{DIMS}@kernel\ndef k({parameters}) -> None:\n    {body}\n").k
 
@@ -86,6 +89,33 @@ def test_all_to_all_v(load: Load) -> None:
     )
     y = k.simulate(2, {"x": np.ones((4, 8)), "to": [1, 3], "fro": [[1, 1], [3, 3]]})["y"]
     assert [int(one.sum()) for one in y] == [2 * 8, 6 * 8]
+
+
+@pytest.mark.parametrize("name", [name for name in RESULTS if name not in ("send_recv",)])
+def test_outputs_of_three_dimensions(load: Load, name: str) -> None:
+    """An output with as many dimensions as the input follows from it."""
+    k = load(
+        "a, b, c, u, v, w = dims('a b c u v w')\n@kernel\n"
+        f"def k(x: f32[Window, a, b, c], y: f32[Array, u, v, w]) -> None:\n    {name}(x, outs=y{ROOTS.get(name, '')})\n"
+    ).k
+    x = [np.arange(64, dtype=np.float32).reshape(8, 2, 4) + 1000 * r for r in range(4)]
+    for rank, y in enumerate(k.simulate(4, {"x": x})["y"]):
+        assert y.shape[1:] == (2, 4)
+        if (wanted := RESULTS[name](x, rank)) is not None:
+            np.testing.assert_array_equal(y, wanted.reshape(y.shape))
+
+
+def test_dimensions_of_numpy(load: Load) -> None:
+    """NumPy's integers are dimensions, alone and calculated with."""
+    k = load(
+        "n = dims('n')\nFOUR = np.int64(4)\n@kernel\n"
+        "def k(x: f32[Array, FOUR, n], y: f32[Array, n * FOUR], z: f32[Array, FOUR * n - FOUR]):\n    y[0] = x[0, 0]\n"
+    ).k
+    report = k.simulate(1, {"x": np.ones((4, 3))})
+    assert (report["y"][0].shape, report["z"][0].shape) == ((12,), (8,))
+    for wrong in ("np.float32(4)", "n * np.float32(2)", "np.True_", "n * True"):
+        with pytest.raises(TypeError, match="is not a dimension"):
+            load(f"n = dims('n')\n@kernel\ndef k(x: f32[Array, {wrong}]):\n    pass\n")
 
 
 def test_ranks_in_a_kernel(load: Load) -> None:

@@ -1,8 +1,11 @@
 """Groups of processes on the CPU: each test starts its ranks as processes of their own."""
 
+import copy
+import gc
 import multiprocessing
 import os
 import pathlib
+import pickle
 import signal
 import subprocess
 import sys
@@ -116,6 +119,75 @@ def _types(rank: int, folder: str) -> None:
 
 def test_types(tmp_path: pathlib.Path) -> None:
     together(_types, tmp_path, 2)
+
+
+def _truths(rank: int, folder: str) -> None:
+    """Booleans that are views of other bytes: all but 0 are true."""
+    torch = pytest.importorskip("torch")
+    given = np.array([[2, 128, 0, 1, 0, 255], [1, 0, 0, 128, 2, 3]][rank], np.uint8)
+    want = {"max": [1, 1, 0, 1, 1, 1], "min": [1, 0, 0, 1, 0, 1], "xor": [0, 1, 0, 0, 1, 0]}
+    want |= {"or": want["max"], "and": want["min"]}
+    with commsir.Group(rank, 2, folder=folder, timeout=60) as group:
+        for array in (given.view(bool), torch.from_numpy(given).view(torch.bool)):
+            for op, wanted in want.items():
+                copy = array.copy() if isinstance(array, np.ndarray) else array.clone()
+                assert [int(one) for one in group.all_reduce(copy, op=op)] == wanted, op
+                part = group.reduce_scatter(array, op=op)
+                assert [int(one) for one in part] == wanted[3 * rank : 3 * rank + 3], op
+
+
+def test_truths_of_any_bytes(tmp_path: pathlib.Path) -> None:
+    together(_truths, tmp_path, 2)
+
+
+@pytest.mark.parametrize("how", [copy.copy, copy.deepcopy, pickle.dumps], ids=lambda how: str(how.__name__))
+def test_groups_are_not_copied(tmp_path: pathlib.Path, how: Callable[[object], object]) -> None:
+    """The end of a copy would be that of the group."""
+    with commsir.Group(0, 1, folder=str(tmp_path)) as group:
+        window, kernel = group.window((4,)), group.kernel(SUM.replace("?", "4"))
+        for one in (group, window, kernel):
+            with pytest.raises(commsir.UsageError, match="is of this process, and can be neither copied nor pickled"):
+                how(one)
+        gc.collect()
+        assert (group.all_reduce(np.ones(3, np.float32)) == 1).all() and (window.get(0) == 0).all()
+    assert "closed" in repr(group)
+
+
+def test_arrays_that_are_no_plain_numbers(tmp_path: pathlib.Path) -> None:
+    with commsir.Group(0, 1, folder=str(tmp_path)) as group:
+        masked: Any = np.ma.array([1.0, 2.0], mask=[False, True], dtype=np.float32)
+        for array, words in (
+            (masked, r"the input has masked elements.*\.filled\(value\)"),
+            (np.ones(3, ">f4"), r"the input has another order of bytes.*newbyteorder"),
+        ):
+            with pytest.raises(commsir.UsageError, match=words):
+                group.all_reduce(array)
+
+
+def _shared(rank: int, folder: str) -> None:
+    """Inputs and outputs that share memory, but not element by element."""
+    with commsir.Group(rank, 2, folder=folder, timeout=60) as group:
+        for count in (1 << 6, 1 << 18):
+            data = [(np.arange(2 * count) % 97 + r).astype(np.float32) for r in range(2)]
+            total, window = data[0] + data[1], group.allocate(4 * count)
+            mine = slice(rank * count, (rank + 1) * count)
+            cases: list[tuple[str, int, int, np.ndarray[Any, Any]]] = [
+                ("all_reduce", count, count, total[:count]),
+                ("all_gather", count, 2 * count, np.concatenate([one[:count] for one in data])),
+                ("reduce_scatter", 2 * count, count, total[mine]),
+                ("all_to_all", 2 * count, 2 * count, np.concatenate([one[mine] for one in data])),
+            ]
+            for memory in (window, np.zeros(4 * count, np.float32)):
+                for op, given, gets, want in cases:
+                    for shift in (count // 2, -count // 2, 1):
+                        source, target = memory[count : count + given], memory[count + shift : count + shift + gets]
+                        source[:] = data[rank][:given]
+                        getattr(group, op)(source, target)
+                        np.testing.assert_array_equal(target, want, err_msg=f"{op} {count} {shift}")
+
+
+def test_arrays_that_share_memory(tmp_path: pathlib.Path) -> None:
+    together(_shared, tmp_path, 2)
 
 
 def _kernels(rank: int, folder: str) -> None:

@@ -162,7 +162,7 @@ class Arithmetic(Numbers):
         except (TypeError, KeyError):
             self.fail(f"'{SYMBOLS[kind]}' of {a.describe()} and {b.describe()}")
         except (ArithmeticError, ValueError, MemoryError) as error:
-            self.fail(f"'{SYMBOLS[kind]}' of {a.describe()} and {b.describe()}: {error or 'out of memory'}")
+            self.fail(f"'{SYMBOLS[kind]}' of {a.describe()} and {b.describe()}: {str(error) or 'out of memory'}")
 
     def _divide(self, a: Value, b: Value) -> Value:
         x, y = self.both(a, b, "/")

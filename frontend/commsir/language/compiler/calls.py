@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
-from .. import diagnostics, source
+from .. import diagnostics, functions, source
 from ..dtypes import DType, as_dtype
 from . import analysis, hints, registry
 from .expressions import Expressions
@@ -98,7 +98,7 @@ class Calls(Expressions):
 
     def _convert_call(self, dtype: DType, function: Any, args: list[Value], keywords: dict[str, Value]) -> Value:
         if len(args) != 1 or keywords:
-            self.fail(f"{dtype.name}(…) takes one value")
+            self.fail(f"{_name_of(function)}(…) takes one value")
         if function in (int, float) and isinstance(args[0], Const) and isinstance(args[0].py, str):
             return self._fold_call(function, args, keywords)
         n = self.number(args[0], "what is converted")
@@ -128,7 +128,7 @@ class Calls(Expressions):
                 try:
                     return Const(function(*given, **named))
                 except Exception as error:
-                    self.fail(f"{name}: {error}")
+                    self.fail(f"{name}: {str(error) or type(error).__name__}")
         if getattr(builtins, name, None) is function and name in hints.OF_CONSTANTS:
             self.fail(f"{name} works on what is known when the kernel is compiled alone", hints.OF_CONSTANTS[name])
         self.fail(
@@ -168,6 +168,16 @@ class Calls(Expressions):
             return signature.bind(*args, **keywords)
         except TypeError as error:
             self.fail(f"{name}: {error}", f"it is {name}{signature}")
+
+    @staticmethod
+    def parameters_of(function: Value) -> inspect.Signature | None:
+        """Returns the parameters of a function that is inlined; None for others."""
+        if isinstance(function, Function):
+            return _signature_of(function.node.args)
+        found = _python_function(function.py) if isinstance(function, Const) else None
+        if not isinstance(found, FunctionType) or registry.function(found):
+            return None
+        return functions.plain(inspect.signature(found))
 
     # Inlining.
 

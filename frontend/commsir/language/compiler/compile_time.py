@@ -11,7 +11,20 @@ from ..dtypes import DType, as_dtype
 from ..extents import DerivedDim, Dim
 from ..parameters import Parameter
 from .memory import MemoryAccess
-from .values import Argument, Const, Memory, Peers, Range, Seq, Value, Window, whole_tile
+from .values import Argument, Const, Memory, Peers, Range, Seq, Tile, Value, Window, whole_tile
+
+
+def _instead_of_items(value: Value) -> str:
+    if isinstance(value, Range | Peers):
+        return "loop over it alone, and count in a variable: i = 0 before the loop, i += 1 in it"
+    if isinstance(value, Memory | Window):
+        return f"a part of it is a tile, which sum, min and max take: {whole_tile(value)}"
+    if isinstance(value, Tile):
+        return "reduce it: t.sum(), t.max(), (t == x).any()"
+    if isinstance(value, Const) and isinstance(value.py, dict | set | frozenset | str):
+        return "make a tuple of it outside the kernel: NAMES = tuple(…)"
+    return "write several values, or a tuple of them: max(a, b), (a, b)"
+
 
 _OPERATORS = {"+": ast.Add, "-": ast.Sub, "*": ast.Mult, "//": ast.FloorDiv}
 
@@ -71,11 +84,7 @@ class CompileTimeValues(MemoryAccess):
         """Returns the elements of a tuple, of a list, or of a range of known numbers."""
         items = self.items_if_known(value)
         if items is None:
-            counted = "loop over it alone, and count in a variable: i = 0 before the loop, i += 1 in it"
-            hint = counted if isinstance(value, Range | Peers) else "write a tuple"
-            if isinstance(value, Memory | Window):
-                hint = f"a part of it is a tile, which sum, min and max take: {whole_tile(value)}"
-            self.fail(f"{value.describe()} has no elements that are known", hint, node)
+            self.fail(f"{value.describe()} has no elements that are known", _instead_of_items(value), node)
         return items
 
     def items_if_known(self, value: Value) -> tuple[Value, ...] | None:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any, NoReturn
 
 from .. import diagnostics
-from ..dtypes import BOOL, I64, INDEX
+from ..dtypes import BOOL
 from . import analysis, hints, registry
 from .matrices import Matrices
 from .scope import MISSING
@@ -67,12 +67,7 @@ class Expressions(Matrices):
                 f"pass it as a number: flag = i32({node.id}) before, and {node.id} = flag != 0 in the function",
                 node,
             )
-        if value.name not in self.captures:
-            length = value.length if isinstance(value, Tile) else 1
-            made = Tile(self.emitter.fresh(), I64 if value.dtype is INDEX else value.dtype, length)
-            self.emitter.hint(made.name, node.id)
-            self.captures[value.name] = value, made
-        return self.captures[value.name][1]
+        return self.from_outside(value, node.id)
 
     def visit_Tuple(self, node: ast.Tuple) -> Value:
         return Seq(tuple(self.elements(node.elts, self.element)))
@@ -160,7 +155,10 @@ class Expressions(Matrices):
     def _contains(self, container: Value, value: Value) -> Value:
         known = isinstance(container, Const) and isinstance(container.py, tuple | list | dict | set | str | range)
         if known and isinstance(container, Const) and isinstance(value, Const):
-            return Const(value.py in container.py)
+            try:
+                return Const(value.py in container.py)
+            except TypeError as error:
+                self.fail(f"{value.describe()} in {container.describe()}: {error}")
         found: Value = Const(False)
         for item in self.items(container):
             found = self.logical(False, found, self.compare(ast.Eq(), value, item))
@@ -263,5 +261,7 @@ def _attribute_hint(value: Value, name: str) -> str:
         return f"tiles have it: {whole_tile(value)}.{name}()"
     if isinstance(value, Tile | Scalar | Memory | Window) and name in hints.INSTEAD:
         return hints.INSTEAD[name]
+    if isinstance(value, Tile | Scalar) and registry.takes_one(name):
+        return f"it is a function: {name}(t)"
     known = [known for kind, known in [*registry.ATTRIBUTES, *registry.METHODS] if kind is type(value)]
     return diagnostics.did_you_mean(name, known) or (f"it has {', '.join(sorted(known))}" if known else "")

@@ -26,6 +26,14 @@ class Count:
     number: Callable[[Scalar], Value] = lambda i: i
 
 
+def _instead_of_iterable(value: Value) -> str:
+    if isinstance(value, Scalar) or isinstance(value, Const) and value.is_number:
+        return "write for i in range(n)"
+    if isinstance(value, Const):
+        return "make a tuple of it outside the kernel: NAMES = tuple(…)"
+    return "write for i in range(len(…)) and index"
+
+
 def _leaves_early(node: Loop) -> bool:
     return analysis.leaves_loop(node.body, ast.Break) or analysis.returns(node.body)
 
@@ -44,7 +52,7 @@ class ForLoops(WhileLoops):
         else:
             self.fail(
                 f"a for runs over range(…), the peers of a team or a tuple, not over {iterable.describe()}",
-                "write for i in range(len(…)) and index",
+                _instead_of_iterable(iterable),
             )
 
     def _unrolled(self, node: ast.For, items: tuple[Value, ...]) -> None:

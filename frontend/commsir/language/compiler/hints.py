@@ -29,6 +29,7 @@ SYNTAX: dict[str, tuple[str, str]] = {
     "TryStar": ("try", "kernels raise nothing: test for the case with if"),
     "TemplateStr": ("a t-string", "text belongs outside the kernel"),
     "TypeAlias": ("a type", "define it outside the kernel"),
+    "Starred": ("a star in a subscript", "write the subscripts out: x[i, j]"),
 }
 # Functions of Python.
 BUILTINS = {
@@ -48,6 +49,10 @@ BUILTINS = {
     "vars": "name the variable itself",
     "setattr": "use a variable",
     "super": "kernels have no classes",
+    "breakpoint": "look at the run with report.trace(), or store values in an array",
+    "exit": "return ends a kernel; assert ends the run with an error",
+    "quit": "return ends a kernel; assert ends the run with an error",
+    "dir": "ask outside the kernel",
 }
 _NO_TEXT = "kernels know no text"
 _NO_CASES = "the types of a kernel's values are known when it is written: write the case that there is"
@@ -94,6 +99,7 @@ _PRODUCT = "write a @ b, of parts of arrays: y[i:i + 64, :] = a[i:i + 64] @ b; o
 _JOIN = "write concatenate((a, b)), or store each tile in its part of an array: y[0:64] = a, then y[64:128] = b"
 _ORDER = "kernels do not sort: do it outside, or with loops in functions of your own"
 _NO_THREADS = "leave it out: a block computes with whole tiles and has no threads; block_id() numbers the blocks"
+_NO_MODULE = "nothing of that name was imported; kernels have these functions without a module: exp(t), where(…), …"
 _VARIANCE = "((t - t.mean()) * (t - t.mean())).mean()"
 # What to write for functions and methods of NumPy and torch that kernels do not have.
 INSTEAD = {
@@ -221,4 +227,14 @@ INSTEAD = {
     "threadIdx": _NO_THREADS,
     "blockIdx": "write block_id()",
     "gridDim": "write num_blocks()",
+    "__syncthreads": "leave it out: what a block does is in order",
+    "static_assert": "write assert, which fails while compiling where its condition is known",
+    **dict.fromkeys(("torch", "jax", "jnp", "tl", "triton", "cupy", "cp"), _NO_MODULE),
+    **{f"float{bits}": f"write f{bits}(t), or t.astype(f{bits})" for bits in (16, 32, 64)},
+    **{f"int{bits}": f"write i{bits}(t), or t.astype(i{bits})" for bits in (8, 16, 32, 64)},
+    **{
+        f"{u}{bits}": f"integers of kernels have a sign: write i{bits}(t)"
+        for u in ("u", "uint")
+        for bits in (8, 16, 32, 64)
+    },
 }

@@ -71,10 +71,17 @@ class Compiler(Statements):
     def _marks(self, name: str) -> str:
         return " {comms.host}" if self.parameters[name].host else ""
 
-    def region_of(self, function: Value, arguments: list[Value]) -> Value:
-        """Calls a collective's tile function and returns its result."""
+    def region_of(self, keyword: str, function: Value, arguments: list[Value]) -> Value:
+        """Calls a collective's tile function, given as `keyword`, and returns its result."""
         if not isinstance(function, Function) and not (isinstance(function, Const) and callable(function.py)):
             self.fail(f"{function.describe()} is not a function of tiles", "write a lambda or name a function")
+        if (signature := self.parameters_of(function)) is not None:
+            try:
+                signature.bind(*arguments)
+            except TypeError as error:
+                rows = "a row of each input" if keyword == "produce" else "a row of the result and one of each of args"
+                count = f"{len(arguments)} tile{'s' * (len(arguments) != 1)}"
+                self.fail(f"the function for {keyword}, {signature}: {error}", f"it gets {count}: {rows}")
         saved = self.in_region
         self.in_region = True
         try:

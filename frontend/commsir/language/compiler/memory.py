@@ -71,6 +71,8 @@ class MemoryAccess(Teams):
 
     def check_bounds(self, what: str, offset: Scalar, count: Scalar, limit: Scalar) -> None:
         """Ends the run with `what` unless offset + count is within the limit."""
+        if self.in_region:
+            self.fail("the function of a collective checks nothing", "assert before or after the collective")
         text = f"comms.check_bounds {quote(what)} {offset.name}, {count.name} in {limit.name}"
         self.emit(text)
 
@@ -95,7 +97,7 @@ class MemoryAccess(Teams):
         if self.in_region:
             self._refuse_in_region("read", value.base)
         if not value.is_tile:
-            self._refuse_rows()
+            self._refuse_rows(value)
         if value.indices:
             return self._load_element(self.memory(value.base), value)
         if not isinstance(value.count, Const):
@@ -116,7 +118,9 @@ class MemoryAccess(Teams):
             return self.hold_product(value)
         return self.load_view(value) if isinstance(value, View) and not isinstance(value.count, Scalar) else value
 
-    def _refuse_rows(self) -> NoReturn:
+    def _refuse_rows(self, view: View) -> NoReturn:
+        if view.matrix is not None and view.matrix.transposed:
+            self.fail(f"the transpose of {view.base.describe()} is no tile", "it is an operand of '@': y[:] = a @ b.T")
         self.fail("only the last subscript may be a slice: a tile is contiguous", "load row by row")
 
     def _refuse_length(self, view: View, instead: str) -> NoReturn:
@@ -153,7 +157,7 @@ class MemoryAccess(Teams):
         if isinstance(value, Product):
             return self.store_product(place, value)
         if not place.is_tile:
-            self._refuse_rows()
+            self._refuse_rows(place)
         value = self.load_view(value)
         memory = self.memory(place.base)
         if place.indices:

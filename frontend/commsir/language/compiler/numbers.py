@@ -95,7 +95,7 @@ def _instead_of_number(value: Value) -> str:
         return "all of an array is [:]"
     if isinstance(value, Const) and type(value.py).__module__ in ("numpy", "torch"):
         return "make tiles with zeros(n), full(n, value) or iota(n), and pass arrays as arguments"
-    if isinstance(value, Seq):
+    if isinstance(value, Seq) or isinstance(value, Const) and isinstance(value.py, list | tuple):
         return "a tile of one value is full(n, value); other values are stored in an array"
     if isinstance(value, Cell | Cells):
         cells = value.cells if isinstance(value, Cell) else value

@@ -32,6 +32,13 @@ def function(implemented: Any) -> tuple[inspect.Signature, Handler] | None:
         return None
 
 
+def takes_one(name: str) -> bool:
+    """Whether `name` is a function of one value, as exp is: torch and NumPy have it as a method."""
+    found = next((f for f in functions.ALL if f.__name__ == name), getattr(builtins, name, None))
+    known = function(found)
+    return known is not None and len(known[0].parameters) == 1
+
+
 #: What torch calls functions of the language that have another name there.
 _IN_TORCH = {"clamp": "clip", "round": "rint", "absolute": "abs"}
 

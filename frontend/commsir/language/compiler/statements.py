@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 from .. import functions
 from ..dtypes import INDEX, as_dtype
@@ -14,7 +15,23 @@ from .calls import Calls
 from .emitter import Line, quote
 from .numbers import SYMBOLS
 from .region_values import CONTINUE, RESULT, RETURN
-from .values import Channel, Const, Memory, Product, Scalar, Seq, Team, Tile, Token, Undefined, Value, View, Window
+from .values import (
+    UNNAMED,
+    Cell,
+    Channel,
+    Const,
+    Memory,
+    Product,
+    Scalar,
+    Seq,
+    Team,
+    Tile,
+    Token,
+    Undefined,
+    Value,
+    View,
+    Window,
+)
 
 
 def _text(message: ast.expr | None) -> str:
@@ -118,6 +135,8 @@ class Statements(Calls):
     def assign(self, target: ast.expr, value: Value) -> None:
         if isinstance(target, ast.Name):
             value = self.snapshot(value)
+            if isinstance(value, Memory) and value.label == UNNAMED:
+                value = replace(value, label=target.id)
             if isinstance(value, Scalar | Tile | Token | Team | Memory | Channel):
                 self.emitter.hint(value.name, target.id)
             self.frame.variables[target.id] = value
@@ -134,10 +153,32 @@ class Statements(Calls):
         base = self.expression(target.value)
         if isinstance(base, Seq):
             self.fail(f"{base.describe()} does not change in a kernel", "store in an array, or make a new one", target)
+        if isinstance(base, Tile):
+            self._refuse_store(base, target)
         place = self.subscript(base, target.slice, target)
+        if isinstance(place, Cell):
+            cell = ast.unparse(target)
+            set_or_reset = f"signal({cell}, rank(), set=value) sets it, reset_signal({cell}) sets it to 0"
+            hint = set_or_reset if place.cells.kind == "signal" else f"reset_counter({cell}) sets it to 0"
+            self.fail(f"{place.describe()} cannot be assigned to", hint, target)
         if not isinstance(place, View):
             self.fail(f"{place.describe()} cannot be assigned to", "only elements of memory can", target)
         return place
+
+    def _refuse_store(self, base: Tile, target: ast.Subscript) -> NoReturn:
+        """Reports a store to a tile; its name may have been that of an array."""
+        name = target.value.id if isinstance(target.value, ast.Name) else ""
+        if name in self.parameters:
+            self.fail(
+                f"'{name}' names {base.describe()} here: a line before gives it that name",
+                f"to store in the array, that line is {name}[:] = …",
+                target,
+            )
+        self.fail(
+            f"{base.describe()} is a value, which no store changes",
+            "store in an array, or choose: t = where(iota(len(t)) == i, value, t)",
+            target,
+        )
 
     def _unpack(self, target: ast.Tuple | ast.List, value: Value) -> None:
         items = self.items_if_known(value)

@@ -57,9 +57,8 @@ class Subscripts(ForLoops):
 
     def _part_of_tile(self, base: Tile, key: ast.Slice) -> Tile:
         """`t[8:16]`: places that are known, as the length of a tile is."""
-        parts = [self.expression(part) if part else Const(None) for part in (key.lower, key.upper, key.step)]
-        known = [part.py for part in parts if isinstance(part, Const) and isinstance(part.py, int | None)]
-        if len(known) < len(parts):
+        known = self._known_bounds(key)
+        if known is None:
             self.fail(
                 "a part of a tile begins and ends at numbers that are known when the kernel is compiled",
                 "load a part of the array: x[i:i + 64]",
@@ -77,6 +76,14 @@ class Subscripts(ForLoops):
             )
         return self.part(base, begin, end - begin)
 
+    def _known_bounds(self, key: ast.Slice) -> list[int | None] | None:
+        """Returns begin, end and step of a slice; None if one of them is no integer that is known."""
+        parts = [self.expression(part) if part else Const(None) for part in (key.lower, key.upper, key.step)]
+        known = [part.py for part in parts if isinstance(part, Const) and isinstance(part.py, int | None)]
+        if known[2:] == [0]:
+            self.fail("a slice with a step of 0", "leave the step out", key)
+        return known if len(known) == len(parts) else None
+
     def _known_cell(self, cells: Cells, index: Value) -> None:
         if isinstance(index, Const) and isinstance(index.py, int) and not 0 <= index.py < cells.count:
             self.fail(
@@ -86,11 +93,10 @@ class Subscripts(ForLoops):
 
     def _static_item(self, base: Value, key: ast.expr) -> Value:
         if isinstance(key, ast.Slice):
-            parts = [self.expression(p) if p else Const(None) for p in (key.lower, key.upper, key.step)]
-            if not all(isinstance(p, Const) for p in parts):
-                self.fail("a slice of a tuple needs numbers that are known", node=key)
-            items = self.items(base, key)
-            return Seq(items[slice(*(p.py for p in parts if isinstance(p, Const)))])
+            known = self._known_bounds(key)
+            if known is None:
+                self.fail("a slice of a tuple needs integers that are known when the kernel is compiled", node=key)
+            return Seq(self.items(base, key)[slice(*known)])
         index = self.expression(key)
         if not isinstance(index, Const):
             self.fail(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from ..dtypes import INDEX
+from typing import NoReturn
+
+from ..dtypes import I64, INDEX
 from .arithmetic import Arithmetic
-from .values import Const, Scalar, Team, Value
+from .values import Const, Scalar, Team, Tile, Value
 
 
 class Teams(Arithmetic):
@@ -28,12 +30,32 @@ class Teams(Arithmetic):
             return Const(team.size)
         key = (which, team.name)
         if key in self._team_numbers:
-            return self._team_numbers[key]
+            return self.from_outside(self._team_numbers[key])
         # A team that was split off exists from there on, and not for every region: it is asked each time.
         everywhere = team in self._teams.values()
+        if self.in_region and not everywhere:
+            self.refuse_in_function(f"the {which} of a part of a team")
         emit = self.emitter.once if everywhere else self.emitter.result
         number = Scalar(emit(f"comms.{which} {team.name}", self.place), INDEX, True)
         self.emitter.hint(number.name, "rank" if which == "rank" else "ranks")
         if everywhere:
             self._team_numbers[key] = number
-        return number
+        return self.from_outside(number)
+
+    def from_outside(self, number: Scalar | Tile, name: str = "") -> Scalar | Tile:
+        """Returns a number of the kernel: in the function of a collective, the tile that the function gets of it."""
+        if not self.in_region:
+            return number
+        if number.name not in self.captures:
+            length = number.length if isinstance(number, Tile) else 1
+            made = Tile(self.emitter.fresh(), I64 if number.dtype is INDEX else number.dtype, length)
+            if name:
+                self.emitter.hint(made.name, name)
+            self.captures[number.name] = number, made
+        return self.captures[number.name][1]
+
+    def refuse_in_function(self, what: str) -> NoReturn:
+        self.fail(
+            f"{what} is not known in the function of a collective",
+            "ask before the collective, and use the number: b = block_id(), then b in the function",
+        )

@@ -142,6 +142,10 @@ class Memory(Value):
         return f"memref<{shape_text(self.shape, self.dtype)}{space}>"
 
 
+#: The label of memory that a program has not given a name yet.
+UNNAMED = "scratch"
+
+
 def whole_tile(array: Window | Memory) -> str:
     """Returns how a program writes a tile of an array: `a[:]`, or a row of an array with several dimensions."""
     return f"{array.label}[{', '.join([*'ijklmn'[: len(array.shape) - 1], ':'])}]"

@@ -16,7 +16,7 @@ from .branches import Thunk
 from .emitter import Line
 from .loop_variables import Loop, LoopVariables
 from .region_values import BREAK, RETURN, Leaf, LoopVariable, leaf_text, parts
-from .values import Const, Memory, Tile, Value, Window
+from .values import Const, Memory, Scalar, Tile, Value, Window
 
 # A leaf that the loop carries: its type, and the memory that it lies in if it is a tile.
 Kept = tuple[Leaf, Memory | None]
@@ -50,10 +50,27 @@ class WhileLoops(LoopVariables):
         endless = isinstance(node.test, ast.Constant) and not analysis.leaves_loop(node.body, ast.Break)
         if endless and not analysis.returns(node.body):
             self.fail("this loop never ends", "leave it with break or return, or give it a condition", node)
+        if self._stays_true(node):
+            names = ", ".join(f"'{name}'" for name in sorted(analysis.reads(node.test)))
+            self.fail(
+                f"nothing in this loop changes {names}: once entered, it never ends",
+                "change what the condition reads, or leave with break or return",
+                node,
+            )
         self.general_loop(node, LoopFlow(lambda: self.test(node.test)))
         if endless:  # Nothing follows it.
             self.frame.variables[RETURN] = Const(True)
         return None
+
+    def _stays_true(self, node: ast.While) -> bool:
+        """Whether the condition reads only numbers that the loop does not change, and nothing leaves the loop."""
+        test, names = node.test, analysis.reads(node.test)
+        if analysis.leaves_loop(node.body, ast.Break) or analysis.returns(node.body):
+            return False
+        if not names or names & analysis.assigned([test, *node.body]):
+            return False
+        asks = any(isinstance(n, ast.Call | ast.Subscript) for n in ast.walk(test))
+        return not asks and all(isinstance(self.frame.variables.get(name), Scalar | Const) for name in names)
 
     def _only_waits(self, node: ast.While) -> bool:
         """Whether the loop only tests memory that other blocks may change."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sized
 
 import numpy as np
 
@@ -29,6 +30,10 @@ def _static_range(c: Compiler, arguments: Seq) -> Value:
         c.known(a, "an argument of static_range", int, "it needs numbers that are known; with ranks given, size() is")
         for a in arguments.items
     ]
+    if not 1 <= len(numbers) <= 3:
+        c.fail("static_range takes one to three numbers")
+    if numbers[2:] == [0]:
+        c.fail("the step of static_range is 0")
     return Seq(tuple(Const(i) for i in range(*numbers)))
 
 
@@ -39,6 +44,8 @@ def _len(c: Compiler, value: Value) -> Value:
     value = c.load_view(value)
     if isinstance(value, Tile):
         return Const(value.length)
+    if isinstance(value, Const) and isinstance(value.py, Sized):
+        return Const(len(value.py))
     return Const(value.count if isinstance(value, Cells) else len(c.items(value)))
 
 

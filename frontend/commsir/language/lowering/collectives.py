@@ -120,7 +120,7 @@ def _region(
     place, lines = c.place, list[Line]()
     c.captures = {}
     with c.emitter.region(), c.emitter.into(lines, 1):
-        result = c.region_of(function, list(arguments))
+        result = c.region_of(keyword, function, list(arguments))
         c.place = place
         c.in_region = True
         items = result.items if isinstance(result, Seq) else (result,)
@@ -233,13 +233,24 @@ def _infer(c: Compiler, e: Exchange, out: Array, length: int) -> None:
     elif len(out.shape) == 1:
         sizes = [rows * length]
     else:
-        others = [d for d in out.shape[:-1] if d is not None]
-        share = math.prod(others)
-        lead = rows // share if len(others) == len(out.shape) - 2 and share and rows % share == 0 else None
-        sizes = [lead if d is None else d for d in out.shape[:-1]] + [length]
+        sizes = [*_lead(c, e, out, rows), length]
     for given, dim, size in zip(out.shape, spec.shape, sizes, strict=False):
         if given is None and size is not None:
             c.infer(dim, size)
+
+
+def _lead(c: Compiler, e: Exchange, out: Array, rows: int) -> list[int | None]:
+    """Returns the dimensions of an output but the last: one that is open follows from the number of rows; of several,
+    all are as those of an input with as many dimensions.
+    """
+    known, given = list(out.shape[:-1]), e.inputs[0].shape[:-1]
+    if known.count(None) > 1 and len(given) == len(known):
+        like = [_scaled(c, e, given[0]), *given[1:]]
+        known = [mine if mine is not None else theirs for mine, theirs in zip(known, like, strict=True)]
+    share = math.prod(d for d in known if d is not None)
+    if known.count(None) == 1 and share and rows % share == 0:
+        known[known.index(None)] = rows // share
+    return known
 
 
 def _check_size(c: Compiler, e: Exchange, out: Array, length: int) -> None:

@@ -27,6 +27,17 @@ _ROUNDING = ("floor", "ceil", "trunc", "rint")
 _FOLDED: dict[str, Callable[[float], float]] = {"rsqrt": lambda x: 1 / math.sqrt(x), "rint": round}
 
 
+def _at_an_end(name: str, x: Any) -> float | None:
+    """Returns what the function gives of data where Python's raises, as log of 0; None for what no float holds."""
+    names = {"asin": "arcsin", "acos": "arccos", "atan": "arctan"}
+    try:
+        with np.errstate(all="ignore"):
+            number = np.float64(x)
+            return float(1 / np.sqrt(number) if name == "rsqrt" else getattr(np, names.get(name, name))(number))
+    except OverflowError:
+        return None
+
+
 def _unary(name: str) -> Handler:
     fold = _FOLDED.get(name) or getattr(math, name, None) or (lambda x: float(getattr(np, name)(x)))
 
@@ -35,7 +46,9 @@ def _unary(name: str) -> Handler:
             try:
                 value = fold(x.py)
             except (ValueError, ArithmeticError) as error:
-                c.fail(f"{name} of {x.py}: {error}")
+                value = _at_an_end(name, x.py)
+                if value is None:
+                    c.fail(f"{name} of {x}: {error}")
             return Const(value) if name in _ROUNDING else FoldedMath(value, _MATH[name], x)
         x = c.load_view(x)
         if name in _ROUNDING and isinstance(x, Scalar | Tile) and x.dtype.is_integer:

@@ -8,7 +8,7 @@ from typing import Any
 from .. import functions as f
 from ..compiler import Compiler
 from ..compiler.registry import lowers, lowers_attribute, lowers_method
-from ..compiler.values import Const, Memory, Scalar, Seq, Tile, Value, Window
+from ..compiler.values import UNNAMED, Const, Memory, Scalar, Seq, Tile, Value, Window
 from .operands import a_length, a_team, a_tile, a_window, after_token, at_peer, optional
 
 
@@ -52,7 +52,7 @@ def _scratch(c: Compiler, dtype: Value, shape: Value, space: Value) -> Value:
     if not sizes:
         c.fail("scratch memory has no shape", "write scratch(f32, 64), or scratch(f32, 4, 64)")
     where = c.choice(space, "the space", ("", "scratch", "shared"))
-    memory = Memory("", sizes, c.element_type(dtype), "scratch", where)
+    memory = Memory("", sizes, c.element_type(dtype), UNNAMED, where)
     return dataclasses.replace(memory, name=c.result(f"comms.scratch : {memory.type}"))
 
 

@@ -59,19 +59,25 @@ def _translate_method(c: Compiler, team: Team, rank: Value, to: Value) -> Value:
     return _translate(c, rank, team, to)
 
 
+def _number_of_block(c: Compiler, name: str) -> Scalar:
+    if c.in_region:
+        c.refuse_in_function(f"{name}()")
+    return Scalar(c.result(f"comms.{name}"), INDEX, True)
+
+
 @lowers(f.block_id)
 def _block_id(c: Compiler) -> Value:
-    return Scalar(c.result("comms.block_id"), INDEX, True)
+    return _number_of_block(c, "block_id")
 
 
 @lowers(f.num_blocks)
 def _num_blocks(c: Compiler) -> Value:
-    return Scalar(c.result("comms.num_blocks"), INDEX, True)
+    return _number_of_block(c, "num_blocks")
 
 
 @lowers(f.epoch)
 def _epoch(c: Compiler) -> Value:
-    return Scalar(c.result("comms.epoch"), INDEX, True)
+    return _number_of_block(c, "epoch")
 
 
 @lowers_method(Team, name="peers", of=f.for_peers)

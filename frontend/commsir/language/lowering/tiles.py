@@ -9,7 +9,7 @@ import numpy as np
 from .. import functions as f
 from ..compiler import Compiler
 from ..compiler.registry import Handler, lowers, lowers_method
-from ..compiler.values import Const, Scalar, Seq, Tile, Value
+from ..compiler.values import Const, Scalar, Tile, Value
 from ..dtypes import BOOL, F32, I32, I64, INDEX
 from .operands import KINDS, a_length, a_tile, reduce_tile
 
@@ -52,10 +52,11 @@ def _quantifier(which: str) -> Handler:
 
     def handler(c: Compiler, values: Value) -> Value:
         values = c.load_view(values)
-        if not isinstance(values, Seq):
+        items = c.items_if_known(values)
+        if items is None:
             return reduce_tile(c, kind, c.convert(a_tile(c, values), BOOL))
         result: Value = Const(which == "all")
-        for condition in map(c.condition, values.items):
+        for condition in map(c.condition, items):
             result = c.logical(which == "all", result, condition)
         return result
 
@@ -135,11 +136,22 @@ def _iota(c: Compiler, length: Value, dtype: Value) -> Value:
 
 
 @lowers(np.arange)
-def _arange(c: Compiler, start: Value, stop: Value = Const(None), dtype: Value = Const(None)) -> Value:  # noqa: B008
+def _arange(
+    c: Compiler,
+    start: Value,
+    stop: Value = Const(None),  # noqa: B008
+    step: Value = Const(None),  # noqa: B008
+    dtype: Value = Const(None),  # noqa: B008
+) -> Value:
     if stop == Const(None):
-        return _iota(c, start, dtype)
-    first, end = (c.known(v, f"the {what} of arange", int) for v, what in ((start, "start"), (stop, "end")))
-    return c.add(_iota(c, Const(end - first), dtype), Const(first))
+        start, stop = Const(0), start
+    given = (start, "start"), (stop, "end"), (Const(1) if step == Const(None) else step, "step")
+    first, end, by = (c.known(v, f"the {what} of arange", int) for v, what in given)
+    if by == 0:
+        c.fail("the step of arange is 0")
+    counted = _iota(c, Const(len(range(first, end, by))), dtype)
+    spread = counted if by == 1 else c.multiply(counted, Const(by))
+    return spread if first == 0 else c.add(spread, Const(first))
 
 
 @lowers(f.where, np.where)
@@ -160,7 +172,11 @@ lowers(f.maximum, np.maximum)(_extremes("max"))
 
 @lowers(f.clip, np.clip)
 def _clip(c: Compiler, a: Value, low: Value, high: Value) -> Value:
-    return c.extremum("min", c.extremum("max", c.load_view(a), c.load_view(low)), c.load_view(high))
+    value = c.load_view(a)
+    for which, bound in (("max", low), ("min", high)):
+        if bound != Const(None):  # NumPy's word for a side that stays open.
+            value = c.extremum(which, value, c.load_view(bound))
+    return value
 
 
 @lowers(f.fma)

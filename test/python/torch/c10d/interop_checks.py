@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -62,6 +63,7 @@ def kernels(rank: int, size: int) -> None:
             assert text in str(error), f"'{error}' does not say '{text}'"
         else:
             raise AssertionError(f"nothing says '{text}'")
+    numbers(group, y)
     group.kernel(ADD)(y, 0.5)
     assert (y == size * (size - 1) / 2 + 0.5).all()
     # Numbers are on the host, whatever torch's default device.
@@ -80,6 +82,27 @@ def kernels(rank: int, size: int) -> None:
             assert "the group was destroyed; make a new one" in str(error), error
         else:
             raise AssertionError("a group that was destroyed goes on")
+
+
+def numbers(group: Any, y: torch.Tensor) -> None:
+    """A number keeps its value in the kernel's type, or is refused; so are views that are not what memory holds."""
+    add, put, mask = group.kernel(ADD), group.kernel(PUT), torch.zeros(8, dtype=torch.int8)
+    mistakes: list[tuple[Callable[[], Any], str]] = [
+        (lambda: add(y, 1e39), "argument 'n' of kernel add is 1e+39, which does not fit f32"),
+        (lambda: add(y, "1"), "argument 'n' of kernel add is '1', but must be a number (f32)"),
+        (lambda: put(y, mask, 2.5, 1.0), "argument 'at' of kernel put is 2.5, but must be a whole number (i64)"),
+        (lambda: put(y, mask, 2**63, 1.0), "is 9223372036854775808, which does not fit i64"),
+        (lambda: add(torch._neg_view(y), 1.0), "argument 'x' of kernel add negates what is in its memory"),
+        (lambda: copy.copy(add), "can be neither copied nor pickled"),
+        (lambda: copy.deepcopy(group), "can be neither copied nor pickled"),
+    ]
+    for call, text in mistakes:
+        try:
+            call()
+        except commsir.UsageError as error:
+            assert text in str(error), f"'{error}' does not say '{text}'"
+        else:
+            raise AssertionError(f"nothing says '{text}'")
 
 
 class Shared:

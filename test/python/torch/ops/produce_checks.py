@@ -84,6 +84,11 @@ def masked_before_reduce(x: Any, t: Any) -> Any:
     return _reduce(torch.where(t["mask"], x, 0.0))
 
 
+def mask_comes_first(x: Any, t: Any) -> Any:
+    """As of the gradient of relu: the kernel's input is the mask, but numbers are added up."""
+    return _reduce(torch.where(t["mask_of_elements"], 0.0, x)) * 2
+
+
 def read_elsewhere(x: Any, t: Any) -> Any:
     """The norm is read by the residual as well: it stays outside, the cast goes along."""
     h = _rms_norm(x, t["row"])
@@ -144,6 +149,7 @@ PRODUCED: dict[str, tuple[Callable[..., Any], str]] = {
     "layer_norm_before_gather": (layer_norm_before_gather, "rsqrt"),
     "gelu_before_reduce": (gelu_before_reduce, "erf"),
     "masked_before_reduce": (masked_before_reduce, "where"),
+    "mask_comes_first": (mask_comes_first, "where"),
     "read_elsewhere": (read_elsewhere, "convert_element_type"),
     "after_a_matmul": (after_a_matmul, "convert_element_type"),
     "of_three_dimensions": (of_three_dimensions, "mul"),
@@ -194,6 +200,7 @@ def _given() -> dict[str, Any]:
         "row_scale": _tensor(0, ROWS, 1, dtype=torch.float32, seed=8).abs() + 0.1,
         "scale": torch.tensor(0.75, device=DEVICE),
         "mask": torch.arange(ROWS, device=DEVICE).view(ROWS, 1) % 2 == 0,
+        "mask_of_elements": torch.arange(ROWS * WIDTH, device=DEVICE).view(ROWS, WIDTH) % 3 == 0,
     }
     return given
 
