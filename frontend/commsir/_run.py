@@ -82,8 +82,8 @@ class Run:
                     for name, count in counts.items()
                 }
                 return Run(file.read("kernel.mlir").decode(), request, arrays)
-        except errors.CommsError:
-            raise
+        except errors.UsageError as error:
+            raise errors.UsageError(f"'{path}' is not a saved run: {error}") from error
         except Exception as error:  # A damaged ZIP file makes zipfile raise almost anything.
             raise errors.UsageError(f"'{path}' is not a saved run: {error}") from error
 
