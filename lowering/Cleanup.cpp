@@ -10,7 +10,10 @@
 #include "dialect/Comms.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/Dominance.h"
 #include "mlir/IR/PatternMatch.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Transforms/CSE.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "mlir/Transforms/Passes.h"
 
@@ -40,15 +43,25 @@ struct ShortLocations : RewriterBase::Listener {
 /// that the time grows with the square of the number.
 constexpr unsigned kMostCombined = 256;
 
-bool hasManyBranches(Operation *kernel) {
+/// The most ops with regions of a kernel in which CSE looks for equal ones, and
+/// for equal loads. It compares each with all of the same operands, whatever
+/// their regions hold, and looks for writes between two loads in all regions
+/// between them.
+constexpr unsigned kMostCompared = 1024;
+
+/// Whether more than `most` ops of a kernel are of the given kind.
+bool hasMoreThan(unsigned most, Operation *kernel,
+                 function_ref<bool(Operation *)> isCounted) {
   unsigned count = 0;
   return kernel
-      ->walk([&](scf::IfOp) {
-        return ++count > kMostCombined ? WalkResult::interrupt()
-                                       : WalkResult::advance();
+      ->walk([&](Operation *op) {
+        return isCounted(op) && ++count > most ? WalkResult::interrupt()
+                                               : WalkResult::advance();
       })
       .wasInterrupted();
 }
+
+bool hasRegions(Operation *op) { return op->getNumRegions() != 0; }
 
 /// The canonicalizer, with the patterns that suit the kernel.
 struct CanonicalizePass
@@ -62,7 +75,7 @@ struct CanonicalizePass
     SmallVector<std::string, 3> others = {
         "(anonymous namespace)::TruncFSIToFPToSIToFP",
         "(anonymous namespace)::TruncFUIToFPToUIToFP"};
-    if (hasManyBranches(getOperation()))
+    if (hasMoreThan(kMostCombined, getOperation(), llvm::IsaPred<scf::IfOp>))
       others.push_back("(anonymous namespace)::CombineIfs");
     static ShortLocations listener; // Holds nothing: passes share it.
     GreedyRewriteConfig config;
@@ -73,9 +86,47 @@ struct CanonicalizePass
       signalPassFailure();
   }
 };
+
+/// CSE. In kernels with very many regions it finds only equal ops that have no
+/// regions and read no memory.
+struct CsePass : PassWrapper<CsePass, OperationPass<comms::KernelOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(CsePass)
+
+  StringRef getName() const override { return "CSE"; }
+  StringRef getArgument() const override { return "cse"; }
+  void runOnOperation() override {
+    Operation *kernel = getOperation();
+    bool isLarge = hasMoreThan(kMostCompared, kernel, hasRegions);
+    if (isLarge)
+      makeDistinct(kernel);
+    IRRewriter rewriter(&getContext());
+    bool changed = false;
+    eliminateCommonSubExpressions(rewriter, getAnalysis<DominanceInfo>(),
+                                  kernel, &changed);
+    if (isLarge)
+      kernel->walk([](Operation *op) { op->removeDiscardableAttr(kDistinct); });
+    if (changed)
+      markAnalysesPreserved<DominanceInfo, PostDominanceInfo>();
+    else
+      markAllAnalysesPreserved();
+  }
+
+private:
+  static constexpr StringLiteral kDistinct = "comms.distinct";
+  /// Gives each op whose comparison takes long a number, so that it equals no
+  /// other one.
+  static void makeDistinct(Operation *kernel) {
+    Builder builder(kernel->getContext());
+    int64_t number = 0;
+    kernel->walk([&](Operation *op) {
+      if (hasRegions(op) || !isMemoryEffectFree(op))
+        op->setDiscardableAttr(kDistinct, builder.getI64IntegerAttr(++number));
+    });
+  }
+};
 } // namespace
 
 void mlir::comms::addCleanup(OpPassManager &kernels) {
   kernels.addPass(std::make_unique<CanonicalizePass>());
-  kernels.addPass(createCSEPass());
+  kernels.addPass(std::make_unique<CsePass>());
 }

@@ -19,6 +19,7 @@
 #include "mlir/Tools/mlir-translate/Translation.h"
 
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -85,6 +86,9 @@ static FailureOr<std::unique_ptr<llvm::MemoryBuffer>>
 readLibrary(Operation *op, StringRef path) {
   if (path.empty())
     return std::unique_ptr<llvm::MemoryBuffer>();
+  // A FIFO would wait for whoever writes to it, and some devices have no end.
+  if (llvm::sys::fs::exists(path) && !llvm::sys::fs::is_regular_file(path))
+    return refuse("--device-library: '" + path + "' is not a regular file");
   auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
                                           /*RequiresNullTerminator=*/false);
   if (!file)

@@ -10,6 +10,7 @@ import os
 import sys
 import threading
 import types
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -83,12 +84,25 @@ def library() -> tvm_ffi.Module:
 
 
 def call(name: str, *arguments: Any) -> Any:
-    """Calls a function of the binding that cannot fail."""
-    return library().get_function(name)(*arguments)
+    """Calls a function of the binding that cannot fail. Raises UsageError if a text is not one of Unicode."""
+    try:
+        return library().get_function(name)(*arguments)
+    except UnicodeEncodeError as error:
+        shown = ascii(error.object[max(0, error.start - 40) : error.end + 40])
+        raise errors.UsageError(f"a text cannot be passed on, in {shown}: {error.reason}") from None
+
+
+def refuse_zero_bytes(arguments: Sequence[Any]) -> None:
+    """Raises UsageError if a text has a zero byte, at which C would end it."""
+    for argument in arguments:
+        if isinstance(argument, str) and "\0" in argument:
+            at = argument.index("\0")
+            raise errors.UsageError(f"a text has a zero byte, after {argument[max(0, at - 40) : at]!r}: leave it out")
 
 
 def ask(name: str, *arguments: Any) -> str:
     """Calls a function of the binding that returns [status, text]; raises an error with the text on failure."""
+    refuse_zero_bytes(arguments)
     status, text = call(name, *arguments)
     if status == 0:
         return str(text)

@@ -8,10 +8,42 @@ import secrets
 import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 from commsir import errors
 
-__all__ = ["OwnFolder", "check_writable", "make_folders", "write", "written"]
+__all__ = ["OwnFolder", "check_writable", "make_folders", "opened", "read_text", "write", "written"]
+
+#: The most bytes of a text that is read.
+_TEXT_BYTES = 1 << 30
+
+
+@contextlib.contextmanager
+def opened(path: str | os.PathLike[str]) -> Iterator[BinaryIO]:
+    """Opens a regular file for reading. Raises UsageError for anything else, such as a FIFO, for whose writer a process
+    would wait, or a device without an end.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    except (OSError, ValueError) as error:  # A name may hold a zero byte.
+        why = getattr(error, "strerror", None) or str(error)
+        raise errors.UsageError(f"cannot read '{os.fspath(path)}': {why}") from error
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise errors.UsageError(f"'{os.fspath(path)}' is not a regular file")
+    with os.fdopen(descriptor, "rb") as file:
+        yield file
+
+
+def read_text(path: str | os.PathLike[str]) -> str:
+    """Reads a regular file as UTF-8. Raises UsageError."""
+    with opened(path) as file:
+        if (size := os.fstat(file.fileno()).st_size) > _TEXT_BYTES:
+            raise errors.UsageError(f"'{os.fspath(path)}' has {size} bytes, more than the limit of {_TEXT_BYTES}")
+        try:
+            return file.read(_TEXT_BYTES).decode()
+        except UnicodeDecodeError as error:
+            raise errors.UsageError(f"'{os.fspath(path)}' is not text: {error}") from error
 
 
 def check_writable(path: str | os.PathLike[str]) -> None:

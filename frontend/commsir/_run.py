@@ -66,11 +66,9 @@ class Run:
         """Reads a run. The file cannot make this process read or write other files, or use unlimited memory. Raises
         UsageError.
         """
-        if os.path.exists(path) and not os.path.isfile(path):
-            raise errors.UsageError(f"'{path}' is not a regular file: name one that CommsError.save has written")
         try:
-            with zipfile.ZipFile(path) as file:
-                _check_files(file, os.path.getsize(path))
+            with _files.opened(path) as stream, zipfile.ZipFile(stream) as file:
+                _check_files(file, os.fstat(stream.fileno()).st_size)
                 head = json.loads(file.read("run.json"))
                 if head["format"] != _FORMAT:
                     raise errors.UsageError(f"'{path}' is of another version: {head['format']!r}")
@@ -84,8 +82,8 @@ class Run:
                     for name, count in counts.items()
                 }
                 return Run(file.read("kernel.mlir").decode(), request, arrays)
-        except errors.CommsError:
-            raise
+        except errors.UsageError as error:
+            raise errors.UsageError(f"'{path}' is not a saved run: {error}") from error
         except Exception as error:  # A damaged ZIP file makes zipfile raise almost anything.
             raise errors.UsageError(f"'{path}' is not a saved run: {error}") from error
 

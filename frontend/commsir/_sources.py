@@ -6,6 +6,8 @@ import os
 import re
 from typing import TYPE_CHECKING, Any
 
+from commsir import _files, errors
+
 if TYPE_CHECKING:
     from commsir._kernel import Kernel
 
@@ -14,15 +16,12 @@ __all__ = ["kernel_text"]
 
 def kernel_text(source: str | os.PathLike[str] | Kernel, ranks: int, options: dict[str, Any]) -> str:
     """Returns the MLIR text for a group of `ranks`. Removes the dimensions of a Python kernel from `options`."""
-    from commsir import errors
-
     if isinstance(source, str):
         if source.endswith(".mlir") and "\n" not in source:
             raise errors.UsageError(f"'{source}' is not MLIR text: for a file pass pathlib.Path('{source}')")
         return source
     if isinstance(source, os.PathLike):
-        with open(source, encoding="utf-8") as file:
-            return file.read()
+        return _files.read_text(source)
     if not hasattr(source, "specialize"):
         raise errors.UsageError(
             f"a group compiles MLIR text, a file of it, or a @commsir.kernel, not a {type(source).__name__}"

@@ -76,7 +76,7 @@ class Table:
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Table:
         try:
-            fields = json.loads(Path(path).read_text())
+            fields = json.loads(_files.read_text(path))
             kernel, ranks, target = (fields[name] for name in ("kernel", "ranks", "target"))
             entries = [Entry(**{k: _read(k, v) for k, v in e.items()}) for e in fields["entries"]]
             return Table(kernel, ranks, target, entries, fields.get("digest", ""))

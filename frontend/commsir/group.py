@@ -28,6 +28,7 @@ from commsir._arrays import (
     truths,
     view,
 )
+from commsir._binding import refuse_zero_bytes
 from commsir._signature import Signature
 from commsir._sources import kernel_text
 
@@ -39,6 +40,9 @@ if TYPE_CHECKING:
     from commsir.window import GroupWindow
 
 __all__ = ["Group", "GroupKernel", "StoreCallbacks", "Store"]
+
+#: The most dimensions of an array.
+_MOST_SIZES = 64
 
 
 class Store(Protocol):
@@ -116,6 +120,7 @@ class StoreCallbacks:
 
 def _ask(name: str, *arguments: Any) -> Any:
     """Calls the binding, which returns [status, result, …]. Returns the results, or raises the error."""
+    refuse_zero_bytes(arguments)
     answer = _native.call(name, *arguments)
     if int(answer[0]) != 0:
         raise errors.from_json(int(answer[0]), str(answer[1]))
@@ -637,6 +642,8 @@ def _sizes(shape: SupportsIndex | Sequence[SupportsIndex]) -> tuple[int, ...]:
         sizes = tuple(operator.index(size) for size in ((shape,) if hasattr(shape, "__index__") else shape))
     except TypeError:
         raise errors.UsageError(f"the shape is {shape!r}, but must be a whole number or several") from None
+    if len(sizes) > _MOST_SIZES:
+        raise errors.UsageError(f"the shape has {len(sizes)} sizes, but at most {_MOST_SIZES} are possible")
     return tuple(_int64(size, f"a size of the shape {sizes}") for size in sizes)
 
 

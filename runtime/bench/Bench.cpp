@@ -14,6 +14,7 @@
 #include "runtime/choose/Choose.h"
 #include "runtime/support/AtomicFile.h"
 #include "runtime/support/HostMemory.h"
+#include "runtime/support/InputFile.h"
 #include "runtime/support/Progress.h"
 #include "runtime/support/Size.h"
 #include "runtime/support/StandardOutput.h"
@@ -467,11 +468,11 @@ static int runBench(Plan &plan) {
 //===----------------------------------------------------------------------===//
 
 static llvm::Expected<Report> readReport(llvm::StringRef path) {
-  auto buffer = llvm::MemoryBuffer::getFile(path);
+  auto buffer = driver::readFile(path);
   if (!buffer)
     return llvm::createStringError(llvm::inconvertibleErrorCode(),
-                                   "cannot read the report '" + path +
-                                       "': " + buffer.getError().message());
+                                   "cannot read the report '" + path + "': " +
+                                       llvm::toString(buffer.takeError()));
   return parseJson((*buffer)->getBuffer(), path);
 }
 

@@ -9,6 +9,7 @@
 
 #include "runtime/bench/BenchCompiler.h"
 #include "runtime/support/AtomicFile.h"
+#include "runtime/support/InputFile.h"
 #include "runtime/support/Json.h"
 #include "runtime/support/OwnCommand.h"
 #include "runtime/support/Progress.h"
@@ -108,8 +109,18 @@ llvm::Expected<std::unique_ptr<Journal>>
 Journal::open(const std::string &path, const std::string &identity) {
   std::unique_ptr<Journal> journal(new Journal);
   std::string text;
-  if (auto buffer = llvm::MemoryBuffer::getFile(path))
+  auto buffer = driver::readFile(path);
+  if (buffer) {
     text = (*buffer)->getBuffer().str();
+  } else {
+    std::string why = llvm::toString(buffer.takeError());
+    // It is not replaced unseen.
+    if (llvm::sys::fs::get_file_type(path, /*Follow=*/false) !=
+        llvm::sys::fs::file_type::file_not_found)
+      return llvm::createStringError(llvm::inconvertibleErrorCode(),
+                                     "cannot read the journal '" + path +
+                                         "': " + why);
+  }
   llvm::StringRef first = llvm::StringRef(text).split('\n').first;
   bool same = first == identity;
   // What a killed process left of the first line is not worth keeping.
@@ -537,9 +548,10 @@ static llvm::Error checkReplaced(const Plan &plan, const BenchTarget &target) {
                                        "', " + why +
                                        ": name another file, or remove it");
   };
-  auto buffer = llvm::MemoryBuffer::getFile(plan.tune);
+  auto buffer = driver::readFile(plan.tune);
   if (!buffer)
-    return refuse("which cannot be read (" + buffer.getError().message() + ")");
+    return refuse("which cannot be read (" +
+                  llvm::toString(buffer.takeError()) + ")");
   if ((*buffer)->getBuffer().empty())
     return llvm::Error::success();
   llvm::Expected<Table> table = parseTable((*buffer)->getBuffer(), plan.tune);

@@ -195,9 +195,14 @@ llvm::Expected<std::string> capi::CallerStore::get(llvm::StringRef key,
     return group::makeError(group::GroupError::Kind::Peer,
                             "the store did not give key '" + key +
                                 "': is every rank running?");
-  std::string value(static_cast<const char *>(data), bytes);
-  std::free(data);
-  return value;
+  std::unique_ptr<void, decltype(&std::free)> held(data, std::free);
+  if (bytes > group::kMostStoreBytes || (bytes && !data))
+    return group::makeError(group::GroupError::Kind::Usage,
+                            "the store holds " + llvm::Twine(bytes) +
+                                " bytes of key '" + key +
+                                "', which is more than what ranks say");
+  return bytes ? std::string(static_cast<const char *>(data), bytes)
+               : std::string();
 }
 
 static commsir_status

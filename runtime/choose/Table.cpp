@@ -13,6 +13,7 @@
 #include "runtime/choose/Model.h"
 #include "runtime/choose/Operation.h"
 #include "runtime/support/Element.h"
+#include "runtime/support/InputFile.h"
 #include "runtime/support/Json.h"
 #include "runtime/support/Size.h"
 
@@ -462,14 +463,10 @@ namespace commsir::embedded {
 } // namespace commsir::embedded
 
 static llvm::Error readFile(llvm::StringRef path, std::vector<Table> &all) {
-  // A FIFO would wait for whoever writes to it.
-  if (llvm::sys::fs::exists(path) && !llvm::sys::fs::is_regular_file(path))
-    return bad("cannot read the table '" + path +
-               "': it is not a regular file");
-  auto buffer = llvm::MemoryBuffer::getFile(path);
+  auto buffer = driver::readFile(path);
   if (!buffer)
     return bad("cannot read the table '" + path +
-               "': " + buffer.getError().message());
+               "': " + llvm::toString(buffer.takeError()));
   llvm::Expected<Table> table = parseTable((*buffer)->getBuffer(), path);
   if (!table)
     return table.takeError();

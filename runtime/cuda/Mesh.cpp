@@ -205,11 +205,14 @@ static llvm::Expected<File> connectTo(commsir::group::Store &store,
       return failSystem("connecting to rank " + llvm::Twine(peer));
     }
     if (now() > until)
-      return fail(llvm::formatv("rank {0} waits for rank {1}, which does not "
-                                "listen (is the store that of an earlier "
-                                "run?)",
-                                hello.rank, peer)
-                      .str());
+      return fail(
+          llvm::formatv("rank {0} waits for rank {1}, which does not "
+                        "listen at '{2}' (is the store that of an "
+                        "earlier run?)",
+                        hello.rank, peer,
+                        commsir::showForeign(
+                            name.take_front(commsir::kMostQuotedText).str()))
+              .str());
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
 }

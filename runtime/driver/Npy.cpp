@@ -7,6 +7,9 @@
 
 #include "runtime/driver/Npy.h"
 
+#include "runtime/support/HostMemory.h"
+#include "runtime/support/InputFile.h"
+
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Endian.h"
 #include "llvm/Support/FileSystem.h"
@@ -312,20 +315,16 @@ llvm::Expected<Npy> Npy::parse(std::unique_ptr<llvm::MemoryBuffer> bytes,
 }
 
 llvm::Expected<Npy> Npy::open(llvm::StringRef path) {
-  llvm::sys::fs::file_status status;
-  if (std::error_code error = llvm::sys::fs::status(path, status))
-    return bad(path, "cannot be read: ",
-               error.message() + " (a value is a .npy file, a number, zeros, "
-                                 "iota or random:SEED)");
   // A pipe or a device has no size to check a shape against, and may not end.
-  // The file is read, not mapped: another process may be writing it.
-  if (!llvm::sys::fs::is_regular_file(status))
-    return bad(path, "is not a regular file");
-  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
-                                            /*RequiresNullTerminator=*/false,
-                                            /*IsVolatile=*/true);
-  if (!buffer)
-    return bad(path, "cannot be read: ", buffer.getError().message());
+  auto buffer = readFile(path, memoryLimit());
+  if (!buffer) {
+    bool isThere = llvm::sys::fs::exists(path);
+    return bad(path, "cannot be read: ",
+               llvm::toString(buffer.takeError()) +
+                   (isThere ? ""
+                            : " (a value is a .npy file, a number, zeros, iota "
+                              "or random:SEED)"));
+  }
   return parse(std::move(*buffer), path);
 }
 

@@ -11,6 +11,7 @@
 #include "lowering/Translations.h"
 #include "runtime/driver/Session.h"
 #include "runtime/driver/Target.h"
+#include "runtime/support/InputFile.h"
 #include "runtime/support/StandardOutput.h"
 #include "runtime/support/Version.h"
 
@@ -133,9 +134,9 @@ static llvm::Error forEachLine(llvm::StringRef path,
     std::free(text);
     return llvm::Error::success();
   }
-  auto buffer = llvm::MemoryBuffer::getFile(path);
+  auto buffer = readFileOrPipe(path);
   if (!buffer)
-    return llvm::errorCodeToError(buffer.getError());
+    return buffer.takeError();
   for (llvm::StringRef line : llvm::split((*buffer)->getBuffer(), '\n'))
     if (isWanted(line.rtrim('\r')) && !run(line.rtrim('\r')))
       break;

@@ -9,12 +9,12 @@
 #include "runtime/driver/Session.h"
 #include "runtime/jit/Sequence.h"
 #include "runtime/jit/Shapes.h"
+#include "runtime/support/InputFile.h"
 #include "runtime/support/Nesting.h"
 
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <chrono>
@@ -35,40 +35,16 @@ std::unique_ptr<llvm::MemoryBuffer> Session::readSource() {
     fail(ExitUsage, message);
     return nullptr;
   };
-  llvm::sys::fs::file_status status;
-  if (options.file != "-") {
-    if (std::error_code error = llvm::sys::fs::status(options.file, status))
-      return refuse("cannot read the kernel file '" + options.file +
-                    "': " + error.message());
-    if (llvm::sys::fs::is_directory(status))
-      return refuse("the kernel file '" + options.file + "' is a folder");
-    // Some devices have no end.
-    if (!llvm::sys::fs::is_regular_file(status) &&
-        status.type() != llvm::sys::fs::file_type::fifo_file)
-      return refuse("the kernel file '" + options.file +
-                    "' is neither a file nor a pipe");
-  }
-  bool isInput = options.file == "-";
-  if (isInput || !llvm::sys::fs::is_regular_file(status)) {
-    int file = STDIN_FILENO;
-    if (!isInput)
-      if (std::error_code error =
-              llvm::sys::fs::openFileForRead(options.file, file))
-        return refuse("cannot read the kernel file '" + options.file +
-                      "': " + error.message());
-    llvm::Expected<std::string> text =
-        readStream(file, isInput ? "<stdin>" : options.file);
-    if (!isInput)
-      ::close(file);
+  if (options.file == "-") {
+    llvm::Expected<std::string> text = readStream(STDIN_FILENO, "<stdin>");
     if (!text)
       return refuse(llvm::toString(text.takeError()));
-    return llvm::MemoryBuffer::getMemBufferCopy(*text, isInput ? "<stdin>"
-                                                               : options.file);
+    return llvm::MemoryBuffer::getMemBufferCopy(*text, "<stdin>");
   }
-  auto buffer = llvm::MemoryBuffer::getFile(options.file);
+  auto buffer = readFileOrPipe(options.file);
   if (!buffer)
     return refuse("cannot read the kernel file '" + options.file +
-                  "': " + buffer.getError().message());
+                  "': " + llvm::toString(buffer.takeError()));
   return std::move(*buffer);
 }
 

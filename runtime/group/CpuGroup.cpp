@@ -246,7 +246,11 @@ llvm::Error CpuGroup::attach(Store &store) {
   }
   auto text = store.get(key, timeout());
   if (!text)
-    return text.takeError();
+    return llvm::handleErrors(text.takeError(), [](const GroupError &error) {
+      return makeError(error.getKind(),
+                       "rank 0 has not announced its memory: " +
+                           error.getMessage());
+    });
   if (llvm::StringRef why = *text; why.consume_front(kFailed) && !why.empty()) {
     llvm::SmallVector<std::string> said(settings.ranks);
     said.front() = showForeign(why.str());
@@ -260,23 +264,27 @@ llvm::Error CpuGroup::attach(Store &store) {
   if (parts.size() != 3 || parts[0].getAsInteger(10, name.process) ||
       parts[1].getAsInteger(10, name.file) ||
       parts[2].getAsInteger(10, name.bytes))
-    return makeError(Kind::Usage, "key '" + key + "' of the store holds '" +
-                                      makeReadable(cutText(*text, kTextBytes)) +
-                                      "', which is not from CommsIR");
+    return makeError(Kind::Usage,
+                     describeForeign(*text, 0) + " (key '" + key + "')");
   if (host != describeHost())
     return makeError(Kind::Usage,
                      "rank " + number(settings.rank) +
                          " and rank 0 do not share memory: they run on "
-                         "different hosts or in different containers");
+                         "different hosts or in different containers (rank 0 "
+                         "is on host '" +
+                         showForeign(host.take_front(kMostQuotedText).str()) +
+                         "')");
   if (name.bytes != Layout(settings).total)
     return makeError(Kind::Disagree,
                      "rank " + number(settings.rank) +
                          " and rank 0 disagree on the number of ranks or on "
-                         "the bytes of channel memory");
+                         "the bytes of channel memory: " +
+                         number(Layout(settings).total) + " and " +
+                         number(name.bytes) + " bytes");
   auto opened = Segment::open(name);
   if (!opened)
     return makeError(Kind::Usage,
-                     llvm::toString(opened.takeError()) +
+                     "memory of rank 0: " + llvm::toString(opened.takeError()) +
                          "\n  the ranks of a group have to run on one host, in "
                          "one container and as one user");
   segment = std::move(*opened);

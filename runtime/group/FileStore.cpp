@@ -79,7 +79,7 @@ private:
         why = std::strerror(errno);
       return std::nullopt;
     }
-    if (status.st_size > kMostBytes) {
+    if (static_cast<uint64_t>(status.st_size) > kMostStoreBytes) {
       why = "it is larger than what ranks say";
       return std::nullopt;
     }
@@ -105,8 +105,6 @@ private:
                                                   "/" + nameOf(key) + ": " +
                                                   why);
   }
-  /// No rank says that much.
-  static constexpr off_t kMostBytes = off_t(64) << 20;
   std::string path;
   OwnFolder folder;
 };

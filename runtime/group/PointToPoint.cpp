@@ -27,6 +27,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/xxhash.h"
@@ -289,8 +290,10 @@ llvm::Error PointToPoint::readHere(int64_t other, double seconds) {
   if (!said)
     return said.takeError();
   std::lock_guard<std::mutex> lock(mutex);
-  visit(other, *said);
-  return llvm::Error::success();
+  Peer &peer = peers[other];
+  peer.foreignHere = visit(other, *said) ? "" : describeForeign(*said, other);
+  return peer.foreignHere.empty() ? llvm::Error::success()
+                                  : makeError(Kind::Peer, peer.foreignHere);
 }
 
 /// Whether a process lives that has closed that file.
@@ -300,18 +303,21 @@ static bool isClosedIn(int process, int64_t file) {
   return ::access(path.c_str(), F_OK) != 0 && errno == ENOENT;
 }
 
-/// Opens the office of the one that is the peer now, to see whether it is
-/// there.
-void PointToPoint::visit(int64_t other, llvm::StringRef here) {
+/// Opens the mailbox of the process that is the peer now, to see whether it is
+/// there. Returns false if the text is no announcement.
+bool PointToPoint::visit(int64_t other, llvm::StringRef here) {
   Peer &peer = peers[other];
   auto [drawn, afterNumber] = here.split(' ');
   auto [processText, afterProcess] = afterNumber.split(' ');
   auto [fileText, host] = afterProcess.split(' ');
   SegmentName name = {0, -1, kMailboxBytes, drawn.str()};
-  if (drawn == peer.number || drawn.size() >= kNumberBytes ||
+  if (drawn.empty() || drawn.size() >= kNumberBytes ||
+      !llvm::all_of(drawn, llvm::isAlnum) || host.empty() ||
       processText.getAsInteger(10, name.process) || name.process < 1 ||
       name.process > INT_MAX || fileText.getAsInteger(10, name.file))
-    return;
+    return false;
+  if (drawn == peer.number)
+    return true;
   if (peer.processFile >= 0)
     ::close(std::exchange(peer.processFile, -1));
   peer.number = drawn.str();
@@ -320,7 +326,7 @@ void PointToPoint::visit(int64_t other, llvm::StringRef here) {
   peer.gone.reset();
   peer.process = 0;
   if (peer.host != peers[rank].host)
-    return;
+    return true;
   peer.process = static_cast<int>(name.process);
   peer.processFile = openProcess(peer.process);
   auto opened = Segment::open(name);
@@ -332,6 +338,7 @@ void PointToPoint::visit(int64_t other, llvm::StringRef here) {
     peer.mailbox = std::move(*opened);
   else
     llvm::consumeError(opened.takeError());
+  return true;
 }
 
 /// Tells the peer who this rank is, if it has not heard.
@@ -363,11 +370,14 @@ void PointToPoint::attach(int64_t other, llvm::StringRef record) {
   record.split(parts, ' ', 5);
   SegmentName name;
   name.token = peer.number;
-  if (parts.size() != 5 || parts[0] != peer.number ||
-      peer.greeted != peer.number || parts[1] != number ||
-      parts[2].getAsInteger(10, name.process) ||
+  bool isForeign =
+      parts.size() != 5 || parts[2].getAsInteger(10, name.process) ||
       parts[3].getAsInteger(10, name.file) ||
-      parts[4].getAsInteger(10, name.bytes) || name.bytes != rings.size())
+      parts[4].getAsInteger(10, name.bytes) || name.bytes != rings.size();
+  peer.foreignAnswer = isForeign ? describeForeign(record.str(), other) : "";
+  // An answer to an earlier process, or of one, stays until the peer answers.
+  if (isForeign || parts[0] != peer.number || peer.greeted != peer.number ||
+      parts[1] != number)
     return;
   peer.hasMet = true;
   auto opened = Segment::open(name);
@@ -378,6 +388,17 @@ void PointToPoint::attach(int64_t other, llvm::StringRef record) {
   else if (std::string why = llvm::toString(opened.takeError());
            departureReason(other, kind).empty())
     dropPeer(other, named(other) + " is not there: " + why, Kind::Peer);
+}
+
+/// Describes what the store holds in place of a rank's words, in parentheses;
+/// empty: nothing, or the rank may be any.
+std::string PointToPoint::foreignTextOf(int64_t other) const {
+  if (other < 0)
+    return "";
+  const Peer &peer = peers[other];
+  const std::string &text =
+      peer.foreignHere.empty() ? peer.foreignAnswer : peer.foreignHere;
+  return text.empty() ? "" : " (" + text + ")";
 }
 
 /// Waits for a rank to begin.
@@ -395,11 +416,12 @@ llvm::Error PointToPoint::awaitHere(int64_t other, double seconds) {
     std::unique_lock<std::mutex> lock(mutex);
     if (!stopped.empty())
       return makeError(Kind::Aborted, stopped);
+    bool isForeign = !peers[other].foreignHere.empty();
     lock.unlock();
     if (isInterrupted())
       return makeError(Kind::Aborted, "interrupted while it waited for " +
                                           named(other) + " to begin");
-    if (took.count() < time / 2)
+    if (!isForeign && took.count() < time / 2)
       return makeError(Kind::Usage, "the store does not answer a query for " +
                                         named(other) +
                                         ": has the process that keeps it, "
@@ -408,6 +430,9 @@ llvm::Error PointToPoint::awaitHere(int64_t other, double seconds) {
       return makeError(Kind::Peer,
                        llvm::formatv("{0} has not begun in {1} s ({2})",
                                      named(other), seconds, said));
+    // The rank may yet replace it.
+    if (isForeign)
+      std::this_thread::sleep_for(kLongest);
   }
 }
 
@@ -1095,8 +1120,9 @@ llvm::Error PointToPoint::wait(Transfer &transfer, double seconds) {
       if (left <= 0)
         return makeError(Kind::Peer,
                          llvm::formatv("Timed out waiting {0:f1} s for a {1}: "
-                                       "the other side has not come",
-                                       seconds, what));
+                                       "the other side has not come{2}",
+                                       seconds, what,
+                                       foreignTextOf(transfer.message.peer)));
     }
     findPeers();
     auto most = std::chrono::duration_cast<microseconds>(kPeriod);

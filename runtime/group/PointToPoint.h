@@ -172,6 +172,9 @@ private:
     /// The peer has greeted this rank. Empty rings: it has left since.
     bool hasMet = false;
     Segment rings;
+    /// What the store holds in place of the peer's announcement, and of its
+    /// answer to this rank, as describeForeign() says it; empty: nothing.
+    std::string foreignHere, foreignAnswer;
     Clock::time_point nextLook, lastLook;
     std::chrono::microseconds pause{100};
     /// When the peer was first seen to be gone.
@@ -208,7 +211,7 @@ private:
   bool isWanted(int64_t rank) const;
   bool isNeeded(int64_t rank) const;
   bool isLookedFor(int64_t rank) const;
-  void visit(int64_t rank, llvm::StringRef here);
+  bool visit(int64_t rank, llvm::StringRef here);
   void attach(int64_t rank, llvm::StringRef record);
   bool push(int64_t rank);
   bool pushFirst(int64_t rank);
@@ -223,6 +226,7 @@ private:
   void refuse(int64_t rank, std::string why, Kind kind);
   void examine();
   std::string refusalReason(int64_t rank, Kind &kind) const;
+  std::string foreignTextOf(int64_t rank) const;
   std::string departureReason(int64_t rank, Kind &kind) const;
   bool isCertain(const Peer &peer) const;
   void dropPeer(int64_t rank, std::string why, Kind kind);

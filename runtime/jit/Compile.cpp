@@ -18,10 +18,12 @@
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
+#include "llvm/Analysis/LoopInfo.h"
 #include "llvm/ExecutionEngine/Orc/AbsoluteSymbols.h"
 #include "llvm/ExecutionEngine/Orc/ExecutionUtils.h"
 #include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
+#include "llvm/IR/Dominators.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -429,6 +431,19 @@ static unsigned measureChains(const Module &module) {
   return longest;
 }
 
+/// The most loops of a function that is optimized: LLVM's passes take a time
+/// that grows with the square of the number of loops in a row.
+static constexpr unsigned kMostLoops = 1 << 9;
+
+static bool hasManyLoops(Module &module) {
+  return any_of(module, [](Function &function) {
+    if (function.size() <= kMostLoops)
+      return false;
+    DominatorTree tree(function);
+    return LoopInfo(tree).getLoopsInPreorder().size() > kMostLoops;
+  });
+}
+
 /// Cuts blocks of many instructions, of which code generation without
 /// optimization takes a time that grows with the square of the number.
 static void cutBlocks(Module &module) {
@@ -457,10 +472,12 @@ static void cutBlocks(Module &module) {
 }
 
 /// The effort for a kernel of which `level` was asked.
-static unsigned chooseLevel(const Module &module, unsigned level) {
+static unsigned chooseLevel(Module &module, unsigned level) {
   unsigned count = module.getInstructionCount();
   if (count > kMostOptimized ||
-      (count > kLongestOptimized && measureChains(module) > kLongestOptimized))
+      (count > kLongestOptimized &&
+       measureChains(module) > kLongestOptimized) ||
+      hasManyLoops(module))
     return 0;
   return level;
 }

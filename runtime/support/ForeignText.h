@@ -17,6 +17,7 @@
 #define COMMSIR_RUNTIME_SUPPORT_FOREIGNTEXT_H
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 
 namespace commsir {
@@ -62,6 +63,19 @@ inline std::string showForeign(const std::string &text) {
     at += length ? length : 1;
   }
   return shown;
+}
+
+/// The most bytes of a text that is quoted within a sentence.
+inline constexpr size_t kMostQuotedText = 160;
+
+/// Says that a store holds `text` where rank `rank` should have written
+/// something else: "the store holds 'TEXT' in place of what rank N has said".
+inline std::string describeForeign(const std::string &text, int64_t rank) {
+  std::string shown = showForeign(text.substr(0, kMostQuotedText));
+  if (text.size() > kMostQuotedText)
+    shown += " [...] of " + std::to_string(text.size()) + " bytes";
+  return "the store holds '" + shown + "' in place of what rank " +
+         std::to_string(rank) + " has said";
 }
 
 } // namespace commsir

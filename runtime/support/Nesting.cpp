@@ -7,6 +7,8 @@
 
 #include "runtime/support/Nesting.h"
 
+#include "runtime/support/InputFile.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
@@ -294,29 +296,6 @@ llvm::Error commsir::driver::refuseSource(llvm::StringRef text,
   return refuseDeepNesting(text, name, "");
 }
 
-llvm::Expected<std::string> commsir::driver::readStream(int file,
-                                                        llvm::StringRef name) {
-  constexpr size_t kMost = size_t(1) << 30, kPiece = size_t(1) << 16;
-  std::string text;
-  while (true) {
-    size_t before = text.size();
-    text.resize(before + kPiece);
-    ssize_t got =
-        llvm::sys::RetryAfterSignal(-1, ::read, file, &text[before], kPiece);
-    text.resize(before + std::max<ssize_t>(got, 0));
-    if (got < 0)
-      return llvm::createStringError(
-          "cannot read '" + name +
-          "': " + std::error_code(errno, std::generic_category()).message());
-    if (got == 0)
-      return text;
-    if (text.size() > kMost)
-      return llvm::createStringError("'" + name +
-                                     "' does not end within 1 GiB: give a "
-                                     "file");
-  }
-}
-
 /// Refuses the text that `file` gives, and has standard input give it again.
 static llvm::Error moveToStandardInput(int file, llvm::StringRef name) {
   llvm::Expected<std::string> text = commsir::driver::readStream(file, name);
@@ -338,6 +317,18 @@ static llvm::Error moveToStandardInput(int file, llvm::StringRef name) {
   return llvm::Error::success();
 }
 
+/// Refuses a regular file that would be scanned for long: most of it may be a
+/// hole.
+static llvm::Error refuseLong(const llvm::sys::fs::file_status &status,
+                              llvm::StringRef name) {
+  using commsir::driver::kMostTextBytes;
+  if (status.getSize() <= kMostTextBytes)
+    return llvm::Error::success();
+  return llvm::createStringError(
+      "error: '" + name + "' has " + llvm::Twine(status.getSize()) +
+      " bytes, more than the limit of " + llvm::Twine(kMostTextBytes));
+}
+
 /// Refuses a file that the program opens again.
 static llvm::Error refuseDeepFile(llvm::StringRef path) {
   auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
@@ -357,6 +348,8 @@ static llvm::Error refuseDeepInput() {
     return llvm::Error::success();
   if (!fs::is_regular_file(status))
     return moveToStandardInput(STDIN_FILENO, "<stdin>");
+  if (llvm::Error error = refuseLong(status, "<stdin>"))
+    return error;
   // Read without moving on: the program reads it once more.
   auto buffer = llvm::MemoryBuffer::getOpenFile(
       file, "<stdin>", status.getSize(), /*RequiresNullTerminator=*/false);
@@ -381,6 +374,8 @@ commsir::driver::refuseDeepFiles(llvm::MutableArrayRef<char *> arguments) {
       continue;
     isNamed = true;
     if (fs::is_regular_file(status)) {
+      if (llvm::Error error = refuseLong(status, argument))
+        return error;
       if (llvm::Error error = refuseDeepFile(argument))
         return error;
       continue;

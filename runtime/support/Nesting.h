@@ -57,10 +57,6 @@ llvm::Error refuseSource(llvm::StringRef text, llvm::StringRef name);
 /// named `name`, is nested too deep. Bytecode is not checked.
 llvm::Error refuseDeepText(llvm::StringRef text, llvm::StringRef name);
 
-/// Reads all that `file` gives: a pipe, a terminal, or a device. An error that
-/// names it if that does not end within 1 GiB.
-llvm::Expected<std::string> readStream(int file, llvm::StringRef name);
-
 /// Same, for a program that opens its files itself: returns an error if a file
 /// in `arguments` (those of main), or standard input, is MLIR text nested too
 /// deep. Because a pipe can be read only once, its text is copied to memory,

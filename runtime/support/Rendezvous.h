@@ -101,6 +101,8 @@ private:
   struct RankEntry {
     std::string greeted, number, says;
     bool here = false;
+    /// What the store holds in place of the rank's number or answer.
+    Text foreign;
   };
 
   /// Whether a text of the store can be a number that a rank has drawn. It
@@ -113,6 +115,12 @@ private:
              return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z');
            });
   }
+
+  /// The most bytes that a rank says of itself. A store may hold anything, and
+  /// rank 0 hands it on to all ranks.
+  static constexpr size_t kMostSaid = 1 << 16;
+  /// The most ranks of a list.
+  static constexpr size_t kMostRanks = 1 << 16;
 
   static std::string textOf(int64_t value) { return std::to_string(value); }
 
@@ -172,42 +180,52 @@ private:
     return text;
   }
 
-  static bool unpack(const std::string &text,
-                     std::vector<RankEntry> &rankEntries) {
-    size_t at = 0;
-    for (RankEntry &guest : rankEntries) {
+  /// Reads such a list. Returns none if the text is no list.
+  static std::optional<std::vector<RankEntry>> unpack(const std::string &text) {
+    std::vector<RankEntry> rankEntries;
+    for (size_t at = 0; at < text.size();) {
+      RankEntry &guest = rankEntries.emplace_back();
       size_t space = text.find(' ', at), next = text.find(' ', space + 1);
       if (space == std::string::npos || next == std::string::npos)
-        return false;
+        return std::nullopt;
       guest.number = text.substr(at, space - at);
       size_t length = 0;
       std::string digits = text.substr(space + 1, next - space - 1);
       if (digits.empty() || digits.size() > 9 ||
           digits.find_first_not_of("0123456789") != std::string::npos)
-        return false;
+        return std::nullopt;
       for (char c : digits)
         length = 10 * length + static_cast<size_t>(c - '0');
-      if (length > text.size() - next - 1)
-        return false;
+      if (!isNumber(guest.number) || rankEntries.size() > kMostRanks ||
+          length > kMostSaid || length > text.size() - next - 1)
+        return std::nullopt;
       guest.says = text.substr(next + 1, length);
       at = next + 1 + length;
     }
-    return at == text.size();
+    return rankEntries;
   }
 
   /// Rank 0: looks for one rank.
   void greet(int64_t other, RankEntry &guest) {
     Text here = ask("here/" + textOf(other), slice());
-    if (!here || !isNumber(*here))
+    if (!here)
+      return;
+    guest.foreign = isNumber(*here) ? Text() : here;
+    if (guest.foreign)
       return;
     if (*here != guest.greeted) {
       guest.greeted = *here;
       tell("hello/" + *here, number);
     }
     Text ack = ask("ack/" + number + "/" + textOf(other), slice());
-    size_t space = ack ? ack->find(' ') : std::string::npos;
-    if (space == std::string::npos || !isNumber(ack->substr(0, space)))
+    if (!ack)
       return;
+    size_t space = ack->find(' ');
+    if (space == std::string::npos || !isNumber(ack->substr(0, space)) ||
+        ack->size() - space - 1 > kMostSaid) {
+      guest.foreign = ack;
+      return;
+    }
     guest.number = ack->substr(0, space);
     guest.says = ack->substr(space + 1);
     guest.here = true;
@@ -216,7 +234,7 @@ private:
 
   RendezvousResult lead(const std::string &says) {
     std::vector<RankEntry> rankEntries(ranks);
-    rankEntries[0] = {number, number, says, true};
+    rankEntries[0] = {number, number, says, true, Text()};
     while (true) {
       bool all = true;
       for (int64_t other = 1; other < ranks && !broken; ++other) {
@@ -231,6 +249,7 @@ private:
       std::string who = absent(rankEntries);
       if (store.complain)
         who = store.complain(result.missing);
+      who += describeForeigners(rankEntries);
       if (std::string why = over(who); !why.empty()) {
         tell("go/" + number, "no " + why);
         return fail(why);
@@ -250,7 +269,8 @@ private:
         continue;
       text += (text.empty() ? "" : ", ") + textOf(other);
       result.missing.push_back(other);
-      stale = stale || !rankEntries[other].greeted.empty();
+      stale = stale || (!rankEntries[other].greeted.empty() &&
+                        !rankEntries[other].foreign);
     }
     return (result.missing.size() == 1 ? "rank " : "ranks ") + text + " of " +
            textOf(ranks) + (result.missing.size() == 1 ? " has" : " have") +
@@ -258,14 +278,29 @@ private:
            (stale ? " (the store holds what an earlier run left of them)" : "");
   }
 
+  /// Describes what the store holds in place of what missing ranks have said.
+  static std::string
+  describeForeigners(const std::vector<RankEntry> &rankEntries) {
+    std::string text;
+    for (size_t other = 0; other < rankEntries.size(); ++other)
+      if (const RankEntry &guest = rankEntries[other];
+          !guest.here && guest.foreign)
+        text += (text.empty() ? " (" : "; ") +
+                describeForeign(*guest.foreign, static_cast<int64_t>(other));
+    return text.empty() ? "" : text + ")";
+  }
+
   RendezvousResult follow(const std::string &says) {
     tell("here/" + textOf(rank), number);
-    std::string leader;
+    std::string leader, foreign;
     while (true) {
       // Another rank 0 may have replaced the first.
       Text hello = ask("hello/" + number, slice());
-      if (hello && isNumber(*hello) && *hello != leader) {
+      if (hello && !isNumber(*hello))
+        foreign = " (" + describeForeign(*hello, 0) + ")";
+      else if (hello && *hello != leader) {
         leader = *hello;
+        foreign.clear();
         pause = kShort;
         tell("ack/" + leader + "/" + textOf(rank), number + " " + says);
       }
@@ -277,7 +312,7 @@ private:
       std::string why =
           over("rank 0 has not " +
                std::string(leader.empty() ? "come" : "seen all ranks") +
-               " within " + ofTimeout());
+               " within " + ofTimeout() + foreign);
       if (!why.empty())
         return fail(why);
     }
@@ -285,20 +320,21 @@ private:
 
   /// Reads the message of rank 0 to all ranks.
   RendezvousResult hear(const std::string &leader, const std::string &go) {
-    if (go.rfind("no ", 0) == 0) {
-      std::string why = showForeign(go.substr(3));
-      return fail(why.find("rank") == std::string::npos ? "rank 0 says: " + why
-                                                        : why);
-    }
-    std::vector<RankEntry> rankEntries(ranks);
-    if (go.rfind("yes ", 0) != 0 || !unpack(go.substr(4), rankEntries))
+    if (go.rfind("no ", 0) == 0)
+      return fail("rank 0 says: " + showForeign(go.substr(3)));
+    auto rankEntries =
+        go.rfind("yes ", 0) == 0 ? unpack(go.substr(4)) : std::nullopt;
+    if (!rankEntries)
+      return fail(describeForeign(go, 0));
+    if (static_cast<int64_t>(rankEntries->size()) != ranks)
       return fail("ranks disagree on how many they are: rank " + textOf(rank) +
-                  " is one of " + textOf(ranks) + ", and rank 0 is not");
-    if (rankEntries[rank].number != number)
-      return fail("another process has come as rank " + textOf(rank) +
+                  " is one of " + textOf(ranks) + ", and rank 0 is one of " +
+                  textOf(static_cast<int64_t>(rankEntries->size())));
+    if ((*rankEntries)[rank].number != number)
+      return fail("rank 0 has met another process as rank " + textOf(rank) +
                   "; give each process its own rank");
     number = leader;
-    return finish(rankEntries);
+    return finish(*rankEntries);
   }
 
   RendezvousResult finish(std::vector<RankEntry> &rankEntries) {

@@ -11,9 +11,13 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 
+#include <cstdint>
 #include <string>
 
 namespace commsir::group {
+
+/// The most bytes of a value: no rank says that much.
+inline constexpr uint64_t kMostStoreBytes = uint64_t(64) << 20;
 
 /// A key-value store through which ranks meet before they share memory: torch's
 /// store, a folder, or a map in tests. Keys are ASCII; values are bytes.
@@ -22,7 +26,8 @@ class Store {
 public:
   virtual ~Store() = default;
   virtual llvm::Error set(llvm::StringRef key, llvm::StringRef value) = 0;
-  /// Waits until the key exists; fails after `timeout` seconds.
+  /// Waits until the key exists; fails after `timeout` seconds, and if the
+  /// value has more than kMostStoreBytes.
   virtual llvm::Expected<std::string> get(llvm::StringRef key,
                                           double timeout) = 0;
 };

@@ -131,6 +131,20 @@ CHAINS.update({
     "scf.if data": ("index", "{n}a = memref.load %x[%k{d}] : memref<16xi64>\n{n}b = arith.cmpi slt, {n}a, %n : i64\n"
                     "{n} = scf.if {n}b -> index {{\n {n}c = arith.addi {p}, %k1 : index\n scf.yield {n}c : index\n}} "
                     "else {{\n scf.yield {p} : index\n}}"),
+    # Ops of the same operands, each with another region.
+    "scf.if one condition": ("index", "{n} = scf.if %t -> index {{\n {n}b = arith.muli {p}, %i : index\n scf.yield "
+                             "{n}b : index\n}} else {{\n scf.yield {p} : index\n}}"),
+    "scf.for one range": ("index", "{n} = scf.for %j{m} = %k0 to %i step %k1 iter_args(%a{m} = %i) -> index {{\n "
+                          "{n}b = arith.minsi {p}, %a{m} : index\n scf.yield {n}b : index\n}}"),
+    "scf.index_switch one": ("index", "{n} = scf.index_switch %i -> index\ncase 1 {{\n {n}b = arith.muli {p}, %i : "
+                             "index\n scf.yield {n}b : index\n}}\ndefault {{\n scf.yield {p} : index\n}}"),
+    "scf.while one": ("index", "{n} = scf.while (%a{m} = %i) : (index) -> index {{\n {n}c = arith.cmpi slt, %a{m}, {p} "
+                      ": index\n scf.condition({n}c) %a{m} : index\n}} do {{\n^bb0(%b{m}: index):\n {n}d = arith.addi "
+                      "%b{m}, %k1 : index\n scf.yield {n}d : index\n}}"),
+    # A load that may be the one before, if no region between them writes.
+    "scf.if stores, loads": ("i64", "{n}a = memref.load %x[%k{d}] : memref<16xi64>\n{n}b = arith.cmpi slt, {n}a, {p} : "
+                             "i64\nscf.if {n}b {{\n vector.store %q, %f[%k1] : memref<16xf32>, vector<4xf32>\n}}\n"
+                             "{n} = arith.addi {p}, {n}a : i64"),
     "scf.for": ("index", "{n} = scf.for %j{m} = %k0 to %k2 step %k1 iter_args(%a{m} = {p}) -> index {{\n {n}b = "
                 "arith.addi %a{m}, %j{m} : index\n scf.yield {n}b : index\n}}"),
     "scf.for to it": ("index", "{n} = scf.for %j{m} = %k0 to {p} step %k16 iter_args(%a{m} = %i) -> index {{\n {n}b = "

@@ -760,12 +760,24 @@ END FAKE(MemSetAccess, CUdeviceptr pointer, size_t bytes,
     mprotect(reinterpret_cast<void *>(pointer), bytes, PROT_READ | PROT_WRITE);
 END FAKE(MemExportToShareableHandle, void *file,
          CUmemGenericAllocationHandle handle, CUmemAllocationHandleType,
-         unsigned long long) *
-    static_cast<int *>(file) = dup(int(handle) - 1);
+         unsigned long long)
+    // A rank that shares another file in place of its memory.
+    std::string other = environment("COMMSIR_FAKE_EXPORT");
+int shared = other.empty() ? dup(int(handle) - 1)
+                           : open(other.c_str(), O_RDONLY | O_NONBLOCK);
+if (shared < 0)
+  return CUDA_ERROR_INVALID_VALUE;
+*static_cast<int *>(file) = shared;
 END FAKE(MemImportFromShareableHandle, CUmemGenericAllocationHandle *handle,
-         void *file, CUmemAllocationHandleType) *handle =
-    CUmemGenericAllocationHandle(dup(int(reinterpret_cast<intptr_t>(file)))) +
-    1;
+         void *file, CUmemAllocationHandleType)
+// As the driver, which knows its own.
+int given = int(reinterpret_cast<intptr_t>(file));
+char link[64] = {};
+if (readlink(("/proc/self/fd/" + std::to_string(given)).c_str(), link,
+             sizeof link - 1) < 0 ||
+    std::string(link).rfind("/memfd:fake", 0) != 0)
+  return CUDA_ERROR_INVALID_VALUE;
+*handle = CUmemGenericAllocationHandle(dup(given)) + 1;
 END FAKE(MemRetainAllocationHandle, CUmemGenericAllocationHandle *handle,
          void *address) std::lock_guard lock(mutex);
 auto *found = findMapping(reinterpret_cast<CUdeviceptr>(address));

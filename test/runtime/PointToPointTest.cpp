@@ -510,7 +510,7 @@ TEST(PointToPoint, WhoIsReached) {
     // A rank on another host.
     auto store =
         llvm::cantFail(group::createFileStore(member.folder + "/mail"));
-    llvm::cantFail(store->set("commsir/mail/sends/here/2", "1 elsewhere"));
+    llvm::cantFail(store->set("commsir/mail/sends/here/2", "1 1 0 elsewhere"));
     auto far = mail.messages->reaches(-1, 5);
     if (!far || *far)
       member.complain(far ? "reached" : llvm::toString(far.takeError()));

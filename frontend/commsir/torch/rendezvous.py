@@ -26,6 +26,11 @@ _STORE_ERRORS = (dist.DistError, RuntimeError, OSError)
 _SHORT = 0.02
 #: Rank 0 tells at its deadline, which may be a little later.
 _GRACE = 3.0
+#: The most bytes that a rank says of itself, and the most ranks: a store may hold anything.
+_MOST_SAID = 1 << 16
+_MOST_RANKS = 1 << 16
+#: The most characters of a text that is quoted within a sentence.
+_MOST_QUOTED = 160
 
 
 def store_of(process_group: Any) -> Any:
@@ -50,6 +55,8 @@ class _Member:
     number: str = ""
     says: str = ""
     here: bool = False
+    #: What the store holds in place of the rank's number or answer.
+    foreign: str | None = None
 
 
 def _look(store: Any, key: str, seconds: float) -> bytes | None:
@@ -63,16 +70,17 @@ def _look(store: Any, key: str, seconds: float) -> bytes | None:
     return bytes(store.get(key))
 
 
-def _unpacked(packed: bytes) -> list[_Member]:
-    """Decodes the texts of all ranks from rank 0's message, as far as possible."""
+def _unpacked(packed: bytes) -> list[_Member] | None:
+    """Decodes the texts of all ranks from rank 0's message. Returns None if it is no list of them."""
     guests = list[_Member]()
     while packed:
         number, _, packed = packed.partition(b" ")
-        digits, _, packed = packed.partition(b" ")
-        length = int(digits) if digits.isdigit() and len(digits) < 10 else -1
-        if not 0 <= length <= len(packed):
-            return []
-        guests.append(_Member("", number.decode(errors="replace"), packed[:length].decode(errors="replace")))
+        digits, space, packed = packed.partition(b" ")
+        length = int(digits) if digits.isdigit() and len(digits) < 10 and space else -1
+        name = number.decode(errors="replace")
+        if not (_is_number(name) and 0 <= length <= min(len(packed), _MOST_SAID) and len(guests) < _MOST_RANKS):
+            return None
+        guests.append(_Member("", name, packed[:length].decode(errors="replace")))
         packed = packed[length:]
     return guests
 
@@ -86,6 +94,14 @@ def _shown(text: str) -> str:
     """What an error shows of a text of the store, which can hold anything."""
     shown = "".join(c if c.isprintable() or c == "\n" else "?" for c in text[:1500])
     return shown + (" [...]" if len(text) > len(shown) else "")
+
+
+def _describe_foreign(text: str, rank: int) -> str:
+    """Says that a store holds `text` where the rank should have written something else."""
+    shown = _shown(text[:_MOST_QUOTED])
+    if len(text) > _MOST_QUOTED:
+        shown += f" [...] of {len(text)} characters"
+    return f"the store holds '{shown}' in place of what rank {rank} has said"
 
 
 class Rendezvous:
@@ -148,15 +164,22 @@ class Rendezvous:
 
     def _greet(self, other: int, guest: _Member) -> None:
         here = self._ask(f"here/{other}")
-        if here is None or not _is_number(here):
+        if here is None:
+            return
+        guest.foreign = None if _is_number(here) else here
+        if guest.foreign is not None:
             return
         if here != guest.greeted:
             guest.greeted = here
             self._tell(f"hello/{here}", self._number)
         ack = self._ask(f"ack/{self._number}/{other}")
-        if ack is None or not _is_number(ack.partition(" ")[0]):
+        if ack is None:
             return
-        guest.number, _, guest.says = ack.partition(" ")
+        number, space, says = ack.partition(" ")
+        if not (_is_number(number) and space and len(says) <= _MOST_SAID):
+            guest.foreign = ack
+            return
+        guest.number, guest.says = number, says
         guest.here = True
         self._pause = _SHORT
 
@@ -179,44 +202,59 @@ class Rendezvous:
 
     def _absent(self, guests: list[_Member]) -> str:
         missing = [str(rank) for rank, guest in enumerate(guests) if not guest.here]
-        stale = any(guest.greeted for guest in guests if not guest.here)
+        stale = any(guest.greeted and guest.foreign is None for guest in guests if not guest.here)
         one = len(missing) == 1
         return (
             f"{'rank' if one else 'ranks'} {', '.join(missing)} of {self._ranks} {'has' if one else 'have'} not come "
-            f"within {int(self._timeout)} s" + (" (the store holds what an earlier run left of them)" if stale else "")
+            f"within {int(self._timeout)} s"
+            + (" (the store holds what an earlier run left of them)" if stale else "")
+            + self._describe_foreigners(guests)
         )
+
+    @staticmethod
+    def _describe_foreigners(guests: list[_Member]) -> str:
+        """Describes what the store holds in place of what missing ranks have said."""
+        texts = [
+            _describe_foreign(guest.foreign, rank)
+            for rank, guest in enumerate(guests)
+            if not guest.here and guest.foreign is not None
+        ]
+        return f" ({'; '.join(texts)})" if texts else ""
 
     def _follow(self, says: str) -> RendezvousResult:
         self._tell(f"here/{self._rank}", self._number)
-        leader = ""
+        leader = foreign = ""
         while True:
             # Another rank 0 may have come since.
             hello = self._ask(f"hello/{self._number}")
-            if hello and _is_number(hello) and hello != leader:
+            if hello is not None and not _is_number(hello):
+                foreign = f" ({_describe_foreign(hello, 0)})"
+            elif hello and hello != leader:
                 if not leader:
                     self._end += _GRACE
-                leader, self._pause = hello, _SHORT
+                leader, foreign, self._pause = hello, "", _SHORT
                 self._tell(f"ack/{leader}/{self._rank}", f"{self._number} {says}")
             go = self._ask(f"go/{leader}") if leader else None
             if go is not None:
                 return self._hear(leader, go)
             what = "seen all ranks" if leader else "come"
-            if failed := self._over(f"rank 0 has not {what} within {int(self._timeout)} s"):
+            if failed := self._over(f"rank 0 has not {what} within {int(self._timeout)} s{foreign}"):
                 return failed
 
     def _hear(self, leader: str, go: str) -> RendezvousResult:
         if go.startswith("no "):
-            why = _shown(go[3:])
-            return RendezvousResult(failure=why if "rank" in why else f"rank 0 says: {why}")
-        guests = _unpacked(go.removeprefix("yes ").encode())
+            return RendezvousResult(failure=f"rank 0 says: {_shown(go[3:])}")
+        guests = _unpacked(go[4:].encode()) if go.startswith("yes ") else None
+        if guests is None:
+            return RendezvousResult(failure=_describe_foreign(go, 0))
         if len(guests) != self._ranks:
             return RendezvousResult(
                 failure=f"ranks disagree on how many they are: rank {self._rank} is one of {self._ranks}, "
-                "and rank 0 is not"
+                f"and rank 0 is one of {len(guests)}"
             )
         if guests[self._rank].number != self._number:
             return RendezvousResult(
-                failure=f"another process has come as rank {self._rank}; give each process its own rank"
+                failure=f"rank 0 has met another process as rank {self._rank}; give each process its own rank"
             )
         return self._finish(leader, guests)
 

@@ -65,7 +65,8 @@ std::string CallRecord::describe() const {
 static size_t readLimit() {
   const char *text = std::getenv("TORCH_FR_BUFFER_SIZE");
   long given = text ? std::strtol(text, nullptr, 10) : 2000;
-  return static_cast<size_t>(std::max(given, 1L));
+  // A record takes some hundred bytes.
+  return static_cast<size_t>(std::clamp(given, 1L, 1L << 20));
 }
 
 int64_t Recorder::now() {

@@ -170,10 +170,13 @@ void DeviceState::meet(milliseconds timeout) {
           c10::str(commsir::showForeign(met.said[rank]), " (rank ", rank, ")");
 }
 
-/// The first rank's reason, if any has one: all take the same path.
-std::string DeviceState::agree(const std::string &why, milliseconds timeout) {
-  StorePtr store = place("agree");
-  store->set(c10::str(settings.rank), why.empty() ? "yes" : "no " + why);
+/// Tells the other ranks `own`, and hands what each rank has said to `hear`
+/// until that returns true.
+void DeviceState::ask(
+    const char *what, const std::string &own, milliseconds timeout,
+    const std::function<bool(int, const std::string &)> &hear) {
+  StorePtr store = place(what);
+  store->set(c10::str(settings.rank), own);
   auto end = std::chrono::steady_clock::now() + timeout;
   for (int rank = 0; rank < settings.size; ++rank) {
     std::chrono::duration<double> left = end - std::chrono::steady_clock::now();
@@ -183,15 +186,43 @@ std::string DeviceState::agree(const std::string &why, milliseconds timeout) {
     TORCH_CHECK_WITH(DistBackendError, said, "rank ", rank, " has not come in ",
                      timeout.count(), "ms",
                      missing.empty() ? "" : " (" + missing + ")");
-    if (*said == "yes")
-      continue;
-    TORCH_CHECK_WITH(DistBackendError, said->rfind("no ", 0) == 0,
-                     "the store holds '", commsir::showForeign(*said),
-                     "' in place of what rank ", rank, " has said");
-    return c10::str(commsir::showForeign(said->substr(3)), " (rank ", rank,
-                    ")");
+    if (hear(rank, *said))
+      return;
   }
-  return "";
+}
+
+/// The first rank's reason, if any has one: all take the same path.
+std::string DeviceState::agree(const std::string &why, milliseconds timeout) {
+  std::string agreed;
+  ask("agree", why.empty() ? "yes" : "no " + why, timeout,
+      [&](int rank, const std::string &said) {
+        if (said == "yes")
+          return false;
+        TORCH_CHECK_WITH(DistBackendError, said.rfind("no ", 0) == 0,
+                         commsir::describeForeign(said, rank));
+        agreed = c10::str(commsir::showForeign(said.substr(3)), " (rank ", rank,
+                          ")");
+        return true;
+      });
+  return agreed;
+}
+
+/// Tells the others whether this rank has a group. One that has none makes sure
+/// that nobody has: the other backend would wait for that rank in vain, and not
+/// name it. One that has a group finds those that are missing by itself.
+void DeviceState::confirm(const std::string &why, milliseconds timeout) {
+  if (why.empty()) {
+    place("outcome")->set(c10::str(settings.rank), "group");
+    return;
+  }
+  ask("outcome", "none", timeout, [&](int rank, const std::string &said) {
+    TORCH_CHECK_WITH(DistBackendError, said != "group", "rank ", rank,
+                     " has a group, and rank ", settings.rank,
+                     " has none: ", why);
+    TORCH_CHECK_WITH(DistBackendError, said == "none",
+                     commsir::describeForeign(said, rank));
+    return false;
+  });
 }
 
 //===----------------------------------------------------------------------===//
@@ -205,12 +236,9 @@ static milliseconds leftOf(milliseconds timeout, Clock::time_point begun) {
   return std::max(timeout - passed, std::min(timeout, kAfterMeeting));
 }
 
-/// Why this rank has no group; empty: it has.
-std::string DeviceState::makeGroup(milliseconds timeout) {
-  auto begun = Clock::now();
-  meet(timeout);
-  if (!withoutLibrary.empty())
-    return withoutLibrary;
+/// Makes the group of this rank, or says in `why` why not.
+commsir_group *DeviceState::createGroup(milliseconds timeout,
+                                        std::string &why) {
   StoreAdapter store{place("group"), settings, ""};
   std::string name = settings.name + (device.is_cpu() ? ".cpu" : ".cuda");
   commsir_group_options options = {};
@@ -219,21 +247,33 @@ std::string DeviceState::makeGroup(milliseconds timeout) {
   options.rank = settings.rank;
   options.ranks = settings.size;
   options.device = device.is_cpu() ? -1 : device.index();
-  options.timeout = static_cast<double>(leftOf(timeout, begun).count()) / 1000;
+  options.timeout = static_cast<double>(timeout.count()) / 1000;
   options.ctas = -1; // Training runs them beside its arithmetic.
   commsir_store cStore = store.asStore();
-  std::string why;
-  // An abort may come at any time, and touches none that is not agreed on.
   commsir_group *own = nullptr;
   commsir_status status =
       library->commsir_group_create(&options, &cStore, &own);
   if (status != COMMSIR_OK)
     why = store.explain("no group: " + library->lastError());
+  return own;
+}
+
+/// Why this rank has no group; empty: it has.
+std::string DeviceState::makeGroup(milliseconds timeout) {
+  auto begun = Clock::now();
+  meet(timeout);
+  std::string why = withoutLibrary;
+  // An abort may come at any time, and touches none that is not agreed on.
+  commsir_group *own = nullptr;
+  if (why.empty())
+    own = createGroup(leftOf(timeout, begun), why);
   if (own)
     library->commsir_group_set_timeout(
         own, static_cast<double>(timeout.count()) / 1000);
   try {
-    why = agree(why, leftOf(timeout, begun));
+    if (withoutLibrary.empty())
+      why = agree(why, leftOf(timeout, begun));
+    confirm(why, leftOf(timeout, begun));
   } catch (const std::exception &error) {
     // Others may have agreed, and go on: there is no second time.
     failed = true;
@@ -242,8 +282,8 @@ std::string DeviceState::makeGroup(milliseconds timeout) {
     C10_THROW_ERROR(DistBackendError,
                     c10::str("commsir: rank ", settings.rank,
                              ": process group ", settings.name,
-                             ": ranks have not told each other whether they "
-                             "have a group: ",
+                             ": ranks do not agree on whether they have a "
+                             "group: ",
                              textOf(error)));
   }
   if (!why.empty() && own) {

@@ -22,6 +22,7 @@
 
 #include <array>
 #include <atomic>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -168,7 +169,13 @@ private:
   StorePtr place(const StorePtr &store, const std::string &epoch,
                  const std::string &what) const;
   std::string makeGroup(std::chrono::milliseconds timeout);
+  commsir_group *createGroup(std::chrono::milliseconds timeout,
+                             std::string &why);
+  void ask(const char *what, const std::string &own,
+           std::chrono::milliseconds timeout,
+           const std::function<bool(int, const std::string &)> &hear);
   std::string agree(const std::string &why, std::chrono::milliseconds timeout);
+  void confirm(const std::string &why, std::chrono::milliseconds timeout);
   std::string disagreement(const CallRecord &call);
   [[noreturn]] void failEarlier();
   std::vector<BackendPtr> delegates();

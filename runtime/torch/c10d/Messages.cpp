@@ -82,7 +82,7 @@ std::shared_ptr<Messages> Messages::announce(const Settings &settings) {
   commsir_store cStore = answers.asStore();
   if (!made->library) {
     // No host is called so: all others are told.
-    std::string nowhere = "0 none";
+    std::string nowhere = "0 1 0 none";
     answers.set(prefix + std::to_string(settings.rank), nowhere.data(),
                 nowhere.size());
   } else if (made->library->commsir_p2p_create(settings.name.c_str(),

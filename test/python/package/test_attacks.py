@@ -222,6 +222,26 @@ def test_a_fifo_is_no_saved_run(tmp_path: pathlib.Path) -> None:
         commsir.replay(tmp_path / "run.zip")
 
 
+#: Texts that are not of Unicode or that C would cut, and a shape that is longer than any.
+SURROGATES = {
+    "tables": "commsir.load_tables('\\udc80')",
+    "folder": "commsir.Group(0, 1, folder='\\udc80')",
+    "name": "commsir.Group(0, 1, folder=FOLDER, name='\\udc80')",
+    "kernel": "commsir.Group(0, 1, folder=FOLDER).kernel('\\udc80')",
+    "zero byte in a folder": "commsir.Group(0, 1, folder=FOLDER + '\\0b')",
+    "zero byte in a name": "commsir.Group(0, 1, folder=FOLDER, name='\\0')",
+    "zero byte in a kernel": "commsir.Group(0, 1, folder=FOLDER).kernel('\\0')",
+    "zero byte in tables": "commsir.load_tables(FOLDER + '\\0')",
+    "shape": "commsir.Group(0, 1, folder=FOLDER).window((1,) * 100000)",
+}
+
+
+@pytest.mark.parametrize("call", SURROGATES)
+def test_arguments_that_cannot_be_passed_on(call: str, tmp_path: pathlib.Path) -> None:
+    with pytest.raises(commsir.UsageError, match="cannot be passed on|zero byte|at most 64"):
+        eval(SURROGATES[call], {"commsir": commsir, "FOLDER": str(tmp_path / "store")})
+
+
 #: Kernels with long chains, whose compilation once took memory that grows with the square of the length.
 CHAINS = {
     "arith.select": ("  %s{n} = arith.select %t, %s{p}, %c0 : index\n", 20000),

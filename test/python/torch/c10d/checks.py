@@ -398,7 +398,7 @@ def sends_between_hosts(rank: int, size: int) -> None:
     name = group.group_name
     # Each rank says that it is elsewhere.
     key, said = f"commsir/{name}/sends/here/{rank}", store.get(f"commsir/{name}/sends/here/{rank}").decode()
-    elsewhere = f"0 host{rank}"
+    elsewhere = f"0 1 0 host{rank}"
     store.set(key, elsewhere if " " in said else elsewhere.encode().hex())
     dist.barrier()
     commsir.torch.clear_stats()

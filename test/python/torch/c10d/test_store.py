@@ -1,4 +1,4 @@
-"""Stores that do not answer: what they say themselves is told."""
+"""Stores that do not answer, whose own words are told, and stores that lie."""
 
 from __future__ import annotations
 
@@ -19,6 +19,32 @@ def test_why_a_store_does_not_answer_is_told(world: World, tmp_path: Path) -> No
     assert "no connection of its own to the store: " in lost, lost
     for said in (silent, lost):
         assert "Not a directory" in said and "frame #" not in said, said
+
+
+#: Keys of which rank 1's store lies, the lie, whether it is told to rank 1 or to the others, and what rank 0 says.
+LIES = {
+    "number": ("/here/1", "../x", False, "the store holds '../x' in place of what rank 1 has said"),
+    "answer": ("/ack/", "?", False, "the store holds '?' in place of what rank 1 has said"),
+    "many bytes": ("/ack/", "a " + "b" * (1 << 20), False, "[...] of 1048578 bytes' in place of what rank 1 has said"),
+    "agreement": ("/agree/1", "maybe", False, "the store holds 'maybe' in place of what rank 1 has said"),
+    "no agreement": ("/agree/0", "no such library", True, "rank 1"),
+    "mailbox": ("/sends/here/1", "no mailbox", False, "the store holds 'no mailbox' in place of what rank 1 has said"),
+    "host": ("/sends/here/1", "ab 1 1 elsewhere", False, "rank 1"),
+    "rings": ("/sends/to/", "no rings", False, "the store holds 'no rings' in place of what rank 1 has said"),
+}
+
+
+@pytest.mark.cpu_alone("GPUs meet in the same way")
+@pytest.mark.parametrize("lie", LIES)
+def test_a_rank_whose_store_lies_is_named(world: World, lie: str) -> None:
+    part, value, reads, told = LIES[lie]
+    seconds = 3
+    answers = world.run(store_checks.lied_to, backend="", part=part, value=value, reads=reads, seconds=seconds)
+    for rank, (said, took) in enumerate(answers):
+        assert took < 4 * seconds, f"rank {rank} took {took} s: {said}"
+        assert rank == 1 or "rank 1" in said, f"rank {rank}: {said}"
+    # Of messages, rank 1 takes that of rank 0 first.
+    assert told in answers[0][0], answers[0]
 
 
 class Raising:
