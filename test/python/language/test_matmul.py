@@ -272,6 +272,13 @@ MUTANTS = {
         "come[source * tiles], source",
         "all_gather_matmul",
     ),
+    "no-wait-for-scales": (r"wait_signal_from\(come.*", "pass", "all_gather_matmul_fp8"),
+    "late-scales": (
+        r"( +put\(x_scales.*\n)((?: +.*\n)*?)( +\)\n)",
+        r"\2\3\1",
+        "all_gather_matmul_fp8",
+    ),
+    "one-half-of-scales": (r"box_scales\[half \+ world.rank", "box_scales[world.rank", "all_gather_matmul_fp8"),
     "one-half": (r"half = epoch\(\) % 2 \* world.size", "half = 0", "all_gather_matmul"),
     "no-signal": (r"signal\(done.*", "pass", "matmul_reduce_scatter"),
     "early-signal": (
