@@ -447,16 +447,24 @@ private:
                     int64_t portion, MutableArrayRef<Value> sums, bool anew);
   void multiplyByGroups(ImplicitLocOpBuilder &b, const Descriptors &descriptors,
                         Sums &sums);
+  /// The scales of a sum's row and column; null: there is none.
+  struct Factor {
+    Value row, column;
+  };
+  using Factors = SmallVector<Factor>;
+  using Products = llvm::DenseMap<std::pair<Value, Value>, Value>;
   void addStage(ImplicitLocOpBuilder &b, const Descriptors &descriptors,
-                ArrayRef<Value> factors, Sums &sums);
+                ArrayRef<Factor> factors, Sums &sums);
   bool isScaled() const { return bool(parts.lhsScales.address); }
   Value loadScale(ImplicitLocOpBuilder &b, const ContractScales &scales,
                   Int place, Value term);
   int64_t getColumnsOfScale();
-  Sums loadFactors(ImplicitLocOpBuilder &b, Int term, bool ofBlocks);
+  Factors loadFactors(ImplicitLocOpBuilder &b, Int term, bool ofBlocks);
+  Value multiply(ImplicitLocOpBuilder &b, const Factor &factor,
+                 Products &known);
   void addScaledStage(ImplicitLocOpBuilder &b, Int step, Sums &sums);
   void addTerms(ImplicitLocOpBuilder &b, ArrayRef<Value> terms,
-                ArrayRef<Value> factors, MutableArrayRef<Value> sums);
+                ArrayRef<Factor> factors, MutableArrayRef<Value> sums);
   void finishSums(ImplicitLocOpBuilder &b, Sums &sums, Int rows, Int columns);
   void waitForGroups(ImplicitLocOpBuilder &b, Sums &sums);
   void forSums(ImplicitLocOpBuilder &b,
@@ -720,7 +728,7 @@ void Emitter::announce(ImplicitLocOpBuilder &b, Int steps) {
 /// bits with fewer bits than f32 has: the sums of each portion begin with 0,
 /// and are added here while other groups multiply.
 void Emitter::addStage(ImplicitLocOpBuilder &b, const Descriptors &descriptors,
-                       ArrayRef<Value> factors, Sums &sums) {
+                       ArrayRef<Factor> factors, Sums &sums) {
   int64_t portions = shape.rowBlocks * shape.getPortions(),
           count = sums.size() / portions;
   for (int64_t portion = 0; portion < portions; ++portion) {
@@ -748,7 +756,7 @@ Emitter::Sums Emitter::multiplyByMaps(ImplicitLocOpBuilder &b, Int steps,
   Int place = step + before.value;
   Descriptors descriptors = describe(in, getStage(in, place));
   // Scales are on their way while the stage is.
-  Sums factors;
+  Factors factors;
   if (shape.hasBlockScales)
     factors = loadFactors(in, step * shape.getDepth(), /*ofBlocks=*/true);
   emitAwait(in, stages.getFull(in, place), stages.getTurn(place) % 2);
@@ -1296,10 +1304,10 @@ int64_t Emitter::getColumnsOfScale() {
   return columns;
 }
 
-/// What each sum of the terms from `term` on is multiplied by: scales of blocks
-/// of terms, or of all terms. Empty: there are none of these.
-Emitter::Sums Emitter::loadFactors(ImplicitLocOpBuilder &b, Int term,
-                                   bool ofBlocks) {
+/// The scales of each sum of the terms from `term` on: those of blocks of
+/// terms, or those of all terms. Empty: there are none of these.
+Emitter::Factors Emitter::loadFactors(ImplicitLocOpBuilder &b, Int term,
+                                      bool ofBlocks) {
   auto isMeant = [&](const ContractScales &scales) {
     return scales.address && (scales.terms > 0) == ofBlocks;
   };
@@ -1308,19 +1316,16 @@ Emitter::Sums Emitter::loadFactors(ImplicitLocOpBuilder &b, Int term,
     return {};
   // A thread's sums are of few rows, and of columns that may share scales.
   llvm::DenseMap<int64_t, Value> rowScales, columnScales;
-  llvm::DenseMap<std::pair<Value, Value>, Value> products;
   int64_t shared = getColumnsOfScale(), blocks = 2 * shape.columnBlocks;
-  Sums factors(blocks * shape.rowBlocks * 4);
+  Factors factors(blocks * shape.rowBlocks * 4);
   forSums(b, [&](ImplicitLocOpBuilder &b, int64_t at, Int row, Int column) {
-    Value ofRow;
-    if (ofRows) {
-      Value &known = rowScales[at / 4 / blocks * 2 + at % 4 / 2];
-      if (!known)
-        known = loadScale(b, parts.lhsScales, row + firstRow, term.value);
-      ofRow = known;
-    }
     for (int64_t i = 0; i < 2; ++i) {
-      Value factor = ofRow;
+      if (ofRows) {
+        Value &known = rowScales[at / 4 / blocks * 2 + at % 4 / 2];
+        if (!known)
+          known = loadScale(b, parts.lhsScales, row + firstRow, term.value);
+        factors[at + i].row = known;
+      }
       if (ofColumns) {
         int64_t first = at / 4 % blocks * 8;
         Value &known =
@@ -1328,30 +1333,36 @@ Emitter::Sums Emitter::loadFactors(ImplicitLocOpBuilder &b, Int term,
         if (!known)
           known = loadScale(b, parts.rhsScales, column + firstColumn + i,
                             term.value);
-        factor = known;
-        if (ofRow) {
-          Value &product = products[{ofRow, known}];
-          if (!product)
-            product = arith::MulFOp::create(b, ofRow, known);
-          factor = product;
-        }
+        factors[at + i].column = known;
       }
-      factors[at + i] = factor;
     }
   });
   return factors;
 }
 
+/// What a sum is multiplied by, where it is: fewer registers hold the scales
+/// than their products.
+Value Emitter::multiply(ImplicitLocOpBuilder &b, const Factor &factor,
+                        Products &known) {
+  if (!factor.row || !factor.column)
+    return factor.row ? factor.row : factor.column;
+  Value &product = known[{factor.row, factor.column}];
+  if (!product)
+    product = arith::MulFOp::create(b, factor.row, factor.column);
+  return product;
+}
+
 /// Adds sums of a stage's terms, each times its factor, to those of the stages
 /// before.
 void Emitter::addTerms(ImplicitLocOpBuilder &b, ArrayRef<Value> terms,
-                       ArrayRef<Value> factors, MutableArrayRef<Value> sums) {
+                       ArrayRef<Factor> factors, MutableArrayRef<Value> sums) {
+  Products known;
   for (auto [i, term] : llvm::enumerate(terms)) {
     Value &sum = sums[i];
     if (factors.empty())
       sum = arith::AddFOp::create(b, sum, term);
     else
-      sum = LLVM::FMAOp::create(b, term, factors[i], sum);
+      sum = LLVM::FMAOp::create(b, term, multiply(b, factors[i], known), sum);
   }
 }
 
@@ -1361,9 +1372,10 @@ void Emitter::finishSums(ImplicitLocOpBuilder &b, Sums &sums, Int rows,
                          Int columns) {
   if (!isScaled())
     return;
-  Sums factors = loadFactors(b, rows.constant(0), /*ofBlocks=*/false);
+  Products known;
+  Factors factors = loadFactors(b, rows.constant(0), /*ofBlocks=*/false);
   for (auto [sum, factor] : llvm::zip(sums, factors))
-    sum = arith::MulFOp::create(b, sum, factor);
+    sum = arith::MulFOp::create(b, sum, multiply(b, factor, known));
   if (parts.accumulate)
     combine(b, parts.acc, sums, rows, columns, /*replaces=*/false);
 }
@@ -1654,7 +1666,7 @@ Emitter::Sums Emitter::multiplyByCopies(ImplicitLocOpBuilder &b, Int steps,
 /// Multiplies a stage that threads have copied, and adds its sums, each times
 /// its scales.
 void Emitter::addScaledStage(ImplicitLocOpBuilder &b, Int step, Sums &sums) {
-  Sums factors = loadFactors(b, step * kDepth, /*ofBlocks=*/true);
+  Factors factors = loadFactors(b, step * kDepth, /*ofBlocks=*/true);
   if (shape.byGroups)
     return addStage(b, describe(b, getStage(b, step)), factors, sums);
   Value zero = arith::ConstantOp::create(b, b.getF32FloatAttr(0));
