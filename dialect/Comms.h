@@ -39,6 +39,26 @@
 
 #include "dialect/CommsInterfaces.h.inc"
 
+namespace mlir::comms {
+/// The scales of an operand of `contract`, which memory holds. They lie as the
+/// operand does: in rows and columns, of which one are the terms of the sum.
+struct OperandScales {
+  /// Terms, rows or columns of a block that has one scale.
+  static constexpr int64_t kBlock = 128;
+
+  /// Null: the operand has no scales.
+  Value memory;
+  /// How many rows (of the right operand: columns) of the product share a
+  /// scale, and how many terms do: 1, `kBlock`, or 0 for all.
+  int64_t across = 0, terms = 0;
+  /// Rows of memory are terms, rather than columns.
+  bool termsAreRows = false;
+  /// The number of the part's first term, and of its first row (column), in the
+  /// operand's memory.
+  Value firstTerm, firstAcross;
+};
+} // namespace mlir::comms
+
 #define GET_OP_CLASSES
 #include "dialect/CommsOps.h.inc"
 

@@ -424,13 +424,23 @@ def Comms_ContractOp : Comms_Op<"contract", [AttrSizedOperandSegments]> {
     the element type of `acc`. So a product, a bias matrix, a residual and parts
     from other ranks form one result that is rounded once.
 
-    All threads of the block take part. To apply the scales of fp8 operands, store
-    the product in f32 scratch memory and multiply its rows.
+    `scaled by` names the scales of fp8 operands, in f32 memory: each term is the
+    product of two elements and their scales. The scales of an operand lie as its
+    memory does, with fewer rows and columns. Across the terms there is one scale
+    for each row of the left operand (column of the right one), one for every 128
+    of them, or one for all. Along the terms there is one for every 128 of them,
+    counted from the first of the memory, or one for all. The last block may be
+    smaller. Scales of 128 terms multiply the sum of these terms in f32; scales of
+    all terms multiply the whole sum, before anything is added to it.
+
+    All threads of the block take part.
   }];
   let arguments = (ins Arg<AnyMemRef, "", [MemRead]>:$lhs, Index:$lhsRow, Index:$lhsColumn,
                        Arg<AnyMemRef, "", [MemRead]>:$rhs, Index:$rhsRow, Index:$rhsColumn,
                        Arg<AnyMemRef, "", [MemRead, MemWrite]>:$acc, Index:$accRow, Index:$accColumn,
                        Index:$depth, Optional<Index>:$rows, Optional<Index>:$columns,
+                       Arg<Optional<AnyMemRef>, "", [MemRead]>:$lhsScales,
+                       Arg<Optional<AnyMemRef>, "", [MemRead]>:$rhsScales,
                        Arg<Variadic<AnyMemRef>, "", [MemRead]>:$addends,
                        Variadic<Index>:$addendRows, Variadic<Index>:$addendColumns,
                        DenseI64ArrayAttr:$tile, UnitAttr:$accumulate,
@@ -439,14 +449,21 @@ def Comms_ContractOp : Comms_Op<"contract", [AttrSizedOperandSegments]> {
     $lhs `[` $lhsRow `,` $lhsColumn `]` `,` $rhs `[` $rhsRow `,` $rhsColumn `]`
     `to` $acc `[` $accRow `,` $accColumn `]` `tile` $tile `depth` $depth
     (`rows` $rows^)? (`columns` $columns^)?
+    (`scaled` `by` $lhsScales^ `,` $rhsScales)?
     custom<Addends>($addends, $addendRows, $addendColumns) attr-dict
-    `:` type($lhs) `,` type($rhs) `,` type($acc) (`plus` type($addends)^)?
+    `:` type($lhs) `,` type($rhs) `,` type($acc)
+    (`scaled` `by` type($lhsScales)^ `,` type($rhsScales))?
+    (`plus` type($addends)^)?
   }];
   let hasVerifier = 1;
   let extraClassDeclaration = [{
     /// Rows and columns of the product, at most.
     int64_t getTileRows() { return getTile()[0]; }
     int64_t getTileColumns() { return getTile()[1]; }
+    /// The scales of an operand, of an op that is valid.
+    OperandScales getScales(bool isLhs);
+    /// Whether scales are of blocks of terms, rather than of the whole sum.
+    bool hasBlockScales();
   }];
 }
 

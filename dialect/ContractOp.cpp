@@ -8,6 +8,9 @@
 #include "dialect/Directives.h"
 #include "dialect/OpChecks.h"
 
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MathExtras.h"
+
 #include <limits>
 
 using namespace mlir;
@@ -139,6 +142,141 @@ static LogicalResult verifyPlace(ContractOp op, const Part &part) {
                         part.column, part.columns, columns)));
 }
 
+//===----------------------------------------------------------------------===//
+// Scales
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// An operand and its scales, by their rows and columns in memory.
+struct Scaled {
+  Scaled(ContractOp op, bool isLhs)
+      : name(isLhs ? "left operand" : "right operand"),
+        across(isLhs ? "rows" : "columns"),
+        operand(isLhs ? op.getLhs() : op.getRhs()),
+        scales(isLhs ? op.getLhsScales() : op.getRhsScales()),
+        termsAreRows(isLhs ? op.getTransposeLhs() : !op.getTransposeRhs()) {}
+
+  StringRef name, across;
+  Value operand, scales;
+  bool termsAreRows;
+};
+
+/// How many rows, and how many columns, memory of static shape has.
+struct Extents {
+  explicit Extents(Value memory, bool termsAreRows) {
+    ArrayRef<int64_t> shape = cast<MemRefType>(memory.getType()).getShape();
+    across = shape.back();
+    for (int64_t size : shape.drop_back())
+      terms *= size;
+    if (!termsAreRows)
+      std::swap(across, terms);
+  }
+  int64_t across, terms = 1;
+};
+} // namespace
+
+static int64_t getBlocks(int64_t count) {
+  return llvm::divideCeil(count, OperandScales::kBlock);
+}
+
+/// How many of `count` share one of so many scales; nullopt: the number of
+/// scales is wrong.
+static std::optional<int64_t> getSharing(int64_t count, int64_t scales,
+                                         bool mayBeEach) {
+  if (scales == 1)
+    return 0;
+  if (scales < 1)
+    return std::nullopt;
+  if (mayBeEach && scales == count)
+    return 1;
+  if (scales == getBlocks(count))
+    return OperandScales::kBlock;
+  return std::nullopt;
+}
+
+OperandScales ContractOp::getScales(bool isLhs) {
+  Scaled scaled(*this, isLhs);
+  OperandScales result;
+  result.memory = scaled.scales;
+  result.termsAreRows = scaled.termsAreRows;
+  result.firstTerm = isLhs ? getLhsRow() : getRhsRow();
+  result.firstAcross = isLhs ? getLhsColumn() : getRhsColumn();
+  if (!result.termsAreRows)
+    std::swap(result.firstTerm, result.firstAcross);
+  if (!result.memory)
+    return result;
+  Extents all(scaled.operand, scaled.termsAreRows),
+      given(scaled.scales, scaled.termsAreRows);
+  result.across = getSharing(all.across, given.across, true).value_or(0);
+  result.terms = getSharing(all.terms, given.terms, false).value_or(0);
+  return result;
+}
+
+bool ContractOp::hasBlockScales() {
+  return getScales(true).terms > 0 || getScales(false).terms > 0;
+}
+
+/// `1, 2 or 160`, of numbers of which some may be the same.
+static std::string listCounts(std::initializer_list<int64_t> counts) {
+  SmallVector<std::string> shown;
+  for (int64_t count : counts)
+    if (std::string text = std::to_string(count);
+        count > 0 && !llvm::is_contained(shown, text))
+      shown.push_back(text);
+  std::string last = shown.pop_back_val();
+  return shown.empty() ? last : llvm::join(shown, ", ") + " or " + last;
+}
+
+/// C10 and C11.
+static LogicalResult verifyScalesOf(ContractOp op, bool isLhs) {
+  Scaled scaled(op, isLhs);
+  Extents all(scaled.operand, scaled.termsAreRows),
+      given(scaled.scales, scaled.termsAreRows);
+  std::optional<int64_t> terms = getSharing(all.terms, given.terms, false);
+  if (!terms || !getSharing(all.across, given.across, true))
+    return op.emitOpError()
+           << "C10: the scales of the " << scaled.name << " are "
+           << scaled.scales.getType() << ", of " << scaled.operand.getType()
+           << "; give " << listCounts({1, getBlocks(all.terms)})
+           << " along its terms, and "
+           << listCounts({1, getBlocks(all.across), all.across})
+           << " along its " << scaled.across;
+  std::optional<int64_t> first = getConstant(op.getScales(isLhs).firstTerm);
+  if (*terms > 0 && first && *first % OperandScales::kBlock != 0)
+    return op.emitOpError()
+           << "C11: the " << scaled.name << " begins with term " << *first
+           << ", within a block of scales; begin with a multiple of "
+           << OperandScales::kBlock;
+  return success();
+}
+
+/// C9 to C11.
+static LogicalResult verifyScales(ContractOp op) {
+  if (!op.getLhsScales() && !op.getRhsScales())
+    return success();
+  if (!op.getLhsScales() || !op.getRhsScales())
+    return op.emitOpError()
+           << "C9: only the " << (op.getLhsScales() ? "left" : "right")
+           << " operand has scales; give those of both, or "
+              "one of 1.0 for an operand without";
+  Type element = getElementType(op.getLhs().getType());
+  if (!isF8(element))
+    return op.emitOpError() << "C9: scales of a product of elements of "
+                            << element << "; operands of fp8 have scales";
+  for (bool isLhs : {true, false}) {
+    Scaled scaled(op, isLhs);
+    std::string name = ("scale matrix of the " + scaled.name).str();
+    if (failed(verifyMatrix(op, {name, scaled.scales, {}, {}, {}, {}})))
+      return failure();
+    if (Type type = getElementType(scaled.scales.getType()); !type.isF32())
+      return op.emitOpError() << "C9: the " << name << " has elements of "
+                              << type << "; they are f32";
+    if (failed(verifyScalesOf(op, isLhs)))
+      return failure();
+  }
+  return success();
+}
+
 LogicalResult ContractOp::verify() {
   if (failed(verifyTile(*this)))
     return failure();
@@ -172,8 +310,9 @@ LogicalResult ContractOp::verify() {
     if (failed(verifyPlace(*this, part)))
       return failure();
   if (getAcc() == getLhs() || getAcc() == getRhs() ||
+      getAcc() == getLhsScales() || getAcc() == getRhsScales() ||
       llvm::is_contained(getAddends(), getAcc()))
     return emitOpError("C7: the product is stored in the memory of an operand; "
                        "give it memory of its own");
-  return success();
+  return verifyScales(*this);
 }

@@ -368,7 +368,26 @@ static void addTransfer(Collector &collector, OpT op, Value local,
       .deferred = true;
 }
 
-/// The operands of a matrix product, its result, and its addends.
+/// The scales of an operand of a matrix product: those of the part's rows
+/// (columns) where each has its own, else all.
+static void addScales(Collector &collector, ContractOp op, bool isLhs) {
+  OperandScales scales = op.getScales(isLhs);
+  if (!scales.memory)
+    return;
+  MatrixPart part;
+  part.staticRows = getMatrixRows(scales.memory.getType());
+  part.staticColumns = getMatrixColumns(scales.memory.getType());
+  if (scales.across == 1) {
+    (scales.termsAreRows ? part.column : part.row) = scales.firstAcross;
+    (scales.termsAreRows ? part.columns : part.rows) =
+        isLhs ? op.getRows() : op.getColumns();
+    (scales.termsAreRows ? part.staticColumns : part.staticRows) =
+        isLhs ? op.getTileRows() : op.getTileColumns();
+  }
+  collector.matrix(AccessKind::Read, scales.memory, part);
+}
+
+/// The operands of a matrix product, its result, its addends, and the scales.
 static void addContract(Collector &collector, ContractOp op) {
   int64_t m = op.getTileRows(), n = op.getTileColumns();
   MatrixPart lhs{
@@ -394,6 +413,8 @@ static void addContract(Collector &collector, ContractOp op) {
            op.getAddends(), op.getAddendRows(), op.getAddendColumns()))
     collector.matrix(AccessKind::Read, memory,
                      {row, column, op.getRows(), op.getColumns(), m, n});
+  addScales(collector, op, /*isLhs=*/true);
+  addScales(collector, op, /*isLhs=*/false);
 }
 
 void mlir::comms::getAccesses(Operation *op,

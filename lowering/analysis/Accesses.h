@@ -78,7 +78,7 @@ MemoryRoot getMemoryRoot(Value memory);
 /// Part of memory that is treated as a matrix. Its rows run over all dimensions
 /// except the last.
 struct MatrixPart {
-  /// The first row and column.
+  /// The first row and column; null: 0.
   Value row, column;
   /// Number of rows and columns as SSA values; null: `staticRows`,
   /// `staticColumns`.

@@ -99,6 +99,7 @@ struct AssertBounds : mlir::comms::impl::AssertBoundsBase<AssertBounds> {
         return failure();
     return success(
         succeeded(visitElement(prover, op)) &&
+        succeeded(visitScales(prover, op)) &&
         succeeded(visitVector(prover, op)) &&
         succeeded(visitView(prover, op)) && succeeded(visitCopy(prover, op)) &&
         succeeded(visitLoop(prover, op)) && succeeded(visitCell(prover, op)));
@@ -109,6 +110,7 @@ struct AssertBounds : mlir::comms::impl::AssertBoundsBase<AssertBounds> {
   LogicalResult visitMatrix(Prover &prover, Operation *op,
                             const Access &access);
   LogicalResult visitElement(Prover &prover, Operation *op);
+  LogicalResult visitScales(Prover &prover, Operation *op);
   LogicalResult visitVector(Prover &prover, Operation *op);
   LogicalResult visitView(Prover &prover, Operation *op);
   LogicalResult visitCopy(Prover &prover, Operation *op);
@@ -266,6 +268,32 @@ LogicalResult AssertBounds::visitMatrix(Prover &prover, Operation *op,
                                  getMatrixRows(type), "rows")) &&
                  succeeded(visit(part.column, part.columns, part.staticColumns,
                                  getMatrixColumns(type), "columns")));
+}
+
+/// The parts of a product with block scales begin where blocks do: what is left
+/// of their first term's number, divided by a block's, is 0.
+LogicalResult AssertBounds::visitScales(Prover &prover, Operation *op) {
+  auto product = dyn_cast<ContractOp>(op);
+  if (!product)
+    return success();
+  for (bool isLhs : {true, false}) {
+    OperandScales scales = product.getScales(isLhs);
+    if (!scales.memory || scales.terms == 0 ||
+        bounds::getDivisor(scales.firstTerm) % OperandScales::kBlock == 0)
+      continue;
+    OpBuilder builder(op);
+    Location loc = op->getLoc();
+    Bound bound;
+    bound.op = op;
+    bound.offset = arith::RemUIOp::create(
+        builder, loc, scales.firstTerm,
+        arith::ConstantIndexOp::create(builder, loc, OperandScales::kBlock));
+    bound.what = "first term in its block of the " +
+                 std::string(isLhs ? "left" : "right") + " operand's scales";
+    if (failed(resolveBound(prover, bound)))
+      return failure();
+  }
+  return success();
 }
 
 /// Elements of memory of several dimensions, each of which has its own bound:

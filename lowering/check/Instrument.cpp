@@ -173,10 +173,12 @@ static void recordMatrix(OpBuilder &builder, Location loc, Value memref,
         stride = constant(getMatrixColumns(access.memory.getType()));
   auto loop = scf::ForOp::create(builder, loc, constant(0), rows, constant(1));
   OpBuilder inner = OpBuilder::atBlockTerminator(loop.getBody());
-  Value row =
-      arith::AddIOp::create(inner, loc, part.row, loop.getInductionVar());
-  Value before = arith::MulIOp::create(inner, loc, row, stride);
-  Value offset = arith::AddIOp::create(inner, loc, before, part.column);
+  Value row = loop.getInductionVar();
+  if (part.row)
+    row = arith::AddIOp::create(inner, loc, part.row, row);
+  Value offset = arith::MulIOp::create(inner, loc, row, stride);
+  if (part.column)
+    offset = arith::AddIOp::create(inner, loc, offset, part.column);
   RecordAccessOp::create(inner, loc, access.kind, memref, offset, columns);
 }
 

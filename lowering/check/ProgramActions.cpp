@@ -271,8 +271,8 @@ LogicalResult ProgramBuilder::tileAction(Operation *op, Action &action) {
   return success();
 }
 
-/// Reads parts of two matrices and writes one of a third. Addends are read by
-/// actions of their own, which precede it.
+/// Reads parts of two matrices and writes one of a third. Addends and scales
+/// are read by actions of their own, which precede it.
 LogicalResult ProgramBuilder::matrixAction(Operation *op, Action &action) {
   action.kind = ActionKind::Access;
   SmallVector<Access> accesses;
@@ -285,11 +285,11 @@ LogicalResult ProgramBuilder::matrixAction(Operation *op, Action &action) {
   ArrayRef<Access> all = accesses;
   constexpr size_t kOperands = std::extent_v<decltype(action.ranges)>;
   for (const Access &access : all.drop_front(kOperands)) {
-    Action addend{};
-    addend.op = op;
-    addend.kind = ActionKind::Access;
-    addend.ranges[0] = matrixRange(access);
-    if (failed(append(std::move(addend))))
+    Action read{};
+    read.op = op;
+    read.kind = ActionKind::Access;
+    read.ranges[0] = matrixRange(access);
+    if (failed(append(std::move(read))))
       return failure();
   }
   for (auto [plan, access] :

@@ -324,7 +324,8 @@ RangePlan ProgramBuilder::matrixRange(const Access &access) {
   RangePlan plan;
   plan.memory = memory(access.memory);
   plan.stride = getMatrixColumns(access.memory.getType());
-  plan.offset = sum(product(reg(part.row), plan.stride), reg(part.column));
+  auto first = [&](Value given) { return given ? reg(given) : constant(0); };
+  plan.offset = sum(product(first(part.row), plan.stride), first(part.column));
   if (plan.memory.start >= 0)
     plan.offset = sum(plan.memory.start, plan.offset);
   plan.count = optionalReg(part.columns);

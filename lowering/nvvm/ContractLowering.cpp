@@ -36,6 +36,8 @@ static constexpr int64_t kRowBytes = ContractShape::kRowBytes;
 static constexpr int64_t kMostSums = 128;
 /// The same, of elements of 8 bits, beside those of a portion.
 static constexpr int64_t kMostByteSums = 96;
+/// The same, beside as many of a stage that are multiplied by scales.
+static constexpr int64_t kMostScaledSums = 64;
 /// Stages at most; of elements of 8 bits, which are multiplied faster.
 static constexpr int64_t kMostStages = 4, kMostByteStages = 6;
 /// Where groups multiply while the threads go on: a stage that is multiplied,
@@ -46,12 +48,20 @@ static constexpr int64_t kLeastStages = 3;
 // How the threads share a product
 //===----------------------------------------------------------------------===//
 
+/// How many sums a thread has at most.
+static int64_t getMostSums(ContractOp op, const ContractShape &shape) {
+  OperandScales columns = op.getScales(/*isLhs=*/false);
+  bool ofEachColumn = columns.terms > 0 && columns.across == 1;
+  if (shape.hasBlockScales && (shape.elementBytes > 1 || ofEachColumn))
+    return kMostScaledSums;
+  return shape.elementBytes == 1 ? kMostByteSums : kMostSums;
+}
+
 /// Blocks of 16 (64) rows and 16 columns for each of `warps` warps (groups);
-/// false: the sums do not fit the registers.
-static bool assignWarpTiles(int64_t warps, ContractShape &shape) {
+/// false: a thread would have more than `most` sums.
+static bool assignWarpTiles(int64_t warps, int64_t most, ContractShape &shape) {
   int64_t down = llvm::divideCeil(shape.rows, shape.getBlockRows()),
-          across = llvm::divideCeil(shape.columns, 16), best = -1,
-          most = shape.elementBytes == 1 ? kMostByteSums : kMostSums;
+          across = llvm::divideCeil(shape.columns, 16), best = -1;
   for (int64_t warpRows = 1; warpRows <= warps; warpRows *= 2) {
     int64_t warpColumns = warps / warpRows;
     int64_t m = llvm::divideCeil(down, warpRows),
@@ -110,19 +120,22 @@ FailureOr<ContractShape> nvvm::shapeContract(ContractOp op, int64_t threads,
   shape.transposeRhs = op.getTransposeRhs();
   shape.rows = op.getTileRows();
   shape.columns = op.getTileColumns();
+  shape.hasBlockScales = op.hasBlockScales();
   // Groups of four warps have no fewer than 64 rows.
   shape.byGroups = sm == 90 && threads >= 128 && shape.rows > 32;
   if (shape.byGroups && byMaps && keepsBytes(op))
     shape.elementBytes = 1;
+  int64_t most = getMostSums(op, shape);
   int64_t least = shape.byGroups ? kLeastStages : 2;
   int64_t warps = threads / (shape.byGroups ? 128 : 32);
   // Parts whose sums fit the registers, and whose operands fit the memory.
   while (true) {
-    bool fits = assignWarpTiles(warps, shape);
+    bool fits = assignWarpTiles(warps, most, shape);
     int64_t stage = fits ? shape.getLhsBytes() + shape.getRhsBytes() : 0;
     if (fits && least * stage <= memory) {
-      int64_t most = shape.elementBytes == 1 ? kMostByteStages : kMostStages;
-      shape.stages = std::min<int64_t>(most, memory / stage);
+      shape.stages = std::min<int64_t>(shape.elementBytes == 1 ? kMostByteStages
+                                                               : kMostStages,
+                                       memory / stage);
       return shape;
     }
     int64_t &longer = shape.rows >= shape.columns ? shape.rows : shape.columns;
@@ -434,8 +447,25 @@ private:
                     int64_t portion, MutableArrayRef<Value> sums, bool anew);
   void multiplyByGroups(ImplicitLocOpBuilder &b, const Descriptors &descriptors,
                         Sums &sums);
+  /// The scales of a sum's row and column; null: there is none.
+  struct Factor {
+    Value row, column;
+  };
+  using Factors = SmallVector<Factor>;
+  using Products = llvm::DenseMap<std::pair<Value, Value>, Value>;
   void addStage(ImplicitLocOpBuilder &b, const Descriptors &descriptors,
-                Sums &sums);
+                ArrayRef<Factor> factors, Sums &sums);
+  bool isScaled() const { return bool(parts.lhsScales.address); }
+  Value loadScale(ImplicitLocOpBuilder &b, const ContractScales &scales,
+                  Int place, Value term);
+  int64_t getColumnsOfScale();
+  Factors loadFactors(ImplicitLocOpBuilder &b, Int term, bool ofBlocks);
+  Value multiply(ImplicitLocOpBuilder &b, const Factor &factor,
+                 Products &known);
+  void addScaledStage(ImplicitLocOpBuilder &b, Int step, Sums &sums);
+  void addTerms(ImplicitLocOpBuilder &b, ArrayRef<Value> terms,
+                ArrayRef<Factor> factors, MutableArrayRef<Value> sums);
+  void finishSums(ImplicitLocOpBuilder &b, Sums &sums, Int rows, Int columns);
   void waitForGroups(ImplicitLocOpBuilder &b, Sums &sums);
   void forSums(ImplicitLocOpBuilder &b,
                llvm::function_ref<void(ImplicitLocOpBuilder &, int64_t at,
@@ -693,11 +723,12 @@ void Emitter::announce(ImplicitLocOpBuilder &b, Int steps) {
   });
 }
 
-/// Multiplies a stage of elements of 8 bits. Tensor cores add such products
-/// with fewer bits than f32 has: the sums of each portion begin with 0, and are
-/// added here while other groups multiply.
+/// Multiplies a stage whose sums are to be multiplied by `factors` (empty: by
+/// nothing) before they are added to the others. Tensor cores add products of 8
+/// bits with fewer bits than f32 has: the sums of each portion begin with 0,
+/// and are added here while other groups multiply.
 void Emitter::addStage(ImplicitLocOpBuilder &b, const Descriptors &descriptors,
-                       Sums &sums) {
+                       ArrayRef<Factor> factors, Sums &sums) {
   int64_t portions = shape.rowBlocks * shape.getPortions(),
           count = sums.size() / portions;
   for (int64_t portion = 0; portion < portions; ++portion) {
@@ -706,10 +737,9 @@ void Emitter::addStage(ImplicitLocOpBuilder &b, const Descriptors &descriptors,
     startPortion(b, descriptors, portion, terms, /*anew=*/true);
     emitText(b, "wgmma.commit_group.sync.aligned;", "", {});
     waitForGroups(b, terms);
-    for (auto [i, term] : llvm::enumerate(terms)) {
-      Value &sum = sums[portion * count + i];
-      sum = arith::AddFOp::create(b, sum, term);
-    }
+    addTerms(b, terms,
+             factors.empty() ? factors : factors.slice(portion * count, count),
+             MutableArrayRef<Value>(sums).slice(portion * count, count));
   }
 }
 
@@ -725,10 +755,14 @@ Emitter::Sums Emitter::multiplyByMaps(ImplicitLocOpBuilder &b, Int steps,
   Int step(in, loop.getInductionVar());
   Int place = step + before.value;
   Descriptors descriptors = describe(in, getStage(in, place));
+  // Scales are on their way while the stage is.
+  Factors factors;
+  if (shape.hasBlockScales)
+    factors = loadFactors(in, step * shape.getDepth(), /*ofBlocks=*/true);
   emitAwait(in, stages.getFull(in, place), stages.getTurn(place) % 2);
   Sums carried(loop.getRegionIterArgs());
   if (shape.elementBytes == 1) {
-    addStage(in, descriptors, carried);
+    addStage(in, descriptors, factors, carried);
     leaveStage(in, place);
     scf::YieldOp::create(in, carried);
     LLVM::StoreOp::create(b, (before + steps).value, parts.counter);
@@ -1221,9 +1255,129 @@ void Emitter::combine(ImplicitLocOpBuilder &b, const ContractMemory &memory,
 Emitter::Sums Emitter::begin(ImplicitLocOpBuilder &b, Int rows, Int columns) {
   Value zero = arith::ConstantOp::create(b, b.getF32FloatAttr(0));
   Sums sums(shape.rowBlocks * shape.columnBlocks * 8, zero);
-  if (parts.accumulate)
+  if (parts.accumulate && !isScaled())
     combine(b, parts.acc, sums, rows, columns, /*replaces=*/true);
   return sums;
+}
+
+//===----------------------------------------------------------------------===//
+// Scales
+//===----------------------------------------------------------------------===//
+
+/// The scale of a row (column) of this CTA's part of the product, and of the
+/// terms from `term` on. Rows that do not exist have that of another.
+Value Emitter::loadScale(ImplicitLocOpBuilder &b, const ContractScales &scales,
+                         Int place, Value term) {
+  Int across = place.constant(0), along = across;
+  if (scales.across > 0 && scales.count > 1) {
+    Int number = (place + scales.firstAcross) / scales.across,
+        last = place.constant(scales.count - 1);
+    across.value = arith::SelectOp::create(b, number.isBelow(last),
+                                           number.value, last.value);
+  }
+  if (scales.terms > 0)
+    along = (Int(b, term) + scales.firstTerm) / scales.terms;
+  auto distance = [&](Int count, int64_t stride) -> Value {
+    Value wide = arith::ExtUIOp::create(b, i64, count.value);
+    Value bytes = arith::ConstantOp::create(b, b.getI64IntegerAttr(stride * 4));
+    return arith::MulIOp::create(b, wide, bytes);
+  };
+  Value away = arith::AddIOp::create(b, distance(across, scales.acrossStride),
+                                     distance(along, scales.termStride));
+  return LLVM::LoadOp::create(b, f32, offset(b, scales.address, away), 4);
+}
+
+/// How many columns, counted from this warp's (group's) first, have one scale
+/// for certain.
+int64_t Emitter::getColumnsOfScale() {
+  const ContractScales &scales = parts.rhsScales;
+  if (scales.across == 0)
+    return shape.getWarpColumns();
+  int64_t columns = std::min(scales.across, scales.divisor);
+  auto beginsWith = [&](int64_t step) {
+    columns = std::min(columns, step & -step);
+  };
+  if (parts.tileColumns > shape.columns)
+    beginsWith(shape.columns);
+  if (shape.warpColumns > 1)
+    beginsWith(shape.getWarpColumns());
+  return columns;
+}
+
+/// The scales of each sum of the terms from `term` on: those of blocks of
+/// terms, or those of all terms. Empty: there are none of these.
+Emitter::Factors Emitter::loadFactors(ImplicitLocOpBuilder &b, Int term,
+                                      bool ofBlocks) {
+  auto isMeant = [&](const ContractScales &scales) {
+    return scales.address && (scales.terms > 0) == ofBlocks;
+  };
+  bool ofRows = isMeant(parts.lhsScales), ofColumns = isMeant(parts.rhsScales);
+  if (!ofRows && !ofColumns)
+    return {};
+  // A thread's sums are of few rows, and of columns that may share scales.
+  llvm::DenseMap<int64_t, Value> rowScales, columnScales;
+  int64_t shared = getColumnsOfScale(), blocks = 2 * shape.columnBlocks;
+  Factors factors(blocks * shape.rowBlocks * 4);
+  forSums(b, [&](ImplicitLocOpBuilder &b, int64_t at, Int row, Int column) {
+    for (int64_t i = 0; i < 2; ++i) {
+      if (ofRows) {
+        Value &known = rowScales[at / 4 / blocks * 2 + at % 4 / 2];
+        if (!known)
+          known = loadScale(b, parts.lhsScales, row + firstRow, term.value);
+        factors[at + i].row = known;
+      }
+      if (ofColumns) {
+        int64_t first = at / 4 % blocks * 8;
+        Value &known =
+            columnScales[shared < 8 ? first + i : first / shared * shared];
+        if (!known)
+          known = loadScale(b, parts.rhsScales, column + firstColumn + i,
+                            term.value);
+        factors[at + i].column = known;
+      }
+    }
+  });
+  return factors;
+}
+
+/// What a sum is multiplied by, where it is: fewer registers hold the scales
+/// than their products.
+Value Emitter::multiply(ImplicitLocOpBuilder &b, const Factor &factor,
+                        Products &known) {
+  if (!factor.row || !factor.column)
+    return factor.row ? factor.row : factor.column;
+  Value &product = known[{factor.row, factor.column}];
+  if (!product)
+    product = arith::MulFOp::create(b, factor.row, factor.column);
+  return product;
+}
+
+/// Adds sums of a stage's terms, each times its factor, to those of the stages
+/// before.
+void Emitter::addTerms(ImplicitLocOpBuilder &b, ArrayRef<Value> terms,
+                       ArrayRef<Factor> factors, MutableArrayRef<Value> sums) {
+  Products known;
+  for (auto [i, term] : llvm::enumerate(terms)) {
+    Value &sum = sums[i];
+    if (factors.empty())
+      sum = arith::AddFOp::create(b, sum, term);
+    else
+      sum = LLVM::FMAOp::create(b, term, multiply(b, factors[i], known), sum);
+  }
+}
+
+/// Multiplies the sums of all terms by the scales of all terms, and adds what
+/// memory holds.
+void Emitter::finishSums(ImplicitLocOpBuilder &b, Sums &sums, Int rows,
+                         Int columns) {
+  if (!isScaled())
+    return;
+  Products known;
+  Factors factors = loadFactors(b, rows.constant(0), /*ofBlocks=*/false);
+  for (auto [sum, factor] : llvm::zip(sums, factors))
+    sum = arith::MulFOp::create(b, sum, multiply(b, factor, known));
+  if (parts.accumulate)
+    combine(b, parts.acc, sums, rows, columns, /*replaces=*/false);
 }
 
 /// Two sums that are neighbors, as they are stored.
@@ -1492,19 +1646,33 @@ Emitter::Sums Emitter::multiplyByCopies(ImplicitLocOpBuilder &b, Int steps,
     NVVM::Barrier0Op::create(in);
     Int step(in, loop.getInductionVar());
     Sums carried(loop.getRegionIterArgs());
-    if (shape.byGroups)
+    if (shape.byGroups && !shape.hasBlockScales)
       multiplyByGroups(in, describe(in, getStage(in, step)), carried);
     copyStage(in, step + ahead, Int(in, steps.value));
-    if (shape.byGroups)
+    if (shape.hasBlockScales)
+      addScaledStage(in, step, carried);
+    else if (shape.byGroups)
       emitText(in, "wgmma.wait_group.sync.aligned 1;", "", {});
     else
       multiplyStage(in, getStage(in, step), carried);
     scf::YieldOp::create(in, carried);
   }
   Sums total(loop.getResults());
-  if (shape.byGroups)
+  if (shape.byGroups && !shape.hasBlockScales)
     waitForGroups(b, total);
   return total;
+}
+
+/// Multiplies a stage that threads have copied, and adds its sums, each times
+/// its scales.
+void Emitter::addScaledStage(ImplicitLocOpBuilder &b, Int step, Sums &sums) {
+  Factors factors = loadFactors(b, step * kDepth, /*ofBlocks=*/true);
+  if (shape.byGroups)
+    return addStage(b, describe(b, getStage(b, step)), factors, sums);
+  Value zero = arith::ConstantOp::create(b, b.getF32FloatAttr(0));
+  Sums terms(sums.size(), zero);
+  multiplyStage(b, getStage(b, step), terms);
+  addTerms(b, terms, factors, sums);
 }
 
 /// The part of the product from one row and column on.
@@ -1535,6 +1703,7 @@ void Emitter::emitPart(ImplicitLocOpBuilder &b, Int fromRow, Int fromColumn) {
       prefetch(b, addend, Int(b, rows.value), Int(b, columns.value));
   Sums total = shape.byMaps ? multiplyByMaps(b, steps, begin(b, rows, columns))
                             : multiplyByCopies(b, steps, rows, columns);
+  finishSums(b, total, Int(b, rows.value), Int(b, columns.value));
   store(b, total, Int(b, rows.value), Int(b, columns.value));
 }
 

@@ -38,6 +38,8 @@ struct ContractShape {
   /// to it, but for groups that multiply them as they are (1): the sums of a
   /// stage's terms are then added to those of the stages before.
   int64_t elementBytes = 2;
+  /// The sums of a stage's terms are multiplied by the scales of their block.
+  bool hasBlockScales = false;
   /// A thread that does nothing else copies the operands of a stage as tiles,
   /// by maps. The kernel's products by maps share their stages.
   bool byMaps = false;
@@ -99,9 +101,26 @@ struct ContractMemory {
   Value map, row, column;
 };
 
+/// The scales of an operand, which are f32.
+struct ContractScales {
+  /// The address of the first scale; null: the operand has none.
+  Value address;
+  /// Elements from a scale to the next across the terms, and along them.
+  int64_t acrossStride = 0, termStride = 0;
+  /// Scales across the terms.
+  int64_t count = 0;
+  /// How many rows (columns) and terms share a scale, as OperandScales has it.
+  int64_t across = 0, terms = 0;
+  /// The part's first row (column) and term in the operand's memory: i32.
+  Value firstAcross, firstTerm;
+  /// A power of two that divides `firstAcross`.
+  int64_t divisor = 1;
+};
+
 /// A product: numbers are i32.
 struct ContractParts {
   ContractMemory lhs, rhs, acc;
+  ContractScales lhsScales, rhsScales;
   Value rows, columns, depth;
   int64_t tileRows = 0, tileColumns = 0;
   bool accumulate = false;

@@ -307,6 +307,29 @@ Value KernelLowering::findMap(Value memory, int64_t tileRows,
   return known;
 }
 
+ContractScales KernelLowering::findScales(ContractOp op, bool isLhs,
+                                          ImplicitLocOpBuilder &b) {
+  OperandScales how = op.getScales(isLhs);
+  ContractScales scales;
+  if (!how.memory)
+    return scales;
+  auto type = cast<MemRefType>(how.memory.getType());
+  int64_t rows = getMatrixRows(type), columns = getMatrixColumns(type);
+  Value zero = constIndex(0, b);
+  scales.address = isSharedMemory(how.memory)
+                       ? elementAddress(how.memory, zero, b)
+                       : globalAddress(how.memory, zero, b);
+  scales.acrossStride = how.termsAreRows ? 1 : columns;
+  scales.termStride = how.termsAreRows ? columns : 1;
+  scales.count = how.termsAreRows ? columns : rows;
+  scales.across = how.across;
+  scales.terms = how.terms;
+  scales.firstAcross = toI32(how.firstAcross, b);
+  scales.firstTerm = toI32(how.firstTerm, b);
+  scales.divisor = getDivisor(how.firstAcross);
+  return scales;
+}
+
 LogicalResult KernelLowering::lowerContract(ContractOp op,
                                             ImplicitLocOpBuilder &b) {
   if (isAlone())
@@ -320,6 +343,8 @@ LogicalResult KernelLowering::lowerContract(ContractOp op,
   for (auto [memory, row, column] : llvm::zip_equal(
            op.getAddends(), op.getAddendRows(), op.getAddendColumns()))
     parts.addends.push_back(findMatrix(memory, row, column, b));
+  parts.lhsScales = findScales(op, /*isLhs=*/true, b);
+  parts.rhsScales = findScales(op, /*isLhs=*/false, b);
   parts.tileRows = op.getTileRows();
   parts.tileColumns = op.getTileColumns();
   auto count = [&](Value given, int64_t all) {

@@ -239,6 +239,7 @@ private:
   LogicalResult layOutContracts(ImplicitLocOpBuilder &b);
   ContractMemory findMatrix(Value memory, Value row, Value column,
                             ImplicitLocOpBuilder &b);
+  ContractScales findScales(ContractOp op, bool isLhs, ImplicitLocOpBuilder &b);
   bool isSharedMemory(Value memory) const;
   void findConstantContracts();
   LogicalResult shapeContracts(ArrayRef<ContractOp> ops, int64_t left,

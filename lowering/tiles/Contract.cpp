@@ -12,6 +12,7 @@
 #include "lowering/tiles/Loops.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -50,6 +51,36 @@ struct Matrix {
   Type element;
 };
 
+/// The scales of an operand.
+struct Scales {
+  Scales(ImplicitLocOpBuilder &b, ContractOp op, bool isLhs)
+      : how(op.getScales(isLhs)) {
+    if (!how.memory)
+      return;
+    Value zero = getIndex(b, b.getLoc(), 0);
+    memory.emplace(b, how.memory, zero, zero, how.termsAreRows);
+  }
+
+  /// The scale of row (column) `i` of the product and of term `k`, as f32.
+  Value load(ImplicitLocOpBuilder &b, Value i, Value k) const {
+    auto place = [&](Value first, Value more, int64_t sharing) {
+      Location loc = b.getLoc();
+      if (sharing == 0)
+        return getIndex(b, loc, 0);
+      return b.createOrFold<arith::DivUIOp>(
+          b.createOrFold<arith::AddIOp>(first, more),
+          getIndex(b, loc, sharing));
+    };
+    return memref::LoadOp::create(
+        b, memory->flat,
+        ValueRange(memory->at(b, place(how.firstAcross, i, how.across),
+                              place(how.firstTerm, k, how.terms))));
+  }
+
+  OperandScales how;
+  std::optional<Matrix> memory;
+};
+
 /// Emits the loops of one product.
 class Emitter {
 public:
@@ -59,7 +90,8 @@ public:
             op.getTransposeLhs()),
         rhs(b, op.getRhs(), op.getRhsRow(), op.getRhsColumn(),
             op.getTransposeRhs()),
-        acc(b, op.getAcc(), op.getAccRow(), op.getAccColumn(), false) {
+        acc(b, op.getAcc(), op.getAccRow(), op.getAccColumn(), false),
+        lhsScales(b, op, /*isLhs=*/true), rhsScales(b, op, /*isLhs=*/false) {
     for (auto [memory, row, column] : llvm::zip_equal(
              op.getAddends(), op.getAddendRows(), op.getAddendColumns()))
       addends.emplace_back(b, memory, row, column, false);
@@ -71,7 +103,7 @@ public:
     split(b, rows, kRows, [&](ImplicitLocOpBuilder &in, Value i, int64_t r) {
       split(in, columns, lanes,
             [&](ImplicitLocOpBuilder &inner, Value j, int64_t count) {
-              emitSums(inner, i, r, j, count);
+              emitSums(inner, {i, j, r, count});
             });
     });
     op.erase();
@@ -131,36 +163,117 @@ private:
     return b.createOrFold<arith::AddIOp>(value, getIndex(b, b.getLoc(), more));
   }
 
-  /// Rows [i, i + rows) and columns [j, j + count) of the product.
-  void emitSums(ImplicitLocOpBuilder &b, Value i, int64_t rows, Value j,
-                int64_t count) {
-    auto wide = VectorType::get({count}, b.getF32Type());
-    SmallVector<Value> sums;
-    for (int64_t r = 0; r < rows; ++r)
-      sums.push_back(op.getAccumulate()
-                         ? widen(b, loadVector(b, acc, add(b, i, r), j, count))
-                         : arith::ConstantOp::create(b, b.getZeroAttr(wide)));
+  /// A part of the product: rows [i, i + rows), columns [j, j + count).
+  struct Part {
+    Value i, j;
+    int64_t rows, count;
+  };
+
+  /// The sums of the terms [first, last), added to `sums`, one for each row.
+  SmallVector<Value> addTerms(ImplicitLocOpBuilder &b, const Part &part,
+                              Value first, Value last, ValueRange sums) {
     Location loc = b.getLoc();
-    auto loop = scf::ForOp::create(b, getIndex(b, loc, 0), op.getDepth(),
-                                   getIndex(b, loc, 1), sums);
+    auto loop = scf::ForOp::create(b, first, last, getIndex(b, loc, 1), sums);
     loop->setAttr(kTileLoopAttr, b.getUnitAttr());
     OpBuilder body = OpBuilder::atBlockBegin(loop.getBody());
     ImplicitLocOpBuilder in(loc, body);
     Value k = loop.getInductionVar();
-    Value right = widen(in, loadVector(in, rhs, k, j, count));
-    for (int64_t r = 0; r < rows; ++r) {
-      Value left = widen(in, load(in, lhs, add(in, i, r), k));
-      Value all = vector::BroadcastOp::create(in, wide, left);
+    Value right = widen(in, loadVector(in, rhs, k, part.j, part.count));
+    SmallVector<Value> more;
+    for (int64_t r = 0; r < part.rows; ++r) {
+      Value left = widen(in, load(in, lhs, add(in, part.i, r), k));
+      Value all = vector::BroadcastOp::create(in, right.getType(), left);
       Value term = arith::MulFOp::create(in, all, right);
-      sums[r] = arith::AddFOp::create(in, loop.getRegionIterArg(r), term);
+      more.push_back(arith::AddFOp::create(in, loop.getRegionIterArg(r), term));
     }
+    scf::YieldOp::create(in, more);
+    return SmallVector<Value>(loop.getResults());
+  }
+
+  /// The scales of the part's sums from term `k` on, one vector for each row:
+  /// of operands whose scales are of blocks of terms, or of the others. Null:
+  /// there are none.
+  SmallVector<Value> loadScales(ImplicitLocOpBuilder &b, const Part &part,
+                                Value k, bool ofBlocks) {
+    auto type = VectorType::get({part.count}, b.getF32Type());
+    auto isMeant = [&](const Scales &scales) {
+      return scales.memory && (scales.how.terms > 0) == ofBlocks;
+    };
+    Value right;
+    if (isMeant(rhsScales)) {
+      SmallVector<Value> lanesOf;
+      for (int64_t lane = 0; lane < part.count; ++lane)
+        lanesOf.push_back(rhsScales.load(b, add(b, part.j, lane), k));
+      right = vector::FromElementsOp::create(b, type, lanesOf);
+    }
+    SmallVector<Value> factors(part.rows, right);
+    if (isMeant(lhsScales))
+      for (int64_t r = 0; r < part.rows; ++r) {
+        Value left = lhsScales.load(b, add(b, part.i, r), k);
+        left = vector::BroadcastOp::create(b, type, left);
+        factors[r] = right ? arith::MulFOp::create(b, left, right) : left;
+      }
+    return factors;
+  }
+
+  /// The sums of blocks of terms, each times the scales of its block.
+  SmallVector<Value> addBlocks(ImplicitLocOpBuilder &b, const Part &part,
+                               ValueRange zeros) {
+    constexpr int64_t kBlock = OperandScales::kBlock;
+    Location loc = b.getLoc();
+    auto loop = scf::ForOp::create(b, getIndex(b, loc, 0), op.getDepth(),
+                                   getIndex(b, loc, kBlock), zeros);
+    loop->setAttr(kTileLoopAttr, b.getUnitAttr());
+    OpBuilder body = OpBuilder::atBlockBegin(loop.getBody());
+    ImplicitLocOpBuilder in(loc, body);
+    Value k = loop.getInductionVar();
+    Value end = arith::MinSIOp::create(in, add(in, k, kBlock), op.getDepth());
+    SmallVector<Value> terms = addTerms(in, part, k, end, zeros), sums;
+    for (auto [term, factor, sum] :
+         llvm::zip_equal(terms, loadScales(in, part, k, /*ofBlocks=*/true),
+                         loop.getRegionIterArgs()))
+      sums.push_back(math::FmaOp::create(in, term, factor, sum));
     scf::YieldOp::create(in, sums);
-    for (int64_t r = 0; r < rows; ++r) {
-      Value line = add(b, i, r), total = loop.getResult(r);
+    return SmallVector<Value>(loop.getResults());
+  }
+
+  /// The sums of products of fp8 with scales.
+  SmallVector<Value> addScaledTerms(ImplicitLocOpBuilder &b, const Part &part,
+                                    ValueRange zeros) {
+    Value none = getIndex(b, b.getLoc(), 0);
+    SmallVector<Value> sums =
+        op.hasBlockScales() ? addBlocks(b, part, zeros)
+                            : addTerms(b, part, none, op.getDepth(), zeros);
+    for (auto [sum, factor] :
+         llvm::zip_equal(sums, loadScales(b, part, none, /*ofBlocks=*/false)))
+      if (factor)
+        sum = arith::MulFOp::create(b, sum, factor);
+    return sums;
+  }
+
+  void emitSums(ImplicitLocOpBuilder &b, const Part &part) {
+    auto wide = VectorType::get({part.count}, b.getF32Type());
+    bool isScaled = lhsScales.memory.has_value();
+    Value zero = arith::ConstantOp::create(b, b.getZeroAttr(wide));
+    SmallVector<Value> before(part.rows, zero), sums;
+    if (op.getAccumulate())
+      for (int64_t r = 0; r < part.rows; ++r)
+        before[r] =
+            widen(b, loadVector(b, acc, add(b, part.i, r), part.j, part.count));
+    if (isScaled)
+      sums = addScaledTerms(b, part, SmallVector<Value>(part.rows, zero));
+    else
+      sums =
+          addTerms(b, part, getIndex(b, b.getLoc(), 0), op.getDepth(), before);
+    for (int64_t r = 0; r < part.rows; ++r) {
+      Value line = add(b, part.i, r), total = sums[r];
+      if (isScaled && op.getAccumulate())
+        total = arith::AddFOp::create(b, total, before[r]);
       for (const Matrix &addend : addends)
         total = arith::AddFOp::create(
-            b, total, widen(b, loadVector(b, addend, line, j, count)));
-      store(b, total, line, j, count);
+            b, total,
+            widen(b, loadVector(b, addend, line, part.j, part.count)));
+      store(b, total, line, part.j, part.count);
     }
   }
 
@@ -178,6 +291,7 @@ private:
   ImplicitLocOpBuilder b;
   int64_t lanes;
   Matrix lhs, rhs, acc;
+  Scales lhsScales, rhsScales;
   SmallVector<Matrix> addends;
 };
 } // namespace

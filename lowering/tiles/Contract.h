@@ -14,7 +14,8 @@ namespace mlir::comms::tiles {
 
 /// Replaces the matrix products of `kernel`, whose blocks are one thread each,
 /// by loops over vectors of `lanes` columns. Each element is the sum of its
-/// terms in f32, in the order of the depth.
+/// terms in f32, in the order of the depth; with block scales, the sum of the
+/// blocks' sums, each times its scales.
 void lowerContracts(KernelOp kernel, int64_t lanes);
 
 } // namespace mlir::comms::tiles

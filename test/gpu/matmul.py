@@ -158,6 +158,34 @@ def one_shape(dtype: torch.dtype, rows: int, n: int, k: int) -> None:
                 assert torch.equal(first, got), "ranks have other bits"
 
 
+def quantized(x: Any, rows: int) -> tuple[Any, Any, Any]:
+    """A matrix in fp8, its scales for every `rows` x 128 elements, and what they stand for in float32."""
+    parts = x.float().view(x.shape[0] // rows, rows, -1, 128)
+    scale = parts.abs().amax((1, 3)) / 448
+    narrow = (parts / scale[:, None, :, None]).to(torch.float8_e4m3fn)
+    return narrow.view(x.shape), scale, (narrow.float() * scale[:, None, :, None]).view(x.shape)
+
+
+def in_blocks(rows: int, n: int, k: int) -> None:
+    """fp8 with scales of 1 x 128 for rows and 128 x 128 for the weight."""
+    rank, ranks = dist.get_rank(), dist.get_world_size()
+
+    def factor(scale: Any, weight: Any, of_weight: Any) -> Factor:
+        return Factor(weight.t(), row_scale=scale, scale=of_weight.t(), dtype=torch.bfloat16)
+
+    shard, scale, wide = quantized(made(rows, k, seed=rank), 1)
+    weight, of_weight, wide_weight = quantized(made(n, k, seed=50), 128)
+    whole = factor(collective("all_gather", scale, ours=False), weight, of_weight)
+    got = overlapped.all_gather_matmul(space(ranks * shard.nbytes), shard, [whole], None)[0]
+    check("all_gather of fp8", got, exact("all_gather", wide, wide_weight.t()))
+    a, scale, wide = quantized(made(ranks * rows, k, seed=100 + rank), 1)
+    weight, of_weight, wide_weight = quantized(made(n, k, seed=200 + rank), 128)
+    for op in ("reduce_scatter", "all_reduce"):
+        way = overlapped.matmul_reduce_scatter if op == "reduce_scatter" else overlapped.matmul_all_reduce
+        got = way(space(4 * a.shape[0] * n), a, factor(scale, weight, of_weight), 2)
+        check(f"{op} of fp8", got, exact(op, wide, wide_weight.t()))
+
+
 def by_the_ops(failed: list[str] | None = None) -> None:
     import matmul_checks
 
@@ -171,6 +199,8 @@ def checks() -> None:
     for dtype in (torch.bfloat16, torch.float16):
         for rows, n, k in ((4, 8, 16), (64, 256, 128), (100, 520, 72), (512, 1024, 2048)):
             attempt(f"{dtype} {rows} rows a rank, {n} x {k}", partial(one_shape, dtype, rows, n, k))
+    for rows, n, k in ((64, 256, 512), (512, 1024, 2048)):
+        attempt(f"fp8 in blocks, {rows} rows a rank, {n} x {k}", partial(in_blocks, rows, n, k))
     attempt("the ops, small", by_the_ops)
 
 

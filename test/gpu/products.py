@@ -2,10 +2,11 @@
 
 python test/gpu/products.py [--sizes 4096 6144 8192] [--rounds 5] [--json FILE]
 
-Square products of bf16 (`a @ b` and `a @ b.T`; cuBLAS as torch.mm) and of fp8 (`a @ b.T`; cuBLAS as torch._scaled_mm
-without fast accumulation), by 132 persistent blocks of 256 threads. Each is compared with cuBLAS's result, and fp8 of
-several distributions with float64, by the bounds of docs/Spec.md "Products". Prints µs a call: the least of rounds in
-which contenders take turns, and the median. Ends with status 1 if a result is wrong.
+Square products of bf16 (`a @ b` and `a @ b.T`; cuBLAS as torch.mm) and of fp8 (`a @ b.T`, with scales for blocks of 1
+by 128 and 128 by 128, too; cuBLAS as torch._scaled_mm without fast accumulation), by 132 persistent blocks of 256
+threads. Each is compared with cuBLAS's result, and fp8 of several distributions with float64, by the bounds of
+docs/Spec.md "Products". Prints µs a call: the least of rounds in which contenders take turns, and the median. Ends with
+status 1 if a result is wrong.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from typing import Any
 
 import commsir
 import torch
-from commsir import Array, bf16, block_id, dims, f8, f8e5m2, f32, num_blocks
+from commsir import Array, bf16, block_id, contract, dims, f8, f8e5m2, f32, num_blocks
 
 m, k, n = dims("m k n")
 SUPER = 16  # Rows of tiles that blocks share before the next columns.
@@ -64,6 +65,61 @@ def mixed(a: f8[Array, m, k], b: f8e5m2[Array, n, k], c: f32[Array, m, n]) -> No
     for t in range(block_id(), m // 128, num_blocks()):
         for j in range(0, n, 128):
             c[t * 128 : (t + 1) * 128, j : j + 128] = a[t * 128 : (t + 1) * 128] @ b[j : j + 128].T
+
+
+@commsir.kernel
+def blocked(
+    a: f8[Array, m, k],
+    b: f8[Array, n, k],
+    s: f32[Array, m, k // 128],
+    t: f32[Array, n // 128, k // 128],
+    c: bf16[Array, m, n],
+) -> None:
+    columns = (n + 191) // 192
+    for tile in range(block_id(), (m // 128) * columns, num_blocks()):
+        inside = tile % (SUPER * columns)
+        i = (tile // (SUPER * columns) * SUPER + inside % SUPER) * 128
+        j = inside // SUPER * 192
+        contract(a[i : i + 128], b[j : min(j + 192, n)].T, c[i : i + 128, j : min(j + 192, n)], scales=(s, t))
+
+
+@commsir.kernel
+def of_columns(
+    a: f8[Array, m, k],
+    b: f8e5m2[Array, n, k],
+    s: f32[Array, m, (k + 127) // 128],
+    t: f32[Array, n, (k + 127) // 128],
+    c: f32[Array, m, n],
+) -> None:
+    for i in range(block_id() * 128, m, num_blocks() * 128):
+        for j in range(0, n, 128):
+            contract(a[i : i + 128], b[j : j + 128].T, c[i : i + 128, j : j + 128], scales=(s, t))
+
+
+@commsir.kernel
+def of_rows(
+    a: f8[Array, m, k],
+    b: f8e5m2[Array, n, k],
+    s: f32[Array, m, 1],
+    t: f32[Array, n, 1],
+    c: f32[Array, m, n],
+) -> None:
+    for i in range(block_id() * 128, m, num_blocks() * 128):
+        for j in range(0, n, 128):
+            contract(a[i : i + 128], b[j : j + 128].T, c[i : i + 128, j : j + 128], scales=(s, t))
+
+
+@commsir.kernel
+def of_blocks(
+    a: f8[Array, m, k],
+    b: f8e5m2[Array, n, k],
+    s: f32[Array, m, (k + 127) // 128],
+    t: f32[Array, n // 128, (k + 127) // 128],
+    c: f32[Array, m, n],
+) -> None:
+    for i in range(block_id() * 128, m, num_blocks() * 128):
+        for j in range(0, n, 192):
+            contract(a[i : i + 128], b[j : min(j + 192, n)].T, c[i : i + 128, j : min(j + 192, n)], True, scales=(s, t))
 
 
 @commsir.kernel
@@ -110,14 +166,14 @@ def compare(name: str, ours: Call, theirs: Call, rounds: int) -> dict[str, Any]:
     return {"name": name, "us": mine, "cublas": other, "ratio": other / mine, "right": error < 2**-7}
 
 
-def prepare(group: Any, kernel: Any, a: torch.Tensor, b: torch.Tensor) -> Call:
+def prepare(group: Any, kernel: Any, *given: torch.Tensor) -> Call:
     """A square product by a kernel, on the current stream."""
-    size = a.shape[0]
+    size = given[0].shape[0]
     made = group.kernel(kernel, blocks=132, threads=256, m=size, k=size, n=size)
     out = torch.zeros(size, size, device="cuda", dtype=torch.bfloat16)
 
     def launch() -> torch.Tensor:
-        made(a, b, out, stream=torch.cuda.current_stream().cuda_stream)
+        made(*given, out, stream=torch.cuda.current_stream().cuda_stream)
         return out
 
     return launch
@@ -125,6 +181,11 @@ def prepare(group: Any, kernel: Any, a: torch.Tensor, b: torch.Tensor) -> Call:
 
 def scaled(a: torch.Tensor, b: torch.Tensor, one: torch.Tensor) -> torch.Tensor:
     return torch._scaled_mm(a, b.t(), one, one, out_dtype=torch.bfloat16, use_fast_accum=False)
+
+
+def scaled_in_blocks(a: torch.Tensor, b: torch.Tensor, s: torch.Tensor, t: torch.Tensor) -> torch.Tensor:
+    """`s` by columns, `t` by rows, as cuBLAS wants them."""
+    return torch._scaled_mm(a, b.t(), s, t.t(), out_dtype=torch.bfloat16, use_fast_accum=False)
 
 
 def multiply_turned(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
@@ -137,10 +198,17 @@ def speed(group: Any, sizes: list[int], rounds: int) -> list[dict[str, Any]]:
         a, b = (torch.randn(size, size, device="cuda", dtype=torch.bfloat16) for _ in range(2))
         a8, b8 = a.to(torch.float8_e4m3fn), b.to(torch.float8_e4m3fn)
         one = torch.ones((), device="cuda")
+        s, t = (torch.rand(*shape, device="cuda") + 0.5 for shape in ((size, size // 128), (size // 128, size // 128)))
+        by_columns = s.t().contiguous().t()
         pairs: list[tuple[str, Call, Call]] = [
             ("fp8 a @ b.T", prepare(group, eight, a8, b8), partial(scaled, a8, b8, one)),
             ("bf16 a @ b", prepare(group, straight, a, b), partial(torch.mm, a, b)),
             ("bf16 a @ b.T", prepare(group, turned, a, b), partial(multiply_turned, a, b)),
+            (
+                "fp8 in blocks",
+                prepare(group, blocked, a8, b8, s, t),
+                partial(scaled_in_blocks, a8, b8, by_columns, t),
+            ),
         ]
         found += [{"size": size, **compare(f"{size} {name}", ours, theirs, rounds)} for name, ours, theirs in pairs]
     return found
@@ -164,6 +232,33 @@ def bounds(group: Any) -> bool:
             error = float(((c.double() - exact).abs() / size).max())
             fine &= error <= 2**-6
             print(f"fp8 {kind}, {depth} terms: error {error:.2e} of the absolute sum", flush=True)
+    return fine
+
+
+def spread(scale: torch.Tensor, rows: int, columns: int) -> torch.Tensor:
+    """A scale for each element of a matrix, in float64."""
+    wide = scale.double().repeat_interleave(-(-rows // scale.shape[0]), 0)
+    return wide.repeat_interleave(128 if scale.shape[1] > 1 else columns, 1)[:, :columns]
+
+
+def scales(group: Any) -> bool:
+    """Products of fp8 with scales against float64, by the bound of products without."""
+    fine = True
+    kinds = (("blocks", of_blocks, 2), ("columns of blocks", of_columns, 256), ("rows", of_rows, 256))
+    for name, kernel, columns in kinds:
+        for depth in (128, 192, 384, 1024, 8192):
+            blocks = 1 if kernel is of_rows else -(-depth // 128)
+            a, b = torch.randn(256, depth).to(torch.float8_e4m3fn).cuda(), torch.randn(256, depth).cuda()
+            b = b.to(torch.float8_e5m2)
+            s, t = (torch.exp2(torch.randn(*shape, device="cuda") * 4) for shape in ((256, blocks), (columns, blocks)))
+            c = torch.randn(256, 256, device="cuda") if kernel is of_blocks else torch.zeros(256, 256, device="cuda")
+            x, y = a.double() * spread(s, 256, depth), b.double() * spread(t, 256, depth)
+            exact, size = x @ y.T + c.double(), x.abs() @ y.abs().T + c.double().abs()
+            made = group.kernel(kernel, blocks=2, m=256, k=depth, n=256)
+            made(a, b, s, t, c, stream=torch.cuda.current_stream().cuda_stream)
+            error = float(((c.double() - exact).abs() / size).max())
+            fine &= error <= 2**-6
+            print(f"fp8 with scales of {name}, {depth} terms: error {error:.2e} of the absolute sum", flush=True)
     return fine
 
 
@@ -193,7 +288,7 @@ def main() -> int:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         group = commsir.Group(0, 1, folder=folder, device=0)
-        fine = bounds(group) and sums(group)
+        fine = bounds(group) and scales(group) and sums(group)
         found = speed(group, options.sizes, options.rounds)
     if options.json:
         options.json.write_text(json.dumps(found, indent=1))

@@ -1,7 +1,8 @@
 """Matrix products overlapped with communication, tile by tile: ranks wait for and send tiles rather than arrays.
 
 `all_gather_matmul` multiplies the rows of all ranks: one block sends this rank's rows, the others multiply what has
-come, their own rows first. `matmul_reduce_scatter` stores each tile of its partial product at the rank that owns it,
+come, their own rows first. `all_gather_matmul_fp8` does so with rows of fp8, whose scales (one for every 128 elements)
+travel before them. `matmul_reduce_scatter` stores each tile of its partial product at the rank that owns it,
 which adds the tiles of all ranks in their order. The halves of the boxes alternate from launch to launch.
 """
 
@@ -17,10 +18,13 @@ from commsir import (
     Window,
     bf16,
     block_id,
+    contract,
     dims,
     epoch,
+    f8,
     f32,
     i64,
+    put,
     put_signal,
     ranks,
     role,
@@ -68,6 +72,48 @@ def all_gather_matmul(
 
 
 @commsir.kernel
+def all_gather_matmul_fp8(
+    x: f8[Array, rows, k],
+    x_scales: f32[Array, rows, (k + 127) // 128],
+    w: f8[Array, n, k],
+    w_scales: f32[Array, (n + 127) // 128, (k + 127) // 128],
+    box: f8[Window, 2 * ranks, rows, k],
+    box_scales: f32[Window, 2 * ranks, rows, (k + 127) // 128],
+    come: i64[Signal, 64],
+    y: bf16[Array, rows * ranks, n],
+) -> None:
+    world = team()
+    half = epoch() % 2 * world.size
+    tiles = rows // TILE
+    with role("send", 0, 1):
+        for t in range(tiles):
+            for peer in world.peers():
+                first = t * TILE
+                put(x_scales[first : first + TILE], box_scales[half + world.rank, first : first + TILE], peer)
+                put_signal(
+                    x[first : first + TILE],
+                    box[half + world.rank, first : first + TILE],
+                    peer,
+                    come[world.rank * tiles + t],
+                )
+    with role("multiply", 1, 1 + WORKERS):
+        for i in range(block_id() - 1, world.size * tiles, WORKERS):
+            source = (world.rank + i // tiles) % world.size
+            first = i % tiles * TILE
+            row = source * rows + first
+            if source == world.rank:
+                contract(x[first : first + TILE], w.T, y[row : row + TILE, :], scales=(x_scales, w_scales))
+            else:
+                wait_signal_from(come[source * tiles + i % tiles], source, ge=epoch())
+                contract(
+                    box[half + source, first : first + TILE],
+                    w.T,
+                    y[row : row + TILE, :],
+                    scales=(box_scales, w_scales),
+                )
+
+
+@commsir.kernel
 def matmul_reduce_scatter(
     x: bf16[Array, rows * ranks, k],
     w: bf16[Array, k, n],
@@ -96,6 +142,28 @@ def matmul_reduce_scatter(
                 y[t * TILE + r] = total
 
 
+def quantized(values: np.ndarray, block: int) -> tuple[np.ndarray, np.ndarray]:
+    """In fp8, and a scale for every `block` x 128 elements; the sizes are multiples of those."""
+    m, k = values.shape
+    parts = values.reshape(m // block, block, k // 128, 128)
+    scales = np.abs(parts).max((1, 3), keepdims=True) / 448
+    return (parts / scales).reshape(m, k).astype(ml_dtypes.float8_e4m3fn), scales[:, 0, :, 0].astype(np.float32)
+
+
+def run_fp8(world: int, rng: np.random.Generator) -> None:
+    given = [quantized(rng.normal(size=(32, 256)), 1) for _ in range(world)]
+    w, w_scales = quantized(rng.normal(size=(128, 256)), 128)
+    gather = all_gather_matmul_fp8.specialize(rows=32, k=256, n=128)
+    print(gather.check(ranks=world))
+    inputs = {"x": [x for x, _ in given], "x_scales": [scales for _, scales in given], "w": w, "w_scales": w_scales}
+    report = gather.simulate(world, inputs, launches=3, fuzz=5)
+    print(report)
+    every = np.concatenate([x.astype(np.float64) * scales.repeat(128, 1) for x, scales in given])
+    weight = w.astype(np.float64) * w_scales.repeat(128, 0).repeat(128, 1)
+    for mine in report["y"]:
+        np.testing.assert_allclose(mine.astype(np.float64), every @ weight.T, rtol=2**-8, atol=1e-4)
+
+
 def main(world: int = 4) -> None:
     rng = np.random.default_rng(0)
 
@@ -110,6 +178,8 @@ def main(world: int = 4) -> None:
     every = np.concatenate(x).astype(np.float64)
     for mine, weight in zip(report["y"], w, strict=True):
         np.testing.assert_allclose(mine, every @ weight.astype(np.float64), rtol=1e-5, atol=1e-4)
+
+    run_fp8(world, rng)
 
     x = draw(32 * world, 48)
     scatter = matmul_reduce_scatter.specialize(rows=32, k=48, n=24)

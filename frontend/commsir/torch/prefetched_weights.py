@@ -21,7 +21,13 @@ __all__ = ["Weight", "emit", "weights_behind"]
 
 _aten: Any = torch.ops.aten
 #: The operand of each kind of matmul that is its weight, where the other comes from a collective.
-_WEIGHTS = {_aten.mm.default: 1, _aten.addmm.default: 2, _aten.bmm.default: 1, _aten._scaled_mm.default: 1}
+_WEIGHTS = {
+    _aten.mm.default: 1,
+    _aten.addmm.default: 2,
+    _aten.bmm.default: 1,
+    _aten._scaled_mm.default: 1,
+    _aten._scaled_mm_v2.default: 1,
+}
 #: Bytes that a kernel prefetches at most: an H100 has 50 MiB of L2, and the activations need some.
 _MOST_BYTES = 32 << 20
 #: How many nodes behind a kernel are looked at.

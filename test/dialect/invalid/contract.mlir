@@ -203,3 +203,136 @@ comms.kernel @k(%a: memref<8x64xbf16>, %b: memref<64x32xbf16>, %c: memref<8x32xf
     : memref<8x64xbf16>, memref<64x32xbf16>, memref<8x32xf32> plus memref<32xf16>
   comms.return
 }
+
+// -----
+
+// C9: scales of what is no fp8.
+comms.kernel @k(%a: memref<8x256xbf16>, %b: memref<256x160xbf16>, %c: memref<8x160xf32>, %as: memref<1x1xf32>, %bs: memref<1x1xf32>) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  // expected-error @+1 {{C9: scales of a product of elements of 'bf16'; operands of fp8 have scales}}
+  comms.contract %a[%c0, %c0], %b[%c0, %c0] to %c[%c0, %c0] tile [8, 32] depth %c64 scaled by %as, %bs
+    : memref<8x256xbf16>, memref<256x160xbf16>, memref<8x160xf32> scaled by memref<1x1xf32>, memref<1x1xf32>
+  comms.return
+}
+
+// -----
+
+// C9: elements.
+comms.kernel @k(%a: memref<8x256xf8E4M3FN>, %b: memref<256x160xf8E4M3FN>, %c: memref<8x160xf32>, %as: memref<1x1xf32>, %bs: memref<1x1xbf16>) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  // expected-error @+1 {{C9: the scale matrix of the right operand has elements of 'bf16'; they are f32}}
+  comms.contract %a[%c0, %c0], %b[%c0, %c0] to %c[%c0, %c0] tile [8, 32] depth %c64 scaled by %as, %bs
+    : memref<8x256xf8E4M3FN>, memref<256x160xf8E4M3FN>, memref<8x160xf32> scaled by memref<1x1xf32>, memref<1x1xbf16>
+  comms.return
+}
+
+// -----
+
+// C1 of scales.
+comms.kernel @k(%a: memref<8x256xf8E4M3FN>, %b: memref<256x160xf8E4M3FN>, %c: memref<8x160xf32>, %as: memref<8xf32>, %bs: memref<1x1xf32>) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  // expected-error @+1 {{C1: the scale matrix of the left operand is 'memref<8xf32>'; a matrix has two dimensions or more}}
+  comms.contract %a[%c0, %c0], %b[%c0, %c0] to %c[%c0, %c0] tile [8, 32] depth %c64 scaled by %as, %bs
+    : memref<8x256xf8E4M3FN>, memref<256x160xf8E4M3FN>, memref<8x160xf32> scaled by memref<8xf32>, memref<1x1xf32>
+  comms.return
+}
+
+// -----
+
+// C10: too few along the terms.
+comms.kernel @k(%a: memref<8x256xf8E4M3FN>, %b: memref<256x160xf8E4M3FN>, %c: memref<8x160xf32>, %as: memref<8x3xf32>, %bs: memref<1x1xf32>) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  // expected-error @+1 {{C10: the scales of the left operand are 'memref<8x3xf32>', of 'memref<8x256xf8E4M3FN>'; give 1 or 2 along its terms, and 1 or 8 along its rows}}
+  comms.contract %a[%c0, %c0], %b[%c0, %c0] to %c[%c0, %c0] tile [8, 32] depth %c64 scaled by %as, %bs
+    : memref<8x256xf8E4M3FN>, memref<256x160xf8E4M3FN>, memref<8x160xf32> scaled by memref<8x3xf32>, memref<1x1xf32>
+  comms.return
+}
+
+// -----
+
+// C10: one for each term.
+comms.kernel @k(%a: memref<8x256xf8E4M3FN>, %b: memref<256x160xf8E4M3FN>, %c: memref<8x160xf32>, %as: memref<1x1xf32>, %bs: memref<256x1xf32>) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  // expected-error @+1 {{C10: the scales of the right operand are 'memref<256x1xf32>', of 'memref<256x160xf8E4M3FN>'; give 1 or 2 along its terms, and 1, 2 or 160 along its columns}}
+  comms.contract %a[%c0, %c0], %b[%c0, %c0] to %c[%c0, %c0] tile [8, 32] depth %c64 scaled by %as, %bs
+    : memref<8x256xf8E4M3FN>, memref<256x160xf8E4M3FN>, memref<8x160xf32> scaled by memref<1x1xf32>, memref<256x1xf32>
+  comms.return
+}
+
+// -----
+
+// C10: across the terms.
+comms.kernel @k(%a: memref<8x256xf8E4M3FN>, %b: memref<256x160xf8E4M3FN>, %c: memref<8x160xf32>, %as: memref<8x2xf32>, %bs: memref<2x3xf32>) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  // expected-error @+1 {{C10: the scales of the right operand are 'memref<2x3xf32>'}}
+  comms.contract %a[%c0, %c0], %b[%c0, %c0] to %c[%c0, %c0] tile [8, 32] depth %c64 scaled by %as, %bs
+    : memref<8x256xf8E4M3FN>, memref<256x160xf8E4M3FN>, memref<8x160xf32> scaled by memref<8x2xf32>, memref<2x3xf32>
+  comms.return
+}
+
+// -----
+
+// C10: scales that lie the other way.
+comms.kernel @k(%a: memref<8x256xf8E4M3FN>, %b: memref<256x160xf8E4M3FN>, %c: memref<8x160xf32>, %as: memref<2x8xf32>, %bs: memref<2x2xf32>) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  // expected-error @+1 {{C10: the scales of the left operand are 'memref<2x8xf32>'}}
+  comms.contract %a[%c0, %c0], %b[%c0, %c0] to %c[%c0, %c0] tile [8, 32] depth %c64 scaled by %as, %bs
+    : memref<8x256xf8E4M3FN>, memref<256x160xf8E4M3FN>, memref<8x160xf32> scaled by memref<2x8xf32>, memref<2x2xf32>
+  comms.return
+}
+
+// -----
+
+// C10: none at all.
+comms.kernel @k(%a: memref<8x256xf8E4M3FN>, %b: memref<256x160xf8E4M3FN>, %c: memref<8x160xf32>, %as: memref<8x0xf32>, %bs: memref<2x2xf32>) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  // expected-error @+1 {{C10: the scales of the left operand are 'memref<8x0xf32>'}}
+  comms.contract %a[%c0, %c0], %b[%c0, %c0] to %c[%c0, %c0] tile [8, 32] depth %c64 scaled by %as, %bs
+    : memref<8x256xf8E4M3FN>, memref<256x160xf8E4M3FN>, memref<8x160xf32> scaled by memref<8x0xf32>, memref<2x2xf32>
+  comms.return
+}
+
+// -----
+
+// C11.
+comms.kernel @k(%a: memref<8x256xf8E4M3FN>, %b: memref<256x160xf8E4M3FN>, %c: memref<8x160xf32>, %as: memref<8x2xf32>, %bs: memref<1x1xf32>) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  // expected-error @+1 {{C11: the left operand begins with term 64, within a block of scales; begin with a multiple of 128}}
+  comms.contract %a[%c0, %c64], %b[%c64, %c0] to %c[%c0, %c0] tile [8, 32] depth %c64 scaled by %as, %bs
+    : memref<8x256xf8E4M3FN>, memref<256x160xf8E4M3FN>, memref<8x160xf32> scaled by memref<8x2xf32>, memref<1x1xf32>
+  comms.return
+}
+
+// -----
+
+// C9: one operand without scales.
+comms.kernel @k(%a: memref<8x256xf8E4M3FN>, %b: memref<256x160xf8E4M3FN>, %c: memref<8x160xf32>, %as: memref<8x2xf32>) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  // expected-error @+1 {{C9: only the left operand has scales; give those of both, or one of 1.0 for an operand without}}
+  "comms.contract"(%a, %c0, %c0, %b, %c0, %c0, %c, %c0, %c0, %c64, %as)
+    <{operandSegmentSizes = array<i32: 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 0, 0, 0, 0>, tile = array<i64: 8, 32>}>
+    : (memref<8x256xf8E4M3FN>, index, index, memref<256x160xf8E4M3FN>, index, index, memref<8x160xf32>, index, index, index, memref<8x2xf32>) -> ()
+  comms.return
+}
+
+// -----
+
+// C7: scales.
+comms.kernel @k(%a: memref<8x256xf8E4M3FN>, %b: memref<256x160xf8E4M3FN>, %c: memref<8x160xf32>, %bs: memref<2x2xf32>) {
+  %c0 = arith.constant 0 : index
+  %c64 = arith.constant 64 : index
+  // expected-error @+1 {{C7: the product is stored in the memory of an operand; give it memory of its own}}
+  comms.contract %a[%c0, %c0], %b[%c0, %c0] to %c[%c0, %c0] tile [8, 32] depth %c64 scaled by %c, %bs
+    : memref<8x256xf8E4M3FN>, memref<256x160xf8E4M3FN>, memref<8x160xf32> scaled by memref<8x160xf32>, memref<2x2xf32>
+  comms.return
+}

@@ -50,7 +50,8 @@ comms.kernel @tiles(%m: memref<8x64xbf16>, %d: memref<?xf32>, %s: !comms.signal<
 
 // CHECK-LABEL: comms.kernel @contract
 comms.kernel @contract(%a: memref<8x64xbf16>, %b: memref<2x64x32xbf16>, %c: memref<8x32xf32>,
-                       %p: memref<32x8xf8E4M3FN>, %q: memref<16x32xf8E5M2>, %r: memref<8x16xf16>, %i: index) {
+                       %p: memref<32x8xf8E4M3FN>, %q: memref<16x32xf8E5M2>, %r: memref<8x16xf16>, %i: index,
+                       %ps: memref<1x8xf32>, %qs: memref<1x1xf32>) {
   // CHECK: comms.contract %a[%i, %i], %b[%i, %i] to %c[%i, %i] tile [8, 32] depth %i : memref<8x64xbf16>, memref<2x64x32xbf16>, memref<8x32xf32>
   comms.contract %a[%i, %i], %b[%i, %i] to %c[%i, %i] tile [8, 32] depth %i
     : memref<8x64xbf16>, memref<2x64x32xbf16>, memref<8x32xf32>
@@ -60,5 +61,9 @@ comms.kernel @contract(%a: memref<8x64xbf16>, %b: memref<2x64x32xbf16>, %c: memr
   // CHECK: tile [8, 16] depth %i rows %i columns %i {accumulate, transpose_lhs, transpose_rhs} : memref<32x8xf8E4M3FN>, memref<16x32xf8E5M2>, memref<8x16xf16>
   comms.contract %p[%i, %i], %q[%i, %i] to %r[%i, %i] tile [8, 16] depth %i rows %i columns %i
     {accumulate, transpose_lhs, transpose_rhs} : memref<32x8xf8E4M3FN>, memref<16x32xf8E5M2>, memref<8x16xf16>
+  // CHECK: depth %i scaled by %{{.*}}, %{{.*}} plus %c[%i, %i] {transpose_lhs, transpose_rhs} : memref<32x8xf8E4M3FN>, memref<16x32xf8E5M2>, memref<8x16xf16> scaled by memref<1x8xf32>, memref<1x1xf32> plus memref<8x32xf32>
+  comms.contract %p[%i, %i], %q[%i, %i] to %r[%i, %i] tile [8, 16] depth %i scaled by %ps, %qs plus %c[%i, %i]
+    {transpose_lhs, transpose_rhs} : memref<32x8xf8E4M3FN>, memref<16x32xf8E5M2>, memref<8x16xf16>
+    scaled by memref<1x8xf32>, memref<1x1xf32> plus memref<8x32xf32>
   comms.return
 }

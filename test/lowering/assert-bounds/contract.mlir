@@ -39,3 +39,21 @@ comms.kernel @addend(%a: memref<32x24xbf16>, %b: memref<24x48xbf16>, %d: memref<
     : memref<32x24xbf16>, memref<24x48xbf16>, memref<32x48xf32> plus memref<2x16x48xbf16>
   comms.return
 }
+
+// Scales have the rows of the product; block scales begin with multiples of 128
+// terms.
+// CHECK-LABEL: comms.kernel @scales
+// CHECK: comms.check_bounds "read of p, counted by rows" %i, %{{.*}} in
+// CHECK-NOT: comms.check_bounds "read of q
+// CHECK: %[[REST:.*]] = arith.remui %k, %c128
+// CHECK: comms.check_bounds "first term in its block of the left operand's scales" %[[REST]], %c0{{.*}} in %c0
+// CHECK-NOT: check_bounds
+// CHECK: comms.contract
+comms.kernel @scales(%a: memref<32x256xf8E4M3FN>, %b: memref<256x48xf8E4M3FN>, %p: memref<32x2xf32>, %q: memref<2x1xf32>,
+                     %y: memref<32x48xf32>, %i: index, %k: index) {
+  %c0 = arith.constant 0 : index
+  %c128 = arith.constant 128 : index
+  comms.contract %a[%i, %k], %b[%c0, %c0] to %y[%i, %c0] tile [16, 48] depth %c128 scaled by %p, %q
+    : memref<32x256xf8E4M3FN>, memref<256x48xf8E4M3FN>, memref<32x48xf32> scaled by memref<32x2xf32>, memref<2x1xf32>
+  comms.return
+}

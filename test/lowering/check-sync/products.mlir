@@ -165,3 +165,32 @@ comms.kernel @addend(%a: memref<16x8xbf16>, %b: memref<8x16xbf16>, %w: !comms.wi
   %t = comms.wait_signal %s[%c0] ge %until : !comms.signal<1>
   comms.return
 }
+
+// -----
+
+// Scales are read, too: those of the product's rows where each row has its own.
+// What the peer stores for other rows is not in the way; for these it is.
+
+comms.kernel @scales(%a: memref<32x128xf8E4M3FN>, %b: memref<16x128xf8E4M3FN>, %w: !comms.window<2x16x1xf32>, %t: memref<1x1xf32>,
+                     %s: !comms.signal<1>, %y: memref<16x16xf32>, %z: memref<16x16xf32>) attributes {ranks = 2 : i64, blocks = 1 : i64} {
+  %world = comms.team world
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c16 = arith.constant 16 : index
+  %c128 = arith.constant 128 : index
+  %me = comms.rank %world
+  %peer = arith.subi %c1, %me : index
+  %part = comms.peer %w at %peer of %world : !comms.window<2x16x1xf32> -> memref<2x16x1xf32>
+  %mine = comms.local %w : !comms.window<2x16x1xf32> -> memref<2x16x1xf32>
+  %one = arith.constant dense<1.0> : tensor<16xf32>
+  // expected-error @below {{'comms.tile_store' op writes [16, 32) of 'w'}}
+  // expected-note @below {{order them}}
+  comms.tile_store %one, %part[%c16] : tensor<16xf32>, memref<2x16x1xf32>
+  comms.contract %a[%c0, %c0], %b[%c0, %c0] to %z[%c0, %c0] tile [16, 16] depth %c128 scaled by %mine, %t {transpose_rhs}
+    : memref<32x128xf8E4M3FN>, memref<16x128xf8E4M3FN>, memref<16x16xf32> scaled by memref<2x16x1xf32>, memref<1x1xf32>
+  // expected-note @below {{the read}}
+  comms.contract %a[%c16, %c0], %b[%c0, %c0] to %y[%c0, %c0] tile [16, 16] depth %c128 scaled by %mine, %t {transpose_rhs}
+    : memref<32x128xf8E4M3FN>, memref<16x128xf8E4M3FN>, memref<16x16xf32> scaled by memref<2x16x1xf32>, memref<1x1xf32>
+  comms.barrier %world grid
+  comms.return
+}

@@ -98,6 +98,23 @@ def test_named(load: Load) -> None:
     np.testing.assert_allclose(got, right, rtol=1e-5, atol=1e-5)
 
 
+def test_no_terms(load: Load) -> None:
+    """A product of no terms is 0, or what is there."""
+    module = load(
+        "@kernel\ndef f(a: bf16[Array, 20, 32], b: bf16[Array, 32, 24], p: f8[Array, 20, 32], q: f8[Array, 32, 24], "
+        "s: f32[Array, 1, 1], c: f32[Array, 20, 24], d: f32[Array, 20, 24], e: f32[Array, 20, 24], k: index):\n"
+        "    c[:, :] = a[:, 0:k] @ b[0:k, :]\n"
+        "    d[:, :] += a[:, 0:k] @ b[0:k, :]\n"
+        "    contract(p[:, 0:k], q[0:k, :], e, accumulate=True, scales=(s, s))\n"
+    )
+    a, b, c = draw(0, (20, 32), "bf16"), draw(1, (32, 24), "bf16"), draw(2, (20, 24), "f32")
+    p, q, s = a.astype(TYPES["f8"]), b.astype(TYPES["f8"]), np.full((1, 1), 3, np.float32)
+    made = module.f.simulate(1, {"a": a, "b": b, "p": p, "q": q, "s": s, "c": c, "d": c, "e": c, "k": 0})
+    assert not made["c"][0].any()
+    for name in ("d", "e"):
+        np.testing.assert_array_equal(made[name][0], c)
+
+
 def test_out_of_bounds(load: Load) -> None:
     """A part that leaves its array ends the run."""
     module = load(
@@ -108,6 +125,138 @@ def test_out_of_bounds(load: Load) -> None:
     check(module.f.simulate(1, {"a": a, "b": a, "i": 4})["c"][0][:4, :4], a[4:], a[:, 4:])
     with pytest.raises(commsir.BoundsError, match="read of a, counted by rows"):
         module.f.simulate(1, {"a": a, "b": a, "i": 5})
+
+
+def spread(scales: Any, shape: tuple[int, ...]) -> Any:
+    """Scales as a factor of each element of an array."""
+    wide = scales.astype(np.float64)
+    for axis, size in enumerate(shape):
+        if scales.shape[axis] not in (1, size):
+            wide = np.repeat(wide, 128, axis)
+        wide = wide[:size] if axis == 0 else wide[:, :size]
+    return np.broadcast_to(wide, shape)
+
+
+SCALES = [
+    (330, left, right, form)
+    for left, form in (
+        ("1x128", "a, b"),
+        ("128x128", "a.T, b.T"),
+        ("row", "a, b"),
+        ("128 rows", "a.T, b.T"),
+        ("one", "a, b"),
+        ("all rows x128", "a.T, b.T"),
+    )
+    for right in ("1x128", "128x128", "row", "one")
+]
+SCALES += [(64, "1x128", "128x128", "a, b"), (128, "1x128", "128x128", "a.T, b.T"), (256, "128x128", "1x128", "a, b")]
+
+
+@pytest.mark.parametrize(("k", "left", "right", "form"), SCALES)
+def test_scales(load: Load, k: int, left: str, right: str, form: str) -> None:
+    """fp8 with scales of every kind, in tiles that begin and end within blocks, against float64."""
+    m, n = 150, 140
+    blocks = -(-k // 128)
+    of_row = {"1x128": (0, blocks), "128x128": (2, blocks), "row": (0, 1), "128 rows": (2, 1), "one": (1, 1)}
+    of_row["all rows x128"] = (1, blocks)
+    p_shape, q_shape = ((of_row[kind][0] or size, of_row[kind][1]) for kind, size in ((left, m), (right, n)))
+    a, b = draw(0, (m, k), "f8"), draw(1, (n, k), "f8e5m2")
+    p, q, d = draw(2, p_shape, "f32"), draw(3, q_shape, "f32"), draw(4, (m, n), "f32")
+    want = (a * spread(p, a.shape)) @ (b * spread(q, b.shape)).T + d
+    size = (np.abs(a).astype(np.float64) * np.abs(spread(p, a.shape))) @ np.abs(b * spread(q, b.shape)).T + np.abs(d)
+    # The array of the left operand lies transposed in one form, that of the right one in the other.
+    a, p = (a.T, p.T) if "a.T" in form else (a, p)
+    b, q = (b, q) if "b.T" in form else (b.T, q.T)
+    rows, columns = "i:min(i + 48, m)", "j:min(j + 40, n)"
+    x = f"a[:, {rows}].T" if "a.T" in form else f"a[{rows}]"
+    y = f"b[{columns}].T" if "b.T" in form else f"b[:, {columns}]"
+    module = load(
+        f"m, n = {m}, {n}\n@kernel\ndef f(a: f8[Array, {a.shape[0]}, {a.shape[1]}], b: f8e5m2[Array, {b.shape[0]}, "
+        f"{b.shape[1]}], p: f32[Array, {p.shape[0]}, {p.shape[1]}], q: f32[Array, {q.shape[0]}, {q.shape[1]}], "
+        f"d: f32[Array, {m}, {n}], c: f32[Array, {m}, {n}], e: f32[Array, {m}, {n}]):\n"
+        "    for i in range(block_id() * 48, m, num_blocks() * 48):\n"
+        "        for j in range(0, n, 40):\n"
+        f"            contract({x}, {y}, c[{rows}, {columns}], plus=(d[{rows}, {columns}],), scales=(p, q))\n"
+        f"            contract({x}, {y}, e[{rows}, {columns}], accumulate=True, scales=(p, q))\n"
+    )
+    given = {"a": a, "b": b, "p": p, "q": q, "d": d, "e": d}
+    got = module.f.simulate(1, {name: np.ascontiguousarray(value) for name, value in given.items()}, blocks=2)
+    bound = (2 * (k + 1) + 4 * blocks) * 2.0**-24 * size
+    for name in ("c", "e"):
+        assert np.all(np.abs(got[name][0].astype(np.float64) - want) <= bound), name
+
+
+def test_scales_begin_with_blocks(load: Load) -> None:
+    """A part of the depth that begins within a block of scales ends the run."""
+    module = load(
+        "@kernel\ndef f(a: f8[Array, 16, 256], b: f8[Array, 256, 16], p: f32[Array, 16, 2], q: f32[Array, 1, 1], "
+        "c: f32[Array, 16, 16], k: index):\n"
+        "    contract(a[:, k:k + 128], b[k:k + 128, :], c, scales=(p, q))\n"
+    )
+    a, b, p = draw(0, (16, 256), "f8"), draw(1, (256, 16), "f8"), draw(2, (16, 2), "f32")
+    given = {"a": a, "b": b, "p": p, "q": np.full((1, 1), 2, np.float32)}
+    got = module.f.simulate(1, {**given, "k": 128})["c"][0]
+    want = (a * spread(p, a.shape))[:, 128:] @ b.astype(np.float64)[128:] * 2
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-4)
+    with pytest.raises(commsir.BoundsError, match="first term in its block of the left operand's scales"):
+        module.f.simulate(1, {**given, "k": 64})
+
+
+@pytest.mark.parametrize(
+    ("types", "scales", "said"),
+    [
+        ("f8", "(p,)", "1 arrays of scales(.|\n)*scales=.left, right"),
+        ("bf16", "(p, q)", "scales of a matrix of bf16"),
+        ("f8", "(h, q)", "scales of the left operand are bf16(.|\n)*scales are f32"),
+        ("f8", "(p, q[0])", "scales of the right operand are a tile(.|\n)*give the whole array"),
+        ("f8", "(q, p)", "scales of the left operand are.*give 1 or 2 along its terms.*C10"),
+        ("f8", "(p, a)", "scales of the right operand are f8"),
+    ],
+)
+def test_wrong_scales(load: Load, types: str, scales: str, said: str) -> None:
+    module = load(
+        f"@kernel\ndef f(a: {types}[Array, 16, 256], b: {types}[Array, 256, 16], p: f32[Array, 16, 2], "
+        "q: f32[Array, 2, 1], h: bf16[Array, 16, 2], c: f32[Array, 16, 16]):\n"
+        f"    contract(a, b, c, scales={scales})\n"
+    )
+    with pytest.raises(commsir.CompileError, match=said):
+        str(module.f.ir)
+
+
+GATHERED = """
+@kernel
+def layer(
+    x: f8[Window, 16, 256], s: f32[Window, 16, 2], w: f8[Array, 40, 256], t: f32[Array, 1, 2],
+    rows: f8[Array, 16 * ranks, 256], of_rows: f32[Array, 16 * ranks, 2], y: bf16[Array, 16 * ranks, 40],
+):
+    all_gather(x, outs=(rows,))
+    all_gather(s, outs=(of_rows,))
+    barrier(team_split(team(), "inner", 1), "grid")
+    for i in range(block_id() * 24, 16 * ranks, num_blocks() * 24):
+        part = rows[i:min(i + 24, 16 * ranks)]
+        contract(part, w.T, y[i:min(i + 24, 16 * ranks), :], scales=(of_rows, t))
+"""
+
+
+def test_gathered_with_scales(load: Load) -> None:
+    """Rows of fp8 and their scales are gathered in the kernel that multiplies them."""
+    module = load(GATHERED.replace("ranks", "4"))
+    x, s = (
+        [draw(seed + rank, shape, kind) for rank in range(4)]
+        for seed, shape, kind in ((0, (16, 256), "f8"), (9, (16, 2), "f32"))
+    )
+    w, t = draw(20, (40, 256), "f8"), draw(21, (1, 2), "f32")
+    report = module.layer.simulate(4, {"x": x, "s": s, "w": w, "t": t}, blocks=3, launches=2)
+    every = np.concatenate(x) * spread(np.concatenate(s), (64, 256))
+    for got in report["y"]:
+        check(got, every, (w * spread(t, w.shape)).T, step=2.0**-8)
+
+
+def test_gathered_scales_are_awaited(load: Load) -> None:
+    """Without the barrier blocks would read scales that others have received."""
+    module = load(GATHERED.replace("ranks", "4").replace('    barrier(team_split(team(), "inner", 1), "grid")\n', ""))
+    with pytest.raises(commsir.CheckError, match="of_rows|rows"):
+        module.layer.check(ranks=4, blocks=3)
 
 
 @pytest.mark.parametrize("world", [2, 3, 4])
@@ -123,6 +272,13 @@ MUTANTS = {
         "come[source * tiles], source",
         "all_gather_matmul",
     ),
+    "no-wait-for-scales": (r"wait_signal_from\(come.*", "pass", "all_gather_matmul_fp8"),
+    "late-scales": (
+        r"( +put\(x_scales.*\n)((?: +.*\n)*?)( +\)\n)",
+        r"\2\3\1",
+        "all_gather_matmul_fp8",
+    ),
+    "one-half-of-scales": (r"box_scales\[half \+ world.rank", "box_scales[world.rank", "all_gather_matmul_fp8"),
     "one-half": (r"half = epoch\(\) % 2 \* world.size", "half = 0", "all_gather_matmul"),
     "no-signal": (r"signal\(done.*", "pass", "matmul_reduce_scatter"),
     "early-signal": (

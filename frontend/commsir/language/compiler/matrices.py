@@ -130,6 +130,24 @@ class Matrices(Subscripts):
         self._agree_sizes(product.rhs.width, part.columns, "a product of {} columns plus {} columns")
         return dataclasses.replace(product, addends=(*product.addends, part))
 
+    def scaled(self, product: Product, scales: tuple[Value, ...]) -> Product:
+        """The same product of fp8 operands with scales, those of the left one first."""
+        if len(scales) != 2:
+            self.fail(f"{len(scales)} arrays of scales", "give those of both sides: scales=(left, right)")
+        given = list[Memory | Window]()
+        for side, scale, part in zip(("left", "right"), scales, (product.lhs, product.rhs), strict=True):
+            if part.base.dtype not in _F8:
+                self.fail(f"scales of a matrix of {part.base.dtype.name}", "operands of f8 and f8e5m2 have scales")
+            if not isinstance(scale, Memory | Window):
+                self.fail(
+                    f"the scales of the {side} operand are {scale.describe()}",
+                    f"give the whole array: its first scale is that of the first element of {part.base.label}",
+                )
+            if scale.dtype is not F32:
+                self.fail(f"the scales of the {side} operand are {scale.dtype.name}", "scales are f32")
+            given.append(scale)
+        return dataclasses.replace(product, scales=tuple(given))
+
     def _contract(self, product: Product, out: Matrix, accumulate: bool) -> None:
         lhs, rhs = product.lhs, product.rhs
         if out.base.dtype not in _ONE_TYPE:
@@ -141,19 +159,27 @@ class Matrices(Subscripts):
         for word, count, most in (("rows", out.rows, m), ("columns", out.columns, n)):
             if count != Const(most):
                 text += f" {word} {self.index(count, word).name}"
+        scales = [self._known_memory(scale) for scale in product.scales]
+        if scales:
+            text += f" scaled by {', '.join(scale.name for scale in scales)}"
         addends = [self._matrix_text(part) for part in product.addends]
         if addends:
             text += " plus " + ", ".join(place for place, _ in addends)
         flags = (("accumulate", accumulate), ("transpose_lhs", lhs.transposed), ("transpose_rhs", rhs.transposed))
         if given := [flag for flag, is_set in flags if is_set]:
             text += f" {{{', '.join(given)}}}"
-        plus = f" plus {', '.join(kind for _, kind in addends)}" if addends else ""
+        plus = f" scaled by {', '.join(scale.type for scale in scales)}" if scales else ""
+        plus += f" plus {', '.join(kind for _, kind in addends)}" if addends else ""
         self.emit(f"{text} : {a_type}, {b_type}, {c_type}{plus}")
 
-    def _matrix_text(self, part: Matrix) -> tuple[str, str]:
-        memory = self.memory(part.base)
+    def _known_memory(self, value: Memory | Window) -> Memory:
+        memory = self.memory(value)
         if any(size is None for size in memory.shape):
             self.fail(f"the dimensions of {memory.describe()} are not known", "fix them: kernel.specialize(n=64)")
+        return memory
+
+    def _matrix_text(self, part: Matrix) -> tuple[str, str]:
+        memory = self._known_memory(part.base)
         row, column = (self.index(place, "a subscript").name for place in (part.row, part.column))
         return f"{memory.name}[{row}, {column}]", memory.type
 

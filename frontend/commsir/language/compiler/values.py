@@ -199,6 +199,8 @@ class Product(Value):
     rhs: Matrix
     # Parts of arrays that are added to it.
     addends: tuple[Matrix, ...] = ()
+    # Arrays of the scales of both operands; empty: there are none.
+    scales: tuple[Memory | Window, ...] = ()
 
 
 @dataclass(frozen=True)

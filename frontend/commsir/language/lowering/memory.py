@@ -116,10 +116,12 @@ def _store(c: Compiler, memory: Memory, tile: Value, offset: Value = Const(0), v
 
 
 @lowers(f.contract)
-def _contract(c: Compiler, lhs: Value, rhs: Value, acc: Value, accumulate: Value, plus: Value) -> None:
+def _contract(c: Compiler, lhs: Value, rhs: Value, acc: Value, accumulate: Value, plus: Value, scales: Value) -> None:
     product = c.product(lhs, rhs)
     for addend in c.items(plus):
         product = c.plus(product, addend)
+    if given := c.items(scales):
+        product = c.scaled(product, given)
     c.store_product(acc, product, c.known(accumulate, "accumulate", bool))
 
 

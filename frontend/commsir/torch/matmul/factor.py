@@ -1,4 +1,5 @@
-"""What rows are multiplied by: one matrix, or one for each group of rows; of fp8 with scales.
+"""What rows are multiplied by: one matrix, or one for each group of rows; of fp8 with scales, for blocks of 128 terms,
+too.
 
 Any block of consecutive rows can be multiplied by itself, with the vendor's matmul for the kind: mm, _scaled_mm, bmm,
 _grouped_mm or _scaled_grouped_mm.
@@ -12,11 +13,35 @@ from typing import Any
 
 import torch
 
-__all__ = ["FP8", "Factor"]
+__all__ = ["BLOCK", "FP8", "Factor", "padded", "scaled_rows"]
 
 _ATEN: Any = torch.ops.aten
 #: Types that are multiplied with scales alone.
 FP8 = (torch.float8_e4m3fn, torch.float8_e5m2)
+#: What torch calls scales of 1 by 128 and of 128 by 128 elements.
+_BY_ROWS, _BY_BLOCKS = 4, 5
+#: Terms, or columns, that share a scale where each block has its own.
+BLOCK = 128
+
+
+def padded(blocks: int) -> int:
+    """How many scales of 128 by 128 elements torch has along the terms, of which the last may be unused."""
+    return -(-blocks // 4) * 4
+
+
+def scaled_rows(row_scale: torch.Tensor) -> int:
+    """Of how many rows there are scales; 1: one is that of all."""
+    return 1 if row_scale.numel() == 1 else int(row_scale.shape[0])
+
+
+def _spread(scale: torch.Tensor, shape: torch.Size) -> torch.Tensor:
+    """A scale for each element of a matrix."""
+    if scale.numel() == 1:
+        return scale
+    for dim, size in enumerate(shape):
+        if scale.shape[dim] not in (1, size):
+            scale = scale.repeat_interleave(BLOCK, dim).narrow(dim, 0, size)
+    return scale
 
 
 @dataclass(frozen=True)
@@ -31,9 +56,12 @@ class Factor:
     ends: torch.Tensor | None = None
     #: Group `row // group_rows % groups` is that of a row.
     group_rows: int = 0
-    #: fp8: one scale of all rows, or one for each row ([rows, 1]; with groups [rows]).
+    #: fp8: one scale of all rows, or one for each row ([rows, 1]; with groups [rows]), or for every 128 terms of each
+    #: row ([rows, k / 128], rounded up).
     row_scale: torch.Tensor | None = None
-    #: fp8: one scale of the weight, or one for each column ([1, n]; with groups [groups, n]).
+    #: fp8: one scale of the weight, or one for each column ([1, n]; with groups [groups, n]), or for every 128 terms of
+    #: each column or of every 128 columns ([k / 128, n] or [k / 128, n / 128], rounded up). Of the latter there may be
+    #: as many as `padded` says along the terms.
     scale: torch.Tensor | None = None
     #: Of the result; None: that of the rows.
     dtype: torch.dtype | None = None
@@ -82,17 +110,26 @@ class Factor:
     def _scale_of(self, start: int, count: int) -> torch.Tensor | None:
         """The scales of some rows."""
         scale = self.row_scale
-        return scale if scale is None or scale.numel() == 1 else scale[start : start + count]
+        if scale is None or scale.numel() == 1:
+            return scale
+        scale = scale[start : start + count]
+        # torch has scales of blocks by columns.
+        return scale.t().contiguous().t() if scale.dim() > 1 and scale.shape[1] > 1 else scale
 
     def _scaled(self, rows: torch.Tensor, start: int, out: torch.Tensor) -> None:
         row_scale, scale = self._scale_of(start, rows.shape[0]), self.scale
         assert row_scale is not None and scale is not None
         if rows.is_cpu and max(row_scale.numel(), scale.numel()) > 1:
-            # torch has scales of rows on GPUs alone.
-            product = rows.float() @ self.weight.float() * row_scale * scale
+            # torch has scales of rows and of blocks on GPUs alone.
+            given = rows.float() * _spread(row_scale, rows.shape)
+            product = given @ (self.weight.float() * _spread(scale, self.weight.shape))
             out.copy_(product if self.bias is None else product + self.bias)
             return
         named = {"bias": self.bias, "out_dtype": out.dtype, "use_fast_accum": self.is_fast, "out": out}
+        if scale.dim() == 2 and scale.shape[0] not in (1, -(-rows.shape[1] // BLOCK)):
+            recipes: tuple[list[Any], ...] = [row_scale], [_BY_ROWS], [], [scale], [_BY_BLOCKS], []
+            _ATEN._scaled_mm_v2.out(rows, self.weight, *recipes, **named)
+            return
         _ATEN._scaled_mm.out(rows, self.weight, row_scale, scale, **named)
 
     def _by_ends(self, rows: torch.Tensor, start: int, ends: torch.Tensor) -> torch.Tensor:

@@ -19,6 +19,7 @@ from commsir.torch.collectives import Collective, named_argument, set_value, sit
 from commsir.torch.joined_collectives import JoinedCollectives
 from commsir.torch.matmul import model as model
 from commsir.torch.matmul import ops as _ops  # noqa: F401  (defines the ops)
+from commsir.torch.matmul.factor import BLOCK, padded
 from commsir.torch.matmul.model import collective_time, saved_traffic
 from commsir.torch.regions import Unsupported, moves_nothing, same_sizes
 
@@ -32,6 +33,8 @@ _VIEWS = (_ATEN.reshape.default, _ATEN.view.default, _ATEN._unsafe_view.default)
 #: What repeats a matrix for each batch, or shows it as one of several.
 _REPEATED = (_ATEN.expand.default, _ATEN.unsqueeze.default, *_VIEWS)
 _PERMUTE, _CLONE = _ATEN.permute.default, _ATEN.clone.default
+#: The shapes that scales may have.
+_Shapes = tuple[tuple[Any, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,8 @@ class _Product:
     group_rows: int = 0
     row_scale: Node | None = None
     scale: Node | None = None
+    #: The scales of the weight lie transposed.
+    is_scale_turned: bool = False
     #: Of the result; None: that of the rows.
     dtype: torch.dtype | None = None
     is_fast: bool = False
@@ -125,6 +130,14 @@ class _Product:
     def shown(self) -> tuple[Any, ...]:
         """What all ranks have to want alike, beside the shapes of the rows."""
         return (self.name, tuple(_value(self.weight).shape), self.group_rows, self.dtype, self.is_fast)
+
+    def seen_scale(self, graph: Graph) -> Node | None:
+        """The scales of the weight as `Factor` has them."""
+        if not self.is_scale_turned:
+            return self.scale
+        view = graph.call_function(_PERMUTE, (self.scale, [1, 0]))
+        set_value(view)
+        return view
 
     def choose(self, op: str, ranks: int, rows: int, columns: int) -> model.Choice:
         given, made = _value(self.rows), _value(self.node)
@@ -184,28 +197,66 @@ def _grouped_mm(node: Node) -> _Product:
     return _Product(node, rows, weight, ends=ends, dtype=_dtype_of(node))  # type: ignore[arg-type]
 
 
-def _scaled(node: Node, made: _Product, scales: tuple[tuple[int, ...], tuple[int, ...]]) -> _Product:
-    """With scales of one element each, or of these shapes."""
+def _scaled(node: Node, made: _Product, scales: tuple[_Shapes, _Shapes]) -> _Product:
+    """With scales of one element each, or of one of these shapes."""
     if named_argument(node, "scale_result") is not None:
         raise _refuse(node, "its result has a scale")
     given = named_argument(node, "scale_a"), named_argument(node, "scale_b")
-    for one, shape in zip(given, scales, strict=True):
-        if _value(one).numel() != 1 and tuple(_value(one).shape) != shape:
-            raise _refuse(node, f"its scales are of {tuple(_value(one).shape)}: one, or one for each row, is taken")
+    for one, shapes in zip(given, scales, strict=True):
+        if _value(one).numel() != 1 and tuple(_value(one).shape) not in shapes:
+            shown = tuple(_value(one).shape)
+            raise _refuse(node, f"its scales are of {shown}: one, or one for each row or block of {BLOCK}, is taken")
     is_fast = bool(named_argument(node, "use_fast_accum"))
     return replace(made, row_scale=given[0], scale=given[1], dtype=_dtype_of(node), is_fast=is_fast)
+
+
+def _blocks(size: Any) -> Any:
+    return -(-size // BLOCK)
 
 
 def _scaled_mm(node: Node) -> _Product:
     rows, weight = node.args[:2]
     made = _Product(node, rows, weight, named_argument(node, "bias"))  # type: ignore[arg-type]
-    return _scaled(node, made, ((_value(rows).shape[0], 1), (1, made.columns)))
+    (count, k), n = _value(rows).shape, made.columns
+    of_rows, of_columns = ((count, 1), (count, _blocks(k))), ((1, n), (_blocks(k), n), (_blocks(k), _blocks(n)))
+    return _scaled(node, made, (of_rows, of_columns))
+
+
+#: What torch calls one scale, one for each row, and one for each block of 1 by 128 and of 128 by 128.
+_ONE, _EACH_ROW, _BY_ROWS, _BY_BLOCKS = 0, 1, 4, 5
+
+
+def _scaled_mm_v2(node: Node) -> _Product:
+    recipes = [tuple(named_argument(node, f"recipe_{side}")) for side in "ab"]
+    rows, weight = node.args[:2]
+    made = _Product(node, rows, weight, named_argument(node, "bias"), dtype=_dtype_of(node))  # type: ignore[arg-type]
+    (count, k), n = _value(rows).shape, made.columns
+    blocks = _blocks(k)
+    known: dict[Any, tuple[tuple[Any, ...], ...]] = {
+        ((_ONE,), (_ONE,)): ((), ()),
+        ((_EACH_ROW,), (_EACH_ROW,)): ((count, 1), (1, n)),
+        ((_BY_ROWS,), (_BY_ROWS,)): ((count, blocks), (n, blocks)),
+        ((_BY_ROWS,), (_BY_BLOCKS,)): ((count, blocks), (padded(blocks), _blocks(n))),
+    }
+    shapes = known.get(tuple(recipes))
+    if shapes is None:
+        raise _refuse(node, f"its scales are of the recipes {recipes[0]} and {recipes[1]}")
+    if any(named_argument(node, f"swizzle_{side}") not in ([], [0]) for side in "ab"):
+        raise _refuse(node, "its scales are swizzled")
+    if named_argument(node, "contraction_dim"):
+        raise _refuse(node, "it names the dimensions that are summed over")
+    (row_scale,), (scale,) = (named_argument(node, f"scale_{side}") for side in "ab")
+    given = [tuple(_value(one).shape) for one in (row_scale, scale)]
+    if recipes[0] != (_ONE,) and given != list(shapes):
+        raise _refuse(node, f"its scales are of {given[0]} and {given[1]}: {shapes[0]} and {shapes[1]} are taken")
+    is_fast, is_turned = bool(named_argument(node, "use_fast_accum")), recipes[1] == (_BY_ROWS,)
+    return replace(made, row_scale=row_scale, scale=scale, is_scale_turned=is_turned, is_fast=is_fast)
 
 
 def _scaled_grouped_mm(node: Node) -> _Product:
     made = _grouped_mm(node)
     shape = _value(made.weight).shape
-    return _scaled(node, made, ((_value(made.rows).shape[0],), (shape[0], shape[-1])))
+    return _scaled(node, made, (((_value(made.rows).shape[0],),), ((shape[0], shape[-1]),)))
 
 
 _RULES: dict[Any, Callable[[Node], _Product]] = {
@@ -214,6 +265,7 @@ _RULES: dict[Any, Callable[[Node], _Product]] = {
     _ATEN.bmm.default: _bmm,
     _ATEN.baddbmm.default: _baddbmm,
     _ATEN._scaled_mm.default: _scaled_mm,
+    _ATEN._scaled_mm_v2.default: _scaled_mm_v2,
     _ATEN._grouped_mm.default: _grouped_mm,
     _ATEN._scaled_grouped_mm.default: _scaled_grouped_mm,
 }
@@ -373,6 +425,12 @@ def _by_experts(made: _Product, order: _Order) -> _Product | None:
     return replace(made, group_rows=order.rows)
 
 
+def _is_same_scale(node: Node) -> bool:
+    """Whether it shows the scales that it is given, or copies them to lie by columns."""
+    is_turn = node.target is _PERMUTE and list(node.args[1]) in ([1, 0], [-1, -2])  # type: ignore[arg-type]
+    return is_turn or moves_nothing(node) or node.target in (_WAIT, _CLONE)
+
+
 def _scale_shard(
     products: Iterable[_Product], collective: Collective, everything: list[Collective]
 ) -> Collective | None:
@@ -382,11 +440,13 @@ def _scale_shard(
         return None
     begun, readers = found[0].node, [made.node for made in products]
     scale: Any = next(iter(products)).row_scale
+    is_turned = False
     while isinstance(scale, Node) and scale is not begun:
-        if any(user not in readers for user in scale.users) or not (moves_nothing(scale) or scale.target is _WAIT):
+        if any(user not in readers for user in scale.users) or not _is_same_scale(scale):
             return None
+        is_turned ^= scale.target is _PERMUTE
         readers, scale = [scale], scale.args[0]
-    is_known = scale is begun and found[0].op == "all_gather" and begun.users.keys() == set(readers)
+    is_known = scale is begun and not is_turned and found[0].op == "all_gather" and begun.users.keys() == set(readers)
     given = begun.args[0]
     # One scale would be that of all rows.
     is_taken = is_known and isinstance(given, Node) and _is_static(given) and _value(given).numel() > 1
@@ -429,8 +489,8 @@ def _multiply_arrivals(graph: Graph, collective: Collective, everything: list[Co
     before.move(operands)
     ends, group_rows, row_scale, dtype, is_fast = products[0].shared
     weights, biases = [made.weight for made in products], [made.bias for made in products]
-    scales = None if row_scale is None else [made.scale for made in products]
     with graph.inserting_before(collective.node):
+        scales = None if row_scale is None else [made.seen_scale(graph) for made in products]
         fused = graph.call_function(
             getattr(torch.ops.commsir, op).default,
             (
@@ -551,7 +611,7 @@ def _send_products(graph: Graph, collective: Collective, everything: list[Collec
             rows = graph.call_function(_ATEN.reshape.default, (rows, [_rows(rows), _value(rows).shape[-1]]))
             set_value(rows)
         ends, group_rows, row_scale, dtype, is_fast = made.shared
-        factor = (ends, group_rows, row_scale, made.scale, dtype, is_fast)
+        factor = (ends, group_rows, row_scale, made.seen_scale(graph), dtype, is_fast)
         fused = graph.call_function(op, (rows, made.weight, collective.group, site, *factor))
         set_value(fused)
         result = _shaped(graph, fused, node)

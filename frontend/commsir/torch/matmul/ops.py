@@ -17,7 +17,7 @@ from commsir.torch import ops
 from commsir.torch.agreement import digest_of
 from commsir.torch.destroy_hooks import when_gone
 from commsir.torch.matmul import model, overlapped
-from commsir.torch.matmul.factor import FP8, Factor
+from commsir.torch.matmul.factor import BLOCK, FP8, Factor, padded, scaled_rows
 
 __all__ = ["all_gather_matmul", "matmul_all_reduce", "matmul_reduce_scatter"]
 
@@ -76,11 +76,32 @@ def _check_product(a: torch.Tensor, factor: Factor, rows: int, own: int = 0) -> 
         ),
     )
     if factor.row_scale is not None:
-        count = factor.row_scale.numel()
-        _check(
-            count in (1, rows, own),
-            lambda: f"commsir: {count} scales of rows for a matmul of {rows} rows; give one, or one for each row",
-        )
+        _check_scales(a, factor, rows, own)
+
+
+def _check_scales(a: torch.Tensor, factor: Factor, rows: int, own: int) -> None:
+    row_scale, scale = factor.row_scale, factor.scale
+    assert row_scale is not None and scale is not None
+    count, n, k = scaled_rows(row_scale), factor.columns, a.shape[-1]
+    _check(
+        count in (1, rows, own),
+        lambda: f"commsir: {count} scales of rows for a matmul of {rows} rows; give one, or one for each row",
+    )
+    if factor.weight.dim() > 2:
+        return
+    blocks, of_columns = -(-k // BLOCK), {n, -(-n // BLOCK)}
+    is_whole = row_scale.numel() in (1, count) and tuple(scale.shape) in ((), (1,), (1, 1), (1, n))
+    of_rows = tuple(row_scale.shape) == (count, blocks)
+    is_blocks = of_rows and scale.dim() == 2 and scale.shape[1] in of_columns
+    is_blocks = is_blocks and scale.shape[0] in (blocks, padded(blocks) if scale.shape[1] != n else blocks)
+    _check(
+        is_whole or is_blocks,
+        lambda: (
+            f"commsir: scales of {tuple(row_scale.shape)} and {tuple(scale.shape)} for a matmul of {rows} rows by "
+            f"{tuple(factor.weight.shape)}; give one for each side, ({rows}, 1) and (1, {n}), or for blocks of {BLOCK} "
+            f"terms ({rows}, {blocks}) and ({blocks}, {n}) or ({blocks}, {-(-n // BLOCK)})"
+        ),
+    )
 
 
 def _check_factors(factors: list[Factor], biases: int) -> None:
@@ -193,8 +214,10 @@ def _factors(
 
 
 def _is_of_shard(row_scale: _Tensor | None, shard: _Tensor, ranks: int) -> bool:
-    """Whether there is a scale for each row of this rank, which is to be gathered."""
-    return row_scale is not None and ranks > 1 and 1 < row_scale.numel() == prod(shard.shape[:-1])
+    """Whether there are scales for each row of this rank, which are to be gathered."""
+    if row_scale is None or ranks < 2 or row_scale.numel() == 1:
+        return False
+    return scaled_rows(row_scale) == prod(shard.shape[:-1])
 
 
 def _with_scales(factors: Sequence[Factor], gathered: _Tensor) -> list[Factor]:
@@ -244,7 +267,7 @@ def _multiply_arrivals(
         """The collectives of the program, in its order."""
         made = _collective(op, shard, group_name, site)
         if own is not None:
-            factors[:] = _with_scales(factors, _collective("all_gather", own, group_name, site))
+            factors[:] = _with_scales(factors, _collective("all_gather", own.contiguous(), group_name, site))
         return made
 
     if choice.blocks:
@@ -254,7 +277,7 @@ def _multiply_arrivals(
         if takes and (space := _space(group_name, shard.device, size)):
             whole = shard.new_empty([*shape, k]) if gathered else None
             if own is not None:
-                factors = _with_scales(factors, _collective("all_gather", own, group_name, site))
+                factors = _with_scales(factors, _collective("all_gather", own.contiguous(), group_name, site))
             way = overlapped.all_gather_matmul if op == "all_gather" else overlapped.all_to_all_matmul
             outs = way(space, _flat(shard), factors, whole)
             return [*(out.view(*shape, -1) for out in outs), *([] if whole is None else [whole])]

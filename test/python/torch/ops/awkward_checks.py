@@ -76,19 +76,25 @@ def shapes_differ(rank: int, size: int, collective: str, agreed: bool) -> str:
     functions: dict[str, Any] = {
         "all_reduce": lambda x: _norm(_sum(x) * 2),
         "all_gather": lambda x: _norm(_gathered(x) * 2),
+        "matmul and all_reduce": lambda x: _sum(x @ x[:4].t()),
+        "all_gather and matmul": lambda x: _gathered(x) @ x[:4].t(),
     }
     function = functions[collective]
+    overlaps = "matmul" in collective
     x = _tensor(rank, 8, 16, dtype=torch.float32)
     compiled = _compiled(function, leaves=True)
-    torch._dynamo.mark_dynamic(x, 0)
-    for _ in range(5 if agreed else 0):
-        _compare(function(x), compiled(x), 2e-5)
     other = _tensor(rank, 6 if rank else 8, 16, dtype=torch.float32)
-    torch._dynamo.mark_dynamic(other, 0)
-    try:
-        compiled(other)
-    except RuntimeError as error:
-        return str(error)
+    # A matmul is overlapped where sizes are known.
+    for one in () if overlaps else (x, other):
+        torch._dynamo.mark_dynamic(one, 0)
+    with _always(overlaps):
+        for _ in range(5 if agreed else 0):
+            _compare(function(x), compiled(x), 2e-5)
+        assert not (agreed and overlaps) or fusing.fusions()[0].fused == ("aten.mm",)
+        try:
+            compiled(other)
+        except RuntimeError as error:
+            return str(error)
     return f"nothing, and {[one.fused for one in fusing.fusions()]}"
 
 

@@ -65,6 +65,14 @@ def products(rank: int, size: int, dtype: torch.dtype, shape: tuple[int, ...], c
                 _near(matmuls.matmul_reduce_scatter(x, part), total.chunk(size)[rank], k)
 
 
+def _scaled_sum(x: torch.Tensor, w: torch.Tensor, row_scale: torch.Tensor, scale: torch.Tensor) -> Any:
+    """A matmul of fp8 with scales, whose results are summed up."""
+    narrow = [one.to(torch.float8_e4m3fn) for one in (x, w)]
+    given = {"row_scale": row_scale, "scale": scale, "dtype": torch.float32}
+    name = dist.group.WORLD.group_name
+    return torch.ops.commsir.matmul_all_reduce(*narrow, name, **given)
+
+
 def mistakes(rank: int, size: int) -> list[str]:
     """What is said of calls that are wrong."""
     x, w = (_tensor(0, *shape, dtype=torch.float32) for shape in ((6, 8), (8, 4)))
@@ -77,6 +85,8 @@ def mistakes(rank: int, size: int) -> list[str]:
         lambda: matmuls.matmul_all_reduce(x.to(torch.float8_e4m3fn), w.to(torch.float8_e4m3fn)),
         lambda: matmuls.all_gather_matmul(x, [w], [x[0]]),
         lambda: matmuls.all_gather_matmul(x, [w], [None, None]),
+        lambda: _scaled_sum(x, w, torch.ones(6, 2), torch.ones(1, 4)),
+        lambda: _scaled_sum(x, w, torch.ones(6, 1), torch.ones(2, 4)),
     ]
     said = []
     for call in calls:
@@ -317,6 +327,88 @@ def summed_with_scales(x: Any, w: Any, v: Any) -> Any:
     return funcol.all_reduce(_scaled_rows(_fp8(x, scale), scale, w), "sum", dist.group.WORLD)
 
 
+def _wide(scale: Any, rows: int, columns: int) -> Any:
+    """A scale for each element of a matrix."""
+    return scale.repeat_interleave(rows, 0).repeat_interleave(columns, 1)
+
+
+def _by_columns(scale: Any) -> Any:
+    """The same scales, as torch has those of blocks."""
+    return scale.t().contiguous().t()
+
+
+def _in_blocks(x: Any) -> Any:
+    """Rows of 256 columns in fp8, and a scale for every 128 of each."""
+    many = torch.cat([x * (part + 1) for part in range(8)], 1)
+    scale = many.view(-1, 2, 128).abs().amax(2)
+    return _fp8(many, _wide(scale, 1, 128)), scale
+
+
+def _weight_in_blocks(w: Any, blocks: int = 2) -> Any:
+    """A weight of 256 rows and 128 x `blocks` columns, by columns, and scales of 128 by 128."""
+    weight = _fp8(w.repeat(8, 8 * blocks), 0.5).t().contiguous().t()
+    return weight, (torch.arange(2 * blocks, dtype=torch.float32, device=w.device) + 1).view(2, blocks) / 8
+
+
+def _multiplied_in_blocks(rows: Any, row_scale: Any, weight: Any, scale: Any) -> Any:
+    """The same as torch's matmul with scales of blocks, which CPUs do not have."""
+    columns = 1 if scale.shape[1] == weight.shape[1] else 128
+    return (rows.float() * _wide(row_scale, 1, 128)) @ (weight.float() * _wide(scale, 128, columns))
+
+
+def _scaled_mm_v2(rows: Any, weight: Any, row_scale: Any, left: str, scale: Any, right: str) -> Any:
+    """torch.nn.functional.scaled_mm, which Dynamo of torch 2.11 does not trace."""
+    recipes = {"BlockWise1x128": [4], "BlockWise128x128": [5]}
+    given: tuple[list[Any], ...] = ([row_scale], recipes[left], [], [scale], recipes[right], [])
+    return torch.ops.aten._scaled_mm_v2.default(rows, weight, *given, None, torch.float32)
+
+
+def gathered_in_blocks(x: Any, w: Any, v: Any) -> Any:
+    """Rows with scales of 1 by 128 are gathered with them, and multiplied by a weight with scales of 128 by 128."""
+    rows, scale = _in_blocks(x)
+    rows = funcol.all_gather_tensor(rows, 0, dist.group.WORLD)
+    scale = funcol.all_gather_tensor(scale, 0, dist.group.WORLD)
+    weight, of_weight = _weight_in_blocks(w)
+    if torch.compiler.is_compiling() or rows.is_cuda:
+        of_weight = of_weight.t().contiguous().t()
+        return torch._scaled_mm(rows, weight, _by_columns(scale), of_weight, out_dtype=torch.float32)
+    return _multiplied_in_blocks(rows, scale, weight, of_weight)
+
+
+def scattered_in_blocks(x: Any, w: Any, v: Any) -> Any:
+    """The same with torch's newer matmul, whose result is shared out."""
+    rows, scale = _in_blocks(x)
+    weight, of_weight = _weight_in_blocks(w)
+    if torch.compiler.is_compiling() or rows.is_cuda:
+        # For every four blocks of terms there is room.
+        of_weight = _by_columns(torch.cat([of_weight, of_weight * 1e9]))
+        made = _scaled_mm_v2(rows, weight, _by_columns(scale), "BlockWise1x128", of_weight, "BlockWise128x128")
+    else:
+        made = _multiplied_in_blocks(rows, scale, weight, of_weight)
+    return funcol.reduce_scatter_tensor(made, "sum", 0, dist.group.WORLD)
+
+
+def _in_blocks_of(x: Any, w: Any, left: str) -> Any:
+    """torch's newer matmul of rows and a weight whose every column has a scale for 128 terms."""
+    rows, scale = _in_blocks(x)
+    weight, of_weight = _weight_in_blocks(w, 1)
+    of_weight = of_weight.repeat(1, 128) * (torch.arange(128, device=w.device) % 7 + 1)
+    if not torch.compiler.is_compiling() and not rows.is_cuda:
+        return _multiplied_in_blocks(rows, scale, weight, of_weight)
+    given = _by_columns(scale) if left == "BlockWise1x128" else torch.ones(4, 1, device=x.device)
+    return _scaled_mm_v2(rows, weight, given, left, _by_columns(of_weight.t()), "BlockWise1x128")
+
+
+def summed_in_blocks(x: Any, w: Any, v: Any) -> Any:
+    """Scales of 1 by 128 on both sides, of a product that is summed up."""
+    return funcol.all_reduce(_in_blocks_of(x, w, "BlockWise1x128"), "sum", dist.group.WORLD)
+
+
+def blocks_of_many_rows(x: Any, w: Any, v: Any) -> Any:
+    """Rows that share scales cannot be cut anywhere: the matmul stays."""
+    return funcol.all_reduce(_in_blocks_of(x, w, "BlockWise128x128"), "sum", dist.group.WORLD)
+
+
 def _ends(x: Any, rows: int) -> Any:
     """Of four groups, one without rows."""
     return (torch.tensor([2, 2, 7, 12], dtype=torch.int32, device=x.device) * (rows // 12)).to(torch.int32)
@@ -434,6 +526,9 @@ _TAKEN = (
     experts_of_ranks,
     gathered_with_scales,
     summed_with_scales,
+    gathered_in_blocks,
+    scattered_in_blocks,
+    summed_in_blocks,
 )
 _LEFT = (
     product_is_read_twice,
@@ -453,6 +548,8 @@ _OF_GROUPS = tuple(
 )
 TAKEN = {one.__name__: one for one in _TAKEN}
 LEFT = {one.__name__: one for one in _LEFT}
+#: Left as well, and never run: CPUs have no such matmul.
+SEEN = {**LEFT, "blocks_of_many_rows": blocks_of_many_rows}
 
 
 class _Always:
@@ -498,7 +595,8 @@ def compiles(rank: int, size: int, name: str) -> list[tuple[str, tuple[str, ...]
 
 def says(rank: int, size: int, name: str) -> str:
     """Why a matmul beside a collective is left."""
-    _compiled(LEFT[name], leaves=True)(*_given(rank, _type_of(name)))
+    with contextlib.suppress(*([] if name in LEFT else [NotImplementedError])):
+        _compiled(SEEN[name], leaves=True)(*_given(rank, _type_of(name)))
     return " ".join(why for one in fusing.fusions() for why in one.because)
 
 

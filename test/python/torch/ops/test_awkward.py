@@ -22,7 +22,7 @@ def test_odd_sizes(pair: World, name: str, rows: int, columns: int) -> None:
 
 
 @pytest.mark.parametrize("agreed", [False, True])
-@pytest.mark.parametrize("collective", ["all_reduce", "all_gather"])
+@pytest.mark.parametrize("collective", ["all_reduce", "all_gather", "matmul and all_reduce", "all_gather and matmul"])
 def test_ranks_of_other_shapes(pair: World, collective: str, agreed: bool) -> None:
     for said in pair.run(awkward_checks.shapes_differ, "commsir", collective=collective, agreed=agreed):
         assert "differs between ranks" in said and "same collectives in the same order" in said, said

@@ -12,7 +12,7 @@ from commsir.torch.matmul.factor import Factor
 from harness import World
 
 _MM, _ADDMM, _BMM = "aten.mm", "aten.addmm", "aten.bmm"
-_SCALED, _GROUPED = "aten._scaled_mm", "aten._grouped_mm"
+_SCALED, _SCALED_V2, _GROUPED = "aten._scaled_mm", "aten._scaled_mm_v2", "aten._grouped_mm"
 #: What goes into an op with each collective of a function, in order.
 _INTO: dict[str, list[tuple[str, tuple[str, ...]]]] = {
     "column_parallel": [("all_gather", (_MM,))],
@@ -32,6 +32,9 @@ _INTO: dict[str, list[tuple[str, tuple[str, ...]]]] = {
     "exchanged_scaled": [("all_to_all", (_SCALED,)), ("all_to_all", ("aten.add.Tensor",))],
     "gathered_with_scales": [("all_gather", (_SCALED,)), ("all_gather", (_SCALED,))],
     "summed_with_scales": [("all_reduce", (_SCALED,))],
+    "gathered_in_blocks": [("all_gather", (_SCALED,)), ("all_gather", (_SCALED,))],
+    "scattered_in_blocks": [("reduce_scatter", (_SCALED_V2,))],
+    "summed_in_blocks": [("all_reduce", (_SCALED_V2,))],
     "grouped": [("all_gather", (_GROUPED,))],
     "summed_groups": [("all_reduce", (_GROUPED,))],
     "scattered_groups": [("reduce_scatter", (_GROUPED,))],
@@ -61,6 +64,12 @@ def _factors() -> dict[str, tuple[torch.Tensor, Factor, torch.Tensor]]:
     of_experts = torch.bmm(order, w).view(4, 3, 4, 24).transpose(0, 1).reshape(48, 24)
     one = torch.tensor(0.5)
     f32 = torch.float32
+    many, tall = (torch.randn(*shape).to(torch.float8_e4m3fn) for shape in ((48, 300), (300, 24)))
+    of_rows, of_blocks = torch.rand(48, 3), torch.rand(4, 1)
+    by_terms = of_rows.repeat_interleave(128, 1)[:, :300]
+    in_blocks = (many.float() * by_terms) @ (tall.float() * of_blocks.repeat_interleave(128, 0)[:300])
+    of_columns = torch.rand(3, 24)
+    in_columns = (many.float() * by_terms) @ (tall.float() * of_columns.repeat_interleave(128, 0)[:300])
     return {
         "matrix": (rows, Factor(w[0], w[1, 0]), torch.addmm(w[1, 0], rows, w[0])),
         "batches": (rows, Factor(w, group_rows=12), torch.bmm(rows.view(4, 12, 16), w).view(48, 24)),
@@ -72,6 +81,8 @@ def _factors() -> dict[str, tuple[torch.Tensor, Factor, torch.Tensor]]:
             Factor(by_columns, w[2, 0], row_scale=row_scale, scale=scale, dtype=f32),
             exact * row_scale * scale + w[2, 0],
         ),
+        "scales of blocks": (many, Factor(tall, row_scale=of_rows, scale=of_blocks, dtype=f32), in_blocks),
+        "scales of columns of blocks": (many, Factor(tall, row_scale=of_rows, scale=of_columns, dtype=f32), in_columns),
     }
 
 
@@ -95,7 +106,9 @@ def _factors_with_seed(name: str) -> tuple[torch.Tensor, Factor, torch.Tensor]:
     return _factors()[name]
 
 
-@pytest.mark.parametrize("name", ["matrix", "batches", "experts of ranks", "one scale", "scales of rows"])
+@pytest.mark.parametrize(
+    "name", ["matrix", "batches", "experts of ranks", "one scale", "scales of rows", "scales of blocks"]
+)
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_overlapped_ways(monkeypatch: pytest.MonkeyPatch, name: str, ranks: int) -> None:
     """The blocks that ranks compute, send and add up, with threads for ranks and their memory for symmetric memory."""
@@ -144,7 +157,7 @@ def test_rows_that_are_exchanged(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_mistakes(pair: World) -> None:
     for said in pair.run(matmul_checks.mistakes, "gloo"):
-        transposed, flat, types, rows, gradient, scales, bias, biases = said
+        transposed, flat, types, rows, gradient, scales, bias, biases, of_blocks, of_weight = said
         assert "(6, 8) by (4, 8)" in transposed and "the first of the second" in transposed
         assert "(8,) by (8, 4)" in flat and "two dimensions or more" in flat
         assert "torch.float32" in types and "torch.float64" in types
@@ -153,13 +166,17 @@ def test_mistakes(pair: World) -> None:
         assert "float8_e4m3fn has scales" in scales and "row_scale and scale" in scales
         assert "a bias of (8,) for a weight of (8, 4)" in bias
         assert "1 weights have 2 biases" in biases
+        assert "scales of (6, 2) and (1, 4)" in of_blocks and "(6, 1) and (1, 4)" in of_blocks
+        assert "scales of (6, 1) and (2, 4)" in of_weight and "blocks of 128" in of_weight
 
 
 @pytest.mark.parametrize("name", list(matmul_checks.TAKEN))
 def test_takes(pair: World, name: str) -> None:
     said: list[tuple[str, tuple[str, ...]]]
     # Gloo has no fp8.
-    backend = "commsir" if name in ("scaled", "exchanged_scaled", "gathered_with_scales") else "gloo"
+    backend = (
+        "commsir" if name in ("scaled", "exchanged_scaled", "gathered_with_scales", "gathered_in_blocks") else "gloo"
+    )
     for said in pair.run(matmul_checks.compiles, backend, name=name):
         assert [(op, sorted(into)) for op, into in said] == [(op, sorted(into)) for op, into in _INTO[name]]
 
@@ -186,6 +203,10 @@ def test_leaves(pair: World, name: str) -> None:
         ("with_bias", "aten.addmm.default beside it is not overlapped: it has a bias"),
         ("ends_come_later", "which is there once a later collective has begun"),
         ("uneven_exchange", "not of one size"),
+        (
+            "blocks_of_many_rows",
+            "aten._scaled_mm_v2.default beside it is not overlapped: its scales are of the recipes (5,)",
+        ),
     ],
 )
 def test_says_which_matmuls_are_left(pair: World, name: str, said: str) -> None:
