@@ -143,6 +143,8 @@ def evaluate(region: str, rows: Sequence[torch.Tensor]) -> list[torch.Tensor]:
             dtype = _DTYPES[kind] if op not in ("arith.cmpf", "arith.cmpi") else torch.bool
             if op == "arith.constant":
                 values[name] = _constant(text, int(width), dtype, device)
+            elif op == "comms.iota":
+                values[name] = torch.arange(int(width), dtype=dtype, device=device)[None]
             else:
                 given_values = [values[one] for one in _NAME.findall(text)]
                 values[name] = _made(op, text, given_values, int(width), dtype)

@@ -54,6 +54,8 @@ _MOST_E4M3FN = 464.0
 _CONSTANTS = (aten.full.default, aten.scalar_tensor.default)
 #: Memory that parts of rows pass through, in bytes: that of one block on the chips that have the least.
 _MOST_CUT_BYTES = 96 << 10
+#: How many elements of a row are scattered, each by a comparison with all places of the result.
+_MOST_SCATTERED = 16
 #: Up to this whole exponent a power is made by multiplications, as Inductor makes it.
 _MOST_MULTIPLIED = 31
 
@@ -473,7 +475,13 @@ _RULES: dict[Any, _Rule] = {}
 _REDUCTIONS: set[Any] = set()
 _CUTS: set[Any] = set()
 #: Of those, the ones that make longer rows.
-_JOINS = (aten.cat.default, aten.constant_pad_nd.default)
+_JOINS = (
+    aten.cat.default,
+    aten.constant_pad_nd.default,
+    aten.scatter.src,
+    aten.scatter.value,
+    aten.scatter_add.default,
+)
 _CASTS = (torch.ops.prims.convert_element_type.default, aten._to_copy.default)
 _WAIT = torch.ops._c10d_functional.wait_tensor.default
 _VIEWS = {
@@ -992,3 +1000,47 @@ def _cat(region: Region, node: Node) -> Tile:
     region.shape, region.width = whole, width
     _stride_in_row(region, node, whole, width, dim)  # type: ignore[arg-type]
     return region.joined(tiles)
+
+
+def _scatter_operands(region: Region, node: Node) -> tuple[Tile, Tile, Tile]:
+    """What elements are scattered into, their places and the elements: rows of the last dimension."""
+    whole, dim, index, source = node.args
+    assert isinstance(whole, Node) and isinstance(index, Node)
+    shape, places = node.meta["val"].shape, index.meta["val"].shape
+    base = region._constant_of(whole)
+    if base is None:
+        raise Unsupported(f"{node} writes into {whole}, which is not one known number")
+    if int(dim) % len(shape) != len(shape) - 1 or not _same(region.width, shape[-1]):  # type: ignore[call-overload]
+        raise Unsupported(f"{node} scatters along another dimension than rows")
+    if not same_sizes(shape[:-1], places[:-1]) or not isinstance(places[-1], int) or places[-1] > _MOST_SCATTERED:
+        raise Unsupported(f"{node} scatters {list(places)} elements: up to {_MOST_SCATTERED} of each row are taken")
+    if isinstance(source, Node) and not same_sizes(source.meta["val"].shape, places):
+        raise Unsupported(f"{node} scatters some of the elements of {source}")
+    saved = region.shape, region.width
+    region.begin_node(places)  # Arguments are read as tensors of that shape.
+    at = region.across(region.numbers_of(region.operand(index)), region.width)
+    elements = region.across(region.numbers_of(region.operand(source, region.width)), region.width)
+    region.shape, region.width = saved
+    return region.across(base, region.width), at, elements
+
+
+def _scattered(region: Region, node: Node, adds: bool) -> Tile:
+    """Compares each place with all elements of the result's rows."""
+    made, places, elements = _scatter_operands(region, node)
+    columns = region.emit(f"comms.iota : {region.tensor(made.width)}", made.width)
+    for number in range(places.width):
+        place, element = (region.part(tile, number, 1) for tile in (places, elements))
+        is_there = region.compare("oeq", columns, place)
+        wanted = region.binary("arith.addf", made, element) if adds else element
+        made = region.select(is_there, wanted, made)
+    return made
+
+
+@_cut(aten.scatter.src, aten.scatter.value)
+def _scatter(region: Region, node: Node) -> Tile:
+    return _scattered(region, node, adds=False)
+
+
+@_cut(aten.scatter_add.default)
+def _scatter_add(region: Region, node: Node) -> Tile:
+    return _scattered(region, node, adds=True)
