@@ -64,6 +64,10 @@ class Unsupported(Exception):
     """The reason why a node cannot be part of a region."""
 
 
+class _Misfit(Unsupported):
+    """The same of a tensor or a tile alone, which does not name the node."""
+
+
 @dataclass(frozen=True)
 class Tile:
     """An SSA value of `width` elements a row: f32, i1 for a mask, or an integer."""
@@ -179,7 +183,7 @@ class Region:
         if tile.width == width:
             return tile
         if tile.width != 1:
-            raise Unsupported(f"rows of {tile.width} and of {width} elements do not go together")
+            raise _Misfit(f"rows of {tile.width} and of {width} elements do not go together")
         wide = self.tensor(width, tile.kind)
         return self.emit(f"comms.broadcast_row {tile.name} : {self.of(tile)} -> {wide}", width, tile.kind)
 
@@ -262,8 +266,8 @@ class Region:
             if isinstance(width, int) and width > 1 and _same(prod(shape[:-dims]), self.rows):
                 return width
         if _same(count, 0):
-            raise Unsupported(f"a tensor of shape {list(shape)} has no elements")
-        raise Unsupported(f"a tensor of shape {list(shape)} has other rows than the collective's result")
+            raise _Misfit(f"a tensor of shape {list(shape)} has no elements")
+        raise _Misfit(f"a tensor of shape {list(shape)} has other rows than the collective's result")
 
     def begin(self, node: Node, tile: str, kind: str) -> None:
         """Begins the region: `node` is the received data."""
@@ -394,9 +398,12 @@ class Region:
         results = value if isinstance(value, (tuple, list)) else (value,)
         for one in results:
             _check_result(node, one)
-        widths = [self.width_of(one.shape) for one in results]
-        self.begin_node(results[0].shape)
-        made = rule(self, node)
+        try:
+            widths = [self.width_of(one.shape) for one in results]
+            self.begin_node(results[0].shape)
+            made = rule(self, node)
+        except _Misfit as why:
+            raise Unsupported(f"{node.target}: {why}") from None
         if node.target not in _REDUCTIONS and node.target not in _CUTS:
             self._check_elements(node)
         if not isinstance(made, tuple):
@@ -1005,12 +1012,12 @@ def _cat(region: Region, node: Node) -> Tile:
 def _scatter_operands(region: Region, node: Node) -> tuple[Tile, Tile, Tile]:
     """What elements are scattered into, their places and the elements: rows of the last dimension."""
     whole, dim, index, source = node.args
-    assert isinstance(whole, Node) and isinstance(index, Node)
+    assert isinstance(whole, Node) and isinstance(dim, int) and isinstance(index, Node)
     shape, places = node.meta["val"].shape, index.meta["val"].shape
     base = region._constant_of(whole)
     if base is None:
         raise Unsupported(f"{node} writes into {whole}, which is not one known number")
-    if int(dim) % len(shape) != len(shape) - 1 or not _same(region.width, shape[-1]):  # type: ignore[call-overload]
+    if dim % len(shape) != len(shape) - 1 or not _same(region.width, shape[-1]):
         raise Unsupported(f"{node} scatters along another dimension than rows")
     if not same_sizes(shape[:-1], places[:-1]) or not isinstance(places[-1], int) or places[-1] > _MOST_SCATTERED:
         raise Unsupported(f"{node} scatters {list(places)} elements: up to {_MOST_SCATTERED} of each row are taken")
