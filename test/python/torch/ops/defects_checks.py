@@ -17,6 +17,7 @@ import torch
 import torch.distributed
 import torch.distributed._functional_collectives as funcol
 from commsir.torch import defects, lowerings, ops, produce_regions, region_values, regions
+from commsir.torch.agreement import Agreement
 from compile_checks import _compare, _compiled, _tensor
 
 dist: Any = torch.distributed
@@ -176,26 +177,28 @@ def _compared() -> Iterator[list[str]]:
             torch.testing.assert_close(a.float(), b.float().view(a.shape), rtol=loose, atol=loose, equal_nan=True)
         return made
 
-    ops._computed = both
+    is_open = Agreement.is_open
+    # Ranks that never agree run every region alone.
+    ops._computed, Agreement.is_open = both, lambda self, site: False  # type: ignore[method-assign]
     try:
         yield texts
     finally:
-        ops._computed = computed
+        ops._computed, Agreement.is_open = computed, is_open  # type: ignore[method-assign]
 
 
-#: What compiles functions of a kind, and their names.
+#: What compiles functions of a kind, and their names; of most kinds some, as regions have nearly all operations.
 KINDS: dict[str, tuple[Callable[..., Any], list[str]]] = {
     "regions": (
         lambda rank, size, name: regions_checks.fuses(rank, size, name, torch.float32),
         list(regions_checks.FUSED),
     ),
-    "gathered": (regions_checks.gathers, list(regions_checks.GATHERED)),
+    "gathered": (regions_checks.gathers, list(regions_checks.GATHERED)[::3]),
     "norms": (
         lambda rank, size, name: compile_checks.fuses(rank, size, name, torch.float32),
-        list(compile_checks.FUSED),
+        list(compile_checks.FUSED)[::3],
     ),
-    "produced": (produce_checks.produces, list(produce_checks.PRODUCED)),
-    "parts": (lambda rank, size, name: parts_checks.gives_the_same(rank, size, [name]), list(parts_checks.PARTS)),
+    "produced": (produce_checks.produces, list(produce_checks.PRODUCED)[::3]),
+    "parts": (lambda rank, size, name: parts_checks.gives_the_same(rank, size, [name]), list(parts_checks.PARTS)[::4]),
 }
 
 
