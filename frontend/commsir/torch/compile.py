@@ -719,6 +719,8 @@ def _fuse_one(
     gain = None
     beside = matmuls.fuse(graph, collective, everything, _Hoister(graph, collective.node), stands)
     if beside:
+        if beside.names and collective.op == "all_gather":
+            because.clear()  # What keeps arithmetic from moving before a concatenation: a matmul has moved.
         because.append(beside.because)
     try:
         if beside and beside.names:
