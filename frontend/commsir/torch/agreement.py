@@ -50,11 +50,19 @@ class Agreement:
         self._tries: Counter[str] = Counter()
         self._periods: dict[str, int] = {}
         self._written: deque[str] = deque()
+        #: Sites that have no kernel, on any rank.
+        self._closed: set[str] = set()
         self._calls = 0
 
     def is_open(self, site: str) -> bool:
         """Whether the ranks still vote at this site in this call."""
+        if site in self._closed:
+            return False
         return self._tries[site] < _TRIES or self._periods[site] != self._number() // _PERIOD
+
+    def close(self, site: str) -> None:
+        """Ends the votes at this site: no kernel can be made there, which all ranks have heard."""
+        self._closed.add(site)
 
     def attempt(self, site: str, wanted: str, collective: Callable[[], _Made]) -> tuple[_Made, bool]:
         """Runs `collective`, which ends on the host. Returns its result, and whether all ranks want `wanted` in its

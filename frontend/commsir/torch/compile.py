@@ -719,6 +719,8 @@ def _fuse_one(
     gain = None
     beside = matmuls.fuse(graph, collective, everything, _Hoister(graph, collective.node), stands)
     if beside:
+        if beside.names and collective.op == "all_gather":
+            because.clear()  # What keeps arithmetic from moving before a concatenation: a matmul has moved.
         because.append(beside.because)
     try:
         if beside and beside.names:
@@ -757,6 +759,11 @@ def _sources() -> str:
     return hashlib.sha256(f"{texts}{_native.version()}".encode()).hexdigest()
 
 
+def _is_of_a_library(node: Node) -> bool:
+    """Whether it may be a collective: it is none of torch's own arithmetic."""
+    return getattr(node.target, "namespace", "aten") not in ("aten", "prims")
+
+
 class CollectivePass(_Pass):
     """The pass, for `torch._inductor.config.post_grad_custom_post_pass`; calls the one that was there first."""
 
@@ -770,17 +777,17 @@ class CollectivePass(_Pass):
     def __call__(self, graph: Graph) -> None:
         if self.before is not None:
             self.before(graph)
-        everything = list(collectives_of(graph))
-        if not everything and not foreign_collectives.is_any_in(graph):
+        if not any(map(_is_of_a_library, graph.nodes)):
             return
         noted = len(reporting.fusions())
-        groups = [one.group for one in everything if isinstance(one.group, str)]
-        if said := defects.run_contained(graph, lambda: self.change(graph), groups):
+        if said := defects.run_contained(graph, lambda: self.change(graph)):
             reporting.drop(noted)
-            _skip_all(graph, said)
+            defects.run_contained(graph, lambda: _skip_all(graph, said))
 
     def change(self, graph: Graph) -> None:
         """Fuses what it can in the graph."""
+        if next(collectives_of(graph), None) is None and not foreign_collectives.is_any_in(graph):
+            return
         written = foreign_collectives.write(graph)
         fuse_collectives(graph, self.join_sums, self.prefetch_weights)
         foreign_collectives.restore(graph, written)

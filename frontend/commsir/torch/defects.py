@@ -1,5 +1,6 @@
 """Handles defects of the pass: the graph is compiled unchanged, one warning is printed, and a reproducer is saved.
 
+A kernel of the pass that cannot be made is one, too: its collective and its arithmetic run one after the other.
 COMMSIR_TORCH_STRICT=1 raises instead, as our tests do.
 """
 
@@ -9,7 +10,7 @@ import operator
 import os
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import torch
 from torch.fx import Graph, Node
 from torch.fx import graph as fx_graph
 
-__all__ = ["run_contained", "program"]
+__all__ = ["program", "report_kernel", "run_contained", "run_guarded"]
 
 _C10D: Any = torch.distributed.distributed_c10d
 _Names: Any = fx_graph._Namespace
@@ -59,9 +60,8 @@ def _is_strict() -> bool:
     return os.environ.get("COMMSIR_TORCH_STRICT") == "1"
 
 
-def run_contained(graph: Graph, change: Callable[[], None], groups: Iterable[str]) -> str:
-    """Runs `change`, which changes the graph. Where it raises, the graph is as it was, and what went wrong is returned;
-    `groups`: the names of the process groups that the graph's collectives are over."""
+def run_contained(graph: Graph, change: Callable[[], None]) -> str:
+    """Runs `change`, which changes the graph. If it raises, restores the graph and returns what went wrong."""
     if _is_strict():
         change()
         return ""
@@ -73,8 +73,21 @@ def run_contained(graph: Graph, change: Callable[[], None], groups: Iterable[str
     except Exception as error:
         _restore(graph, saved, output)
         said = f"{type(error).__name__}: {error}"
-        _report(said, graph, groups)
+        _report(said, graph)
         return said
+
+
+def run_guarded(what: str, change: Callable[[], None]) -> bool:
+    """Runs an optional step and returns whether it succeeded. `what` names the step in the warning."""
+    try:
+        change()
+        return True
+    except Exception as error:
+        if _is_strict():
+            raise
+        said = f"{what}: {type(error).__name__}: {error}"
+        _warn(said, "Calls are written without it", lambda: "Please report it with the model")
+        return False
 
 
 def _restore(graph: Graph, saved: Graph, output: Any) -> None:
@@ -91,21 +104,44 @@ def _restore(graph: Graph, saved: Graph, output: Any) -> None:
     graph.lint()  # type: ignore[no-untyped-call, unused-ignore]
 
 
-def _report(said: str, graph: Graph, groups: Iterable[str]) -> None:
+def _report(said: str, graph: Graph) -> None:
+    _warn(said, "The graph is compiled without it", lambda: _repeated_by("python", lambda: program(graph)))
+
+
+def report_kernel(error: RuntimeError, call: tuple[Any, ...], ranks: int, produce: str = "", sources: int = 0) -> None:
+    """Says once that no kernel can be made of a region. `call`: the arguments of `fused_collective` up to `symmetric`;
+    `ranks`: of its group. Raises `error` under COMMSIR_TORCH_STRICT=1."""
+    if _is_strict():
+        raise error
+    how = f"torchrun --nproc-per-node {ranks}" if ranks > 1 else "python"
+    _warn(
+        f"no kernel can be made of a {call[0]} and its arithmetic: {error}",
+        "The arithmetic runs after the collective",
+        lambda: _repeated_by(how, lambda: kernel_program(call, produce, sources)),
+    )
+
+
+def _repeated_by(how: str, write: Callable[[], str]) -> str:
+    """Writes the program that repeats a defect, which `how` runs, and says where it is."""
+    try:
+        text = write()
+        path = Path(tempfile.mkdtemp(prefix="commsir-pass-")) / "repeat.py"
+        path.write_text(text)
+        return f"`{how} {path}` repeats it; please report it with that file"
+    except Exception as error:  # It is about something else.
+        return f"no program could be written that repeats it ({error}); please report it with the model"
+
+
+def _warn(said: str, instead: str, repeats: Callable[[], str]) -> None:
+    """Warns once of a defect. `instead`: what is done now; `repeats`: how to repeat it."""
     if said in _told:
         return
     _told.add(said)
-    try:
-        path = Path(tempfile.mkdtemp(prefix="commsir-pass-")) / "repeat.py"
-        path.write_text(program(graph, groups))
-        how = f"`python {path}` repeats it; please report it with that file"
-    except Exception as error:  # It is about something else.
-        how = f"no program could be written that repeats it ({error}); please report it with the model"
     warnings.warn(
-        f"commsir: the pass for torch.compile has a defect ({said}). The graph is compiled without it, and results are "
-        f"right. {how}. COMMSIR_TORCH_STRICT=1 raises where it happens.",
+        f"commsir: the pass for torch.compile has a defect ({said}). {instead}, and results are right. {repeats()}. "
+        "COMMSIR_TORCH_STRICT=1 raises where it happens.",
         RuntimeWarning,
-        stacklevel=2,
+        stacklevel=3,
     )
 
 
@@ -148,9 +184,16 @@ def _line(node: Node) -> str:
     return f"{node.name} = made({call}, {_as_source(node.meta.get('val'))})"
 
 
-def program(graph: Graph, groups: Iterable[str]) -> str:
+def _groups_of(graph: Graph) -> dict[str, int]:
+    """The process groups that are named in the graph, and how many ranks they have."""
+    names = {one for node in graph.nodes for one in (*node.args, *node.kwargs.values()) if isinstance(one, str)}
+    known = {str(group.group_name): int(group.size()) for group in _C10D._world.pg_map}
+    return {name: size for name, size in sorted(known.items()) if name in names}
+
+
+def program(graph: Graph) -> str:
     """A program that rebuilds the graph, without its data, and runs the pass on it."""
-    sizes = {name: int(_C10D._resolve_process_group(name).size()) for name in sorted(set(groups))}
+    sizes = _groups_of(graph)
     lines = [f'dist.init_process_group("fake", store=FakeStore(), rank=0, world_size={max(sizes.values(), default=1)})']
     lines += [
         f"torch._C._distributed_c10d._register_process_group({name!r}, dist.new_group(list(range({size}))))"
@@ -160,3 +203,40 @@ def program(graph: Graph, groups: Iterable[str]) -> str:
     lines += map(_line, graph.nodes)
     lines += ["commsir.torch.CollectivePass().change(graph)", "print(commsir.torch.report())"]
     return _HEAD + "\n".join(lines) + "\n"
+
+
+_KERNEL_HEAD = '''"""Repeats that CommsIR makes no kernel of a region. Its data is ones."""
+
+import os
+
+import commsir.torch
+import commsir.torch.ops
+import torch
+import torch.distributed as dist
+
+if "RANK" in os.environ:
+    dist.init_process_group("commsir")
+else:
+    dist.init_process_group("commsir", store=dist.HashStore(), rank=0, world_size=1)
+
+
+def ones(shape, dtype, device):
+    return torch.ones(shape, device=device).to(dtype)
+
+
+'''
+
+
+def kernel_program(call: tuple[Any, ...], produce: str, sources: int) -> str:
+    """A program that makes the call of `fused_collective` again, on data of the same shapes."""
+
+    def shown(tensor: torch.Tensor) -> str:
+        return f'ones({list(tensor.shape)}, {tensor.dtype}, "{tensor.device}")'
+
+    op, source, args, *texts = call
+    given = ", ".join(map(shown, args))
+    rest = "".join(f"    {text!r},\n" for text in texts)
+    tail = f'    dist.group.WORLD.group_name,\n    "",\n    None,\n    {produce!r},\n    {sources},\n'
+    head = f"made = torch.ops.commsir.fused_collective(\n    {op!r},\n    {shown(source)},\n    [{given}],\n"
+    end = "print([tuple(one.shape) for one in made])\ndist.destroy_process_group()\n"
+    return f"{_KERNEL_HEAD}{head}{rest}{tail})\n{end}"

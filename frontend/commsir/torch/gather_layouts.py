@@ -23,6 +23,7 @@ from torch.fx import Graph, Node
 from commsir.torch.collectives import set_value
 from commsir.torch.regions import (
     cuts_last_dim,
+    is_arithmetic,
     is_elementwise,
     is_part,
     is_row_statistic,
@@ -32,7 +33,7 @@ from commsir.torch.regions import (
     same_sizes,
 )
 
-__all__ = ["let_trace", "sink", "sink_permutations"]
+__all__ = ["GatherConcat", "let_trace", "sink", "sink_permutations"]
 
 funcol: Any = torch.distributed._functional_collectives
 _ATEN: Any = torch.ops.aten
@@ -58,7 +59,7 @@ def let_trace() -> None:
 
 
 @dataclass(frozen=True)
-class _GatherConcat:
+class GatherConcat:
     """A concatenation of the gathered pieces, or of values computed from them."""
 
     node: Node
@@ -68,7 +69,7 @@ class _GatherConcat:
     size: Any
 
     @classmethod
-    def of(cls, node: Node) -> _GatherConcat | None:
+    def of(cls, node: Node) -> GatherConcat | None:
         if node.target is not _ATEN.cat.default or not isinstance(node.args[0], (list, tuple)):
             return None
         pieces = node.args[0]
@@ -102,7 +103,7 @@ def _is_begun_by_gather(wait: Node) -> bool:
     return isinstance(begun, Node) and begun.target is _GATHER
 
 
-def _takes(node: Node, gathered: _GatherConcat, mapped: dict[Node, Node]) -> bool:
+def _takes(node: Node, gathered: GatherConcat, mapped: dict[Node, Node]) -> bool:
     """Whether the node does the same with the pieces as with what they make up."""
     value, whole = node.meta.get("val"), gathered.node.meta["val"].shape
     if not isinstance(value, torch.Tensor):
@@ -119,7 +120,7 @@ def _takes(node: Node, gathered: _GatherConcat, mapped: dict[Node, Node]) -> boo
     return fits and all(one in mapped or is_small(one.meta.get("val")) for one in node.all_input_nodes)
 
 
-def _movable_nodes(graph: Graph, gathered: _GatherConcat) -> list[Node]:
+def _movable_nodes(graph: Graph, gathered: GatherConcat) -> list[Node]:
     """Returns the operations that can be applied to the pieces, as long as one tensor remains to concatenate."""
     found: dict[Node, Node] = {gathered.node: gathered.node}
     best = 0
@@ -135,7 +136,7 @@ def _movable_nodes(graph: Graph, gathered: _GatherConcat) -> list[Node]:
     return list(found)[1:best]
 
 
-def _concatenated(graph: Graph, pieces: Node, like: _GatherConcat) -> Node:
+def _concatenated(graph: Graph, pieces: Node, like: GatherConcat) -> Node:
     """Returns the pieces in the layout of `like`."""
     split = graph.call_function(_ATEN.split.Tensor, (pieces, like.size))
     set_value(split)
@@ -158,7 +159,7 @@ def _erase(graph: Graph, node: Node) -> None:
             waiting += [source for source in sources if source.target in (operator.getitem, _ATEN.split.Tensor)]
 
 
-def _sink(graph: Graph, gathered: _GatherConcat) -> _GatherConcat | None:
+def _sink(graph: Graph, gathered: GatherConcat) -> GatherConcat | None:
     """Moves what can be done with the pieces before the concatenation, and returns that of what they become."""
     inside = _movable_nodes(graph, gathered)
     if not inside:
@@ -179,7 +180,7 @@ def _sink(graph: Graph, gathered: _GatherConcat) -> _GatherConcat | None:
     for node in reversed(inside):
         graph.erase_node(node)
     _erase(graph, gathered.node)
-    return _GatherConcat(whole, mapped[last], gathered.dim, gathered.size)
+    return GatherConcat(whole, mapped[last], gathered.dim, gathered.size)
 
 
 def _is_same_of_all(pieces: list[Any]) -> bool:
@@ -211,7 +212,7 @@ def _joined_unaries(graph: Graph, node: Node) -> Node:
     with graph.inserting_before(node):
         made = whole = graph.call_function(_CAT, (pieces, *node.args[1:]), dict(node.kwargs))
         set_value(whole)
-        if _GatherConcat.of(whole) is None:
+        if GatherConcat.of(whole) is None:
             graph.erase_node(whole)
             return node
         for one in reversed(chain):
@@ -238,13 +239,15 @@ def _first_reader(node: Node) -> Node | None:
     return None
 
 
-def _unsupported_reason(gathered: _GatherConcat) -> str:
+def _unsupported_reason(gathered: GatherConcat) -> str:
     """Returns why nothing can be moved before the concatenation."""
     reader = _first_reader(gathered.node)
     if reader is None:
         return "nothing follows: the program returns what is gathered"
     if _takes(reader, gathered, {gathered.node: gathered.node}):
         return f"{reader.target} could be done with the pieces, but what is gathered is read elsewhere, too"
+    if not is_arithmetic(reader):
+        return f"{reader.target} is not among the operations that regions hold"
     if not is_elementwise(reader):
         return f"{reader.target} needs what all ranks have sent, along dimension {gathered.dim}"
     beside = [one for one in reader.all_input_nodes if not _comes_from(one, gathered.node)]
@@ -272,7 +275,7 @@ class _Parts:
     """Arithmetic of rows that are concatenated of parts, and the same of the parts. `of[node]` is that of a node."""
 
     graph: Graph
-    gathered: _GatherConcat
+    gathered: GatherConcat
     of: dict[Node, Node | None] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -326,7 +329,7 @@ def _is_of_rows(node: Node) -> bool:
     return node.target is not _ATEN.sum.dim_IntList or source.dtype is torch.float32
 
 
-def _reduce_parts(graph: Graph, gathered: _GatherConcat) -> bool:
+def _reduce_parts(graph: Graph, gathered: GatherConcat) -> bool:
     """Splits reductions of rows that are gathered along the last dimension; whether there are any."""
     if gathered.keeps_rows:
         return False
@@ -352,7 +355,7 @@ def sink(graph: Graph) -> dict[Node, str]:
         if node._erased or node.target is not _ATEN.cat.default:
             continue
         node = _joined_unaries(graph, node)
-        gathered = _GatherConcat.of(node)
+        gathered = GatherConcat.of(node)
         if gathered is None:
             continue
         if gathered.is_view():

@@ -86,6 +86,13 @@ class _GraphCollectives:
         """The collectives that still exist."""
         return [one for one in self.known.values() if not one.node._erased]
 
+    def between(self, nodes: Iterable[Node]) -> list[Node]:
+        """Those that begin between the first and the last of `nodes`, and are none of them."""
+        members = dict.fromkeys(nodes)
+        left = [node for node in self.order if not node._erased]
+        places = [place for place, node in enumerate(left) if node in members]
+        return [node for node in left[places[0] : places[-1]] if node not in members]
+
     def runs(self, nodes: Iterable[Node]) -> Iterator[list[Node]]:
         """Runs of two or more collectives that begin one right after the other, in the graph's order."""
         members = set(nodes)
@@ -208,8 +215,9 @@ def _join_tree(
             groups.setdefault(_group_of(one), {})[one.node] = leaf
     made: dict[Node, JoinedCollectives] = {}
     for leaves in (some for some in groups.values() if len(some) > 1 and _takes(begun.known[next(iter(some))])):
+        others = ", ".join(str(node) for node in begun.between(leaves))
         for node in leaves:
-            why[node] = "it is added to others of its kind, but another collective begins between them"
+            why[node] = f"it is added to others of its kind, but others begin between them: {others}"
         for run in begun.runs(leaves):
             if reason := why_apart([begun.known[node] for node in run]):
                 why.update(dict.fromkeys(run, reason))

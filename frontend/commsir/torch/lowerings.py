@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 import commsir.torch.ops  # noqa: F401  (registers torch.ops.commsir)
+from commsir.torch import defects
 
 __all__ = ["groups_with_symmetric_memory", "lower"]
 
@@ -88,11 +89,16 @@ def _prepared_kernel() -> Any:
 
     class Prepared(ir.FallbackKernel):
         def codegen(self, wrapper: Any) -> None:
-            arguments = [] if virtualized.V.graph.cpp_wrapper else list(super().codegen_args())
-            if len(arguments) == _ARGUMENTS and not self.kwargs:
-                self.tensors, texts = _split(arguments)
-                self.python_kernel_name = _prepare_in(wrapper, texts)
+            if not virtualized.V.graph.cpp_wrapper:
+                defects.run_guarded("preparing a call in generated code", lambda: self.prepare(wrapper))
             super().codegen(wrapper)
+
+        def prepare(self, wrapper: Any) -> None:
+            arguments = list(super().codegen_args())
+            if len(arguments) == _ARGUMENTS and not self.kwargs:
+                tensors, texts = _split(arguments)
+                self.python_kernel_name = _prepare_in(wrapper, texts)
+                self.tensors = tensors
 
         def codegen_args(self) -> list[str]:
             tensors: list[str] | None = getattr(self, "tensors", None)

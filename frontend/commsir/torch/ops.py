@@ -28,7 +28,7 @@ import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
 from commsir import _native
-from commsir.torch import _release, backend, capi
+from commsir.torch import _release, backend, capi, defects, region_values
 from commsir.torch.agreement import Agreement, digest_of
 from commsir.torch.destroy_hooks import when_gone
 from commsir.torch.rendezvous import Rendezvous, store_of
@@ -234,6 +234,7 @@ def _load() -> tuple[Any, _Callbacks]:
                 _ERROR(_error),
             )
             library.commsir_torch_set_callbacks(ctypes.byref(callbacks))
+            library.commsir_torch_take_defect.restype = ctypes.c_char_p
             return library, callbacks
     raise RuntimeError(
         "torch.ops.commsir: libcommsir_torch_ops.so was not found; it lies beside libcommsir.so "
@@ -597,11 +598,43 @@ def _yielded(region: str) -> tuple[str, list[int]]:
     return ",".join(kind for _, kind in tiles), [int(width) for width, _ in tiles]
 
 
+#: Statuses of the library that say that no kernel can be made of a call.
+_COMPILE, _CHECKER, _DISAGREE = 3, 4, 9
+#: Regions that no kernel can be made of, on one device.
+_defective: set[tuple[str, torch.device]] = set()
+
+
+def _has_no_kernel() -> bool:
+    """Whether this thread's last call failed because no kernel can be made of it."""
+    return _library.commsir_torch_last_status() in (_COMPILE, _CHECKER)
+
+
+def _computed(
+    input: torch.Tensor,  # noqa: A002
+    args: list[torch.Tensor],
+    reduce_op: str,
+    region: str,
+    out_types: str,
+    out_columns: list[int],
+) -> list[torch.Tensor]:
+    """A region on this rank: by a kernel, or by torch if none can be made of it."""
+    if (region, input.device) not in _defective:
+        call = (_single_rank_result(reduce_op), input, args, reduce_op, region, out_types, out_columns, False)
+        try:
+            return cast("list[torch.Tensor]", _OPS.commsir.fused_collective(*call, _ALONE))
+        except RuntimeError as error:
+            if not _has_no_kernel():
+                raise
+            defects.report_kernel(error, call, 1)
+            _defective.add((region, input.device))
+    shape = list(input.shape) if input.dim() > 1 else [1, *input.shape]
+    made = region_values.evaluate(region, [input, *args])
+    return [one.reshape([*shape[:-1], columns]) for one, columns in zip(made, out_columns, strict=True)]
+
+
 def _produced(input: torch.Tensor, sources: list[torch.Tensor], produce: str) -> list[torch.Tensor]:  # noqa: A002
     """Computes the data to send on this rank: one tensor for each tile that `produce` yields."""
-    types, widths = _yielded(produce)
-    made = _OPS.commsir.fused_collective("all_gather", input, sources, "", produce, types, widths, False, _ALONE)
-    return cast("list[torch.Tensor]", made)
+    return _computed(input, sources, "", produce, *_yielded(produce))
 
 
 def _sum_of(op: str, arrived: list[torch.Tensor], input: torch.Tensor, group_name: str) -> torch.Tensor:  # noqa: A002
@@ -641,6 +674,10 @@ def _apart(
     from this call on, if that is what all ranks want."""
     device = -1 if input.device.type == "cpu" else int(input.device.index)
     agreement = _agreement(group_name, device)
+    if defect := _library.commsir_torch_take_defect():
+        agreement.close(site)
+        call = (op, input, args, reduce_op, consume, out_types, out_columns, symmetric)
+        defects.report_kernel(RuntimeError(defect.decode()), call, _size(group_name.encode()), produce, sources)
     sent = _produced(input, args[:sources], produce) if produce else [input]
 
     def collective() -> list[torch.Tensor]:
@@ -673,20 +710,37 @@ def _apart(
         )
         arrived, all_want = agreement.attempt(site, digest_of(*kernel), ended)
         if all_want:
-            group_of(group_name, device)
-            if _library.commsir_torch_agree(group_name.encode(), device, site.encode()):
-                raise RuntimeError(f"commsir: no group for process group {group_name} any more")
-            call = (reduce_op, consume, out_types, out_columns, symmetric, group_name, site, parts, produce, sources)
-            return cast("list[torch.Tensor]", _OPS.commsir.fused_collective(op, input, args, *call))
+            call = (op, input, args, reduce_op, consume, out_types, out_columns, symmetric)
+            made = _agreed(agreement, call, group_name, device, site, produce, sources)
+            if made is not None:
+                return made
     if _times(site) > 1:
         # Results of collectives that are the same here, and need not be the same elsewhere.
         return [one.reshape([-1, *input.shape[1:]] if input.dim() > 1 else [1, -1]) for one in arrived]
-    alone = _single_rank_result(reduce_op)
     if produce:
         total, args = arrived[0], [*arrived[1:], *args[sources:]]
     else:
         total = _sum_of(op, arrived, input, group_name)
-    made = _OPS.commsir.fused_collective(alone, total, args, reduce_op, consume, out_types, out_columns, False, _ALONE)
+    return _computed(total, args, reduce_op, consume, out_types, out_columns)
+
+
+def _agreed(
+    agreement: Agreement, call: tuple[Any, ...], group_name: str, device: int, site: str, produce: str, sources: int
+) -> list[torch.Tensor] | None:
+    """The kernel that all ranks want, also in later calls. None: no kernel can be made, which all ranks have heard."""
+    group_of(group_name, device)
+    try:
+        made = _OPS.commsir.fused_collective(*call, group_name, "", None, produce, sources)
+    except RuntimeError as error:
+        status = _library.commsir_torch_last_status()
+        if status not in (_COMPILE, _CHECKER, _DISAGREE):
+            raise
+        if status != _DISAGREE:
+            agreement.close(site)
+            defects.report_kernel(error, call, _size(group_name.encode()), produce, sources)
+        return None
+    if _library.commsir_torch_agree(group_name.encode(), device, site.encode()):
+        raise RuntimeError(f"commsir: no group for process group {group_name} any more")
     return cast("list[torch.Tensor]", made)
 
 

@@ -54,12 +54,18 @@ _MOST_E4M3FN = 464.0
 _CONSTANTS = (aten.full.default, aten.scalar_tensor.default)
 #: Memory that parts of rows pass through, in bytes: that of one block on the chips that have the least.
 _MOST_CUT_BYTES = 96 << 10
+#: How many elements of a row are scattered, each by a comparison with all places of the result.
+_MOST_SCATTERED = 16
 #: Up to this whole exponent a power is made by multiplications, as Inductor makes it.
 _MOST_MULTIPLIED = 31
 
 
 class Unsupported(Exception):
     """The reason why a node cannot be part of a region."""
+
+
+class _Misfit(Unsupported):
+    """The same of a tensor or a tile alone, which does not name the node."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +183,7 @@ class Region:
         if tile.width == width:
             return tile
         if tile.width != 1:
-            raise Unsupported(f"rows of {tile.width} and of {width} elements do not go together")
+            raise _Misfit(f"rows of {tile.width} and of {width} elements do not go together")
         wide = self.tensor(width, tile.kind)
         return self.emit(f"comms.broadcast_row {tile.name} : {self.of(tile)} -> {wide}", width, tile.kind)
 
@@ -260,8 +266,8 @@ class Region:
             if isinstance(width, int) and width > 1 and _same(prod(shape[:-dims]), self.rows):
                 return width
         if _same(count, 0):
-            raise Unsupported(f"a tensor of shape {list(shape)} has no elements")
-        raise Unsupported(f"a tensor of shape {list(shape)} has other rows than the collective's result")
+            raise _Misfit(f"a tensor of shape {list(shape)} has no elements")
+        raise _Misfit(f"a tensor of shape {list(shape)} has other rows than the collective's result")
 
     def begin(self, node: Node, tile: str, kind: str) -> None:
         """Begins the region: `node` is the received data."""
@@ -392,9 +398,12 @@ class Region:
         results = value if isinstance(value, (tuple, list)) else (value,)
         for one in results:
             _check_result(node, one)
-        widths = [self.width_of(one.shape) for one in results]
-        self.begin_node(results[0].shape)
-        made = rule(self, node)
+        try:
+            widths = [self.width_of(one.shape) for one in results]
+            self.begin_node(results[0].shape)
+            made = rule(self, node)
+        except _Misfit as why:
+            raise Unsupported(f"{node.target}: {why}") from None
         if node.target not in _REDUCTIONS and node.target not in _CUTS:
             self._check_elements(node)
         if not isinstance(made, tuple):
@@ -473,7 +482,13 @@ _RULES: dict[Any, _Rule] = {}
 _REDUCTIONS: set[Any] = set()
 _CUTS: set[Any] = set()
 #: Of those, the ones that make longer rows.
-_JOINS = (aten.cat.default, aten.constant_pad_nd.default)
+_JOINS = (
+    aten.cat.default,
+    aten.constant_pad_nd.default,
+    aten.scatter.src,
+    aten.scatter.value,
+    aten.scatter_add.default,
+)
 _CASTS = (torch.ops.prims.convert_element_type.default, aten._to_copy.default)
 _WAIT = torch.ops._c10d_functional.wait_tensor.default
 _VIEWS = {
@@ -992,3 +1007,47 @@ def _cat(region: Region, node: Node) -> Tile:
     region.shape, region.width = whole, width
     _stride_in_row(region, node, whole, width, dim)  # type: ignore[arg-type]
     return region.joined(tiles)
+
+
+def _scatter_operands(region: Region, node: Node) -> tuple[Tile, Tile, Tile]:
+    """What elements are scattered into, their places and the elements: rows of the last dimension."""
+    whole, dim, index, source = node.args
+    assert isinstance(whole, Node) and isinstance(dim, int) and isinstance(index, Node)
+    shape, places = node.meta["val"].shape, index.meta["val"].shape
+    base = region._constant_of(whole)
+    if base is None:
+        raise Unsupported(f"{node} writes into {whole}, which is not one known number")
+    if dim % len(shape) != len(shape) - 1 or not _same(region.width, shape[-1]):
+        raise Unsupported(f"{node} scatters along another dimension than rows")
+    if not same_sizes(shape[:-1], places[:-1]) or not isinstance(places[-1], int) or places[-1] > _MOST_SCATTERED:
+        raise Unsupported(f"{node} scatters {list(places)} elements: up to {_MOST_SCATTERED} of each row are taken")
+    if isinstance(source, Node) and not same_sizes(source.meta["val"].shape, places):
+        raise Unsupported(f"{node} scatters some of the elements of {source}")
+    saved = region.shape, region.width
+    region.begin_node(places)  # Arguments are read as tensors of that shape.
+    at = region.across(region.numbers_of(region.operand(index)), region.width)
+    elements = region.across(region.numbers_of(region.operand(source, region.width)), region.width)
+    region.shape, region.width = saved
+    return region.across(base, region.width), at, elements
+
+
+def _scattered(region: Region, node: Node, adds: bool) -> Tile:
+    """Compares each place with all elements of the result's rows."""
+    made, places, elements = _scatter_operands(region, node)
+    columns = region.emit(f"comms.iota : {region.tensor(made.width)}", made.width)
+    for number in range(places.width):
+        place, element = (region.part(tile, number, 1) for tile in (places, elements))
+        is_there = region.compare("oeq", columns, place)
+        wanted = region.binary("arith.addf", made, element) if adds else element
+        made = region.select(is_there, wanted, made)
+    return made
+
+
+@_cut(aten.scatter.src, aten.scatter.value)
+def _scatter(region: Region, node: Node) -> Tile:
+    return _scattered(region, node, adds=False)
+
+
+@_cut(aten.scatter_add.default)
+def _scatter_add(region: Region, node: Node) -> Tile:
+    return _scattered(region, node, adds=True)

@@ -35,6 +35,12 @@ void LockedGroup::note(std::string_view site, bool isSame) {
     agreed.erase(found);
 }
 
+void LockedGroup::revoke(std::string_view site) {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (auto found = agreed.find(site); found != agreed.end())
+    agreed.erase(found);
+}
+
 /// Never destroyed: calls may come until the process ends.
 Groups &Groups::get() {
   static Groups *groups = new Groups;

@@ -68,6 +68,8 @@ struct LockedGroup {
   /// Records the outcome of a call at such a site: `isSame` on all ranks. A few
   /// mismatches in a row disable the site.
   void note(std::string_view site, bool isSame);
+  /// No rank runs a kernel at that site any more.
+  void revoke(std::string_view site);
 
 private:
   /// Number of consecutive mismatches per site.

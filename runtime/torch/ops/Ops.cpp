@@ -24,6 +24,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
 #include <vector>
 
 using namespace commsir::torch_ops;
@@ -328,9 +329,22 @@ static void *streamOf(const Tensor &tensor) {
   return tensor.is_cpu() ? nullptr : streamOn(tensor.get_device_index());
 }
 
+/// Status of this thread's last failed call, for commsir_torch_last_status.
+static thread_local commsir_status lastStatus = COMMSIR_OK;
+/// Why this thread's last call at a site had no kernel; taken by
+/// commsir_torch_take_defect.
+static thread_local std::string lastDefect;
+
 static void check(commsir_status status) {
+  lastStatus = status;
   if (status != COMMSIR_OK)
     throw std::runtime_error(commsir_error_message());
+}
+
+/// Whether no kernel can be made of a call's arithmetic. All ranks have been
+/// told, and nothing has run.
+static bool isDefect(commsir_status status) {
+  return status == COMMSIR_COMPILE || status == COMMSIR_CHECKER;
 }
 
 //===----------------------------------------------------------------------===//
@@ -768,7 +782,10 @@ fused(std::string op, Tensor input, std::vector<Tensor> args,
   if (used && input.numel() && used->isAgreed(site)) {
     commsir_status status = run(outs);
     used->note(site, status != COMMSIR_DISAGREE);
-    if (status != COMMSIR_DISAGREE) {
+    if (isDefect(status)) {
+      used->revoke(site);
+      lastDefect = commsir_error_message();
+    } else if (status != COMMSIR_DISAGREE) {
       check(status);
       return outs;
     }
@@ -832,6 +849,17 @@ static commsir_status launch(LockedGroup &used,
 }
 
 extern "C" {
+/// Status of this thread's last call that raised an error.
+COMMSIR_API int commsir_torch_last_status() { return lastStatus; }
+
+/// Why the call that runs apart has no kernel although ranks had agreed on one;
+/// empty: it has. Valid until the thread's next such call.
+COMMSIR_API const char *commsir_torch_take_defect() {
+  static thread_local std::string taken;
+  taken = std::exchange(lastDefect, {});
+  return taken.c_str();
+}
+
 /// A commsir::PreparedRanks.
 COMMSIR_API int64_t commsir_torch_prepared_ranks(
     const commsir::PreparedTexts *texts, int32_t device) {
@@ -851,7 +879,8 @@ COMMSIR_API PreparedOutcome commsir_torch_run_prepared(
     commsir_status status = launch(*used, *texts, *tensors);
     if (*texts->site) {
       used->note(texts->site, status != COMMSIR_DISAGREE);
-      if (status == COMMSIR_DISAGREE)
+      // The op makes the call once more, and sees what to do instead.
+      if (status == COMMSIR_DISAGREE || isDefect(status))
         return PreparedOutcome::CallOp;
     }
     check(status);

@@ -2,11 +2,13 @@
 
 `wait_tensor(all_gather_into_tensor(x))` that matmuls read, a matmul whose rows a reduce_scatter or an all_reduce adds
 up, and an all_to_all_single on either side, where the model says that this is faster. Views that leave the last
-dimension alone may lie between; beside an all_to_all_single also the permutation of what ranks sent and experts.
+dimension alone may lie between; beside an all_to_all_single also the permutation of what ranks sent and experts, and
+beside the others what torch makes of another dimension than 0, such as that of the sequence.
 """
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -16,6 +18,7 @@ import torch
 from torch.fx import Graph, Node
 
 from commsir.torch.collectives import Collective, named_argument, set_value, site_of
+from commsir.torch.gather_layouts import GatherConcat
 from commsir.torch.joined_collectives import JoinedCollectives
 from commsir.torch.matmul import model as model
 from commsir.torch.matmul import ops as _ops  # noqa: F401  (defines the ops)
@@ -35,6 +38,8 @@ _REPEATED = (_ATEN.expand.default, _ATEN.unsqueeze.default, *_VIEWS)
 _PERMUTE, _CLONE = _ATEN.permute.default, _ATEN.clone.default
 #: The shapes that scales may have.
 _Shapes = tuple[tuple[Any, ...], ...]
+#: What lays out rows that are gathered, or shared out, along another dimension than 0.
+_LAYOUT = (_ATEN.cat.default, _ATEN.split.Tensor, operator.getitem)
 
 
 @dataclass(frozen=True)
@@ -302,7 +307,7 @@ def _erase(graph: Graph, nodes: Iterable[Node]) -> None:
     while waiting:
         node = waiting.pop()
         is_begun = getattr(node.target, "namespace", "") == _FUNCTIONAL
-        is_ours = is_begun or node.target in (*_REPEATED, *_RULES, _WAIT, _PERMUTE, _CLONE)
+        is_ours = is_begun or node.target in (*_REPEATED, *_RULES, *_LAYOUT, _WAIT, _PERMUTE, _CLONE)
         if is_ours and not node.users and not node._erased:
             sources = node.all_input_nodes
             graph.erase_node(node)
@@ -316,7 +321,8 @@ def _erase(graph: Graph, nodes: Iterable[Node]) -> None:
 
 @dataclass(frozen=True)
 class _Order:
-    """How rows travel, and how a matmul has them: [ranks, experts, rows, ...] and [experts, ranks x rows, ...]."""
+    """How rows travel, and how a matmul has them: [ranks, experts, rows, ...] and [experts, ranks x rows, ...]. Of
+    rows that are gathered or shared out along another dimension than 0, `experts` is the product of those before it."""
 
     ranks: int
     experts: int
@@ -372,6 +378,49 @@ def _source_of_experts(node: Any, ranks: int) -> tuple[_Order, Node] | None:
 
 
 # ---------------------------------------------------------------------------------------------------------------------
+# Rows along another dimension
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def _order_along(shape: Any, dim: int, ranks: int) -> _Order:
+    """Of tensors of that shape, which all ranks have, joined along `dim`."""
+    return _Order(ranks, math.prod(shape[:dim]), math.prod(shape[dim:-1]))
+
+
+def _concatenated(wait: Node, ranks: int) -> tuple[_Order, Node] | None:
+    """The concatenation of what has arrived along another dimension than 0, if nothing else reads it."""
+    layout = next(iter(wait.users)) if len(wait.users) == 1 else None
+    if layout is None or layout.target is not _ATEN.split.Tensor or not _is_static(wait):
+        return None
+    found = {user for part in layout.users for user in part.users}
+    made = GatherConcat.of(next(iter(found))) if len(found) == 1 else None
+    if made is None or made.wait is not wait or not made.keeps_rows:
+        return None
+    shard = [_value(wait).shape[0] // ranks, *_value(wait).shape[1:]]
+    return _order_along(shard, made.dim, ranks), made.node
+
+
+def _shared_out(node: Any, ranks: int) -> tuple[_Order, Node] | None:
+    """The tensor whose parts along another dimension than 0 are put one after the other, if nothing else reads it."""
+    if not isinstance(node, Node) or node.target is not _ATEN.cat.default or len(node.users) != 1:
+        return None
+    parts: Any = node.args[0]
+    split: Any = parts[0].args[0] if isinstance(parts[0], Node) and parts[0].args else None
+    dim = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim", 0)
+    if dim != 0 or not isinstance(split, Node) or split.target is not _ATEN.split.Tensor or len(parts) != ranks:
+        return None
+    whole: Any = split.args[0]
+    along = (int(split.args[2]) if len(split.args) > 2 else 0) % max(_value(whole).dim(), 1)  # type: ignore[arg-type]
+    is_whole = len(split.users) == ranks == len(split.meta["val"]) and all(
+        one.target is operator.getitem and one.args == (split, place) and len(one.users) == 1
+        for place, one in enumerate(parts)
+    )
+    if not is_whole or not _is_static(whole) or not 0 < along < _value(whole).dim() - 1 or len(whole.users) != 1:
+        return None
+    return _order_along(_value(parts[0]).shape, along, ranks), whole
+
+
+# ---------------------------------------------------------------------------------------------------------------------
 # Rows that arrive
 # ---------------------------------------------------------------------------------------------------------------------
 
@@ -396,8 +445,11 @@ class _Arrivals:
         waits = [user for user in node.users if user.target is _WAIT]
         if len(waits) != 1 or len(node.users) != 1 or not isinstance(shard, Node) or _value(shard).dim() < 2:
             return None
-        readers = _readers(waits[0])
+        readers, rows = _readers(waits[0]), waits[0]
         order = None
+        if collective.op == "all_gather" and (along := _concatenated(waits[0], _ranks(collective))):
+            order, rows = along
+            readers = _readers(rows)
         if collective.op == "all_to_all" and len(readers) == 1:
             of_experts = _readers_of_experts(readers[0], _ranks(collective))
             order, readers = of_experts or (None, readers)
@@ -408,17 +460,22 @@ class _Arrivals:
             except Unsupported as why:
                 left, made = left or str(why), None
             if made and order:
-                made = _by_experts(made, order)
-            if made and (order or _is_of(made, waits[0])):
+                made = _in_order(made, order)
+            if made and (collective.op == "all_to_all" and order or _is_of(made, rows)):
                 found.append(made)
         found = [made for made in found if made.shared == found[0].shared]
         keeps = len(readers) > len(found)
-        # Rows in another order are not what an op returns.
-        return cls(shard, waits[0], () if order and keeps else tuple(found), keeps, order, left)
+        # Rows in the order of experts are not what an op returns.
+        is_lost = keeps and order is not None and collective.op == "all_to_all"
+        return cls(shard, waits[0], () if is_lost else tuple(found), keeps, order, left)
 
 
-def _by_experts(made: _Product, order: _Order) -> _Product | None:
-    """The same matmul of rows in the order in which they travel."""
+def _in_order(made: _Product, order: _Order) -> _Product | None:
+    """The same matmul of rows in the order in which they travel. One weight multiplies them in any order, but each row
+    must keep its scale."""
+    if made.group_rows == 0:
+        has_own_scales = made.row_scale is not None and _value(made.row_scale).numel() != 1
+        return None if made.ends is not None or has_own_scales else made
     is_whole = tuple(_value(made.node).shape[:-1]) == (order.experts, order.ranks * order.rows)
     if not is_whole or made.group_rows != order.ranks * order.rows:
         return None
@@ -554,9 +611,11 @@ class _Sent:
         source, order = _source(node.args[0]), None
         if collective.op == "all_to_all" and (found := _source_of_experts(node.args[0], _ranks(collective))):
             order, source = found
+        elif collective.op == "reduce_scatter" and (along := _shared_out(node.args[0], _ranks(collective))):
+            order, source = along[0], _source(along[1])
         made = _Product.of(source)
         if made and order:
-            made = _by_experts(made, order)
+            made = _in_order(made, order)
         if made is None or not _is_static(made.rows, *made.operands, node.args[0]):
             return None
         if made.bias is not None:

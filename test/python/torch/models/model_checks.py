@@ -1,6 +1,7 @@
-"""Models of transformers, tensor-parallel by their own plan: compiled with the pass they give what they give without.
+"""Models of transformers, tensor-parallel: compiled with the pass they give what they give without.
 
-Small ones with random weights. Each rank returns what the report says of the graphs (test_models.py, table.py).
+Small ones with random weights, by their own plan or by parallelize_module (plans.py). Each rank returns what the report
+says of the graphs (test_models.py, table.py).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 
 import commsir.torch
 import commsir.torch.compile as fusing
+import plans
 import torch
 import torch.distributed
 
@@ -70,26 +72,37 @@ def _transformers() -> Any:
     return importlib.import_module("transformers")
 
 
-def _path(name: str) -> str:
+def _config(name: str, size: int) -> Any:
+    """The model's configuration; there are heads for all ranks."""
+    kind, others = MODELS[name]
+    made = {**_SIZES, **others}
+    made["num_attention_heads"] = max(made["num_attention_heads"], size)
+    if "num_key_value_heads" in made:
+        made["num_key_value_heads"] = max(made["num_key_value_heads"], size)
+    return getattr(_transformers(), kind)(**made)
+
+
+def _path(name: str, size: int) -> str:
     """Where the weights are, made by rank 0: a plan is applied where weights are loaded."""
     transformers = _transformers()
     folder = [Path(tempfile.mkdtemp()) if dist.get_rank() == 0 else Path()]
     dist.broadcast_object_list(folder)
     if dist.get_rank() == 0:
         torch.manual_seed(0)
-        kind, others = MODELS[name]
-        config = getattr(transformers, kind)(**_SIZES, **others)
-        transformers.AutoModelForCausalLM.from_config(config).save_pretrained(folder[0])
+        transformers.AutoModelForCausalLM.from_config(_config(name, size)).save_pretrained(folder[0])
     dist.barrier()
     return str(folder[0])
 
 
-def _model(rank: int, size: int, name: str, dtype: torch.dtype) -> Any:
+def _model(rank: int, size: int, name: str, dtype: torch.dtype, plan: str) -> Any:
     transformers = _transformers()
     os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), WORLD_SIZE=str(size), HF_HUB_OFFLINE="1")
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
-    return transformers.AutoModelForCausalLM.from_pretrained(_path(name), tp_plan="auto", dtype=dtype)
+    load = transformers.AutoModelForCausalLM.from_pretrained
+    if plan == "own":
+        return load(_path(name, size), tp_plan="auto", dtype=dtype)
+    return plans.PLANS[plan](load(_path(name, size), dtype=dtype), size)
 
 
 def _local(tensor: Any) -> torch.Tensor:
@@ -181,9 +194,9 @@ def _rows(step: str) -> list[Row]:
     return rows
 
 
-def check(rank: int, size: int, name: str, dtype: str, steps: list[str]) -> list[Row]:
+def check(rank: int, size: int, name: str, dtype: str, steps: list[str], plan: str = "own") -> list[Row]:
     """The model's steps, compiled and not; what became of the collectives of each."""
-    model, rows = _model(rank, size, name, DTYPES[dtype]), list[Row]()
+    model, rows = _model(rank, size, name, DTYPES[dtype], plan), list[Row]()
     loose = {"f32": 1e-4, "bf16": 6e-2}[dtype]
     ids = torch.arange(16).view(2, 8) + 3
     for step in steps:

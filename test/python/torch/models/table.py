@@ -1,8 +1,8 @@
 """The table of docs/TorchCompile.md: what becomes of the collectives of transformers' models.
 
-python test/python/torch/models/table.py [--ranks 2] [--model Llama ...] [--write docs/TorchCompile.md]
+python test/python/torch/models/table.py [--ranks 2] [--model Llama ...] [--plan own ...] [--write docs/TorchCompile.md]
 
-All models on two ranks, and some on four.
+All models by their own plan on two ranks, and some on four. Plans "module" and "sequence" are those of plans.py.
 """
 
 from __future__ import annotations
@@ -26,11 +26,23 @@ _HEAD = "| model | step | collectives | kernels | left, and why |\n|---|---|---|
 _BEGIN, _END = "<!-- models -->\n", "<!-- end of models -->\n"
 
 
-def _lines(world: World, name: str, dtypes: list[str], ranks: int) -> list[str]:
+#: How a plan is called in the table; the model's own is not.
+_PLANS = {"own": "", "module": " by module", "sequence": " by sequence"}
+
+
+def _lines(world: World, name: str, dtypes: list[str], ranks: int, plan: str) -> list[str]:
     """One a graph, or one for each type where they differ."""
     said = {
         dtype: world.run(
-            model_checks.check, "commsir", name=name, dtype=dtype, steps=_STEPS, timeout=600, patience=3600
+            model_checks.check,
+            "commsir",
+            name=name,
+            dtype=dtype,
+            # One token is not shared out.
+            steps=_STEPS if plan != "sequence" else _STEPS[:2],
+            plan=plan,
+            timeout=600,
+            patience=3600,
         )[0]
         for dtype in dtypes
     }
@@ -39,7 +51,7 @@ def _lines(world: World, name: str, dtypes: list[str], ranks: int) -> list[str]:
         for step, collectives, kernels, left in rows:
             whys = "; ".join(dict.fromkeys(left)) or "-"
             lines.setdefault(f"| {step} | {collectives} | {kernels} | {whys} |", []).append(dtype)
-    shown = name if ranks == 2 else f"{name} on {ranks} ranks"
+    shown = f"{name}{_PLANS[plan]}" + ("" if ranks == 2 else f" on {ranks} ranks")
     return [f"| {shown} ({', '.join(types)}) {line}" for line, types in lines.items()]
 
 
@@ -47,16 +59,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ranks", type=int, nargs="*", default=[2, *_MORE_RANKS])
     parser.add_argument("--model", nargs="*", default=list(model_checks.MODELS))
+    parser.add_argument("--plan", nargs="*", default=["own"], choices=list(_PLANS))
     parser.add_argument("--dtype", nargs="*", default=list(model_checks.DTYPES))
     parser.add_argument("--write", type=Path, help="the page whose table is replaced")
     options = parser.parse_args()
     table = _HEAD
-    cases = [(ranks, name) for ranks in options.ranks for name in _MORE_RANKS.get(ranks, options.model)]
-    for ranks, name in (case for case in cases if case[1] in options.model):
+    cases = [
+        (ranks, name, plan)
+        for ranks in options.ranks
+        for name in _MORE_RANKS.get(ranks, options.model)
+        for plan in options.plan
+        if name in options.model
+    ]
+    for ranks, name, plan in cases:
         # A process keeps what it has compiled: each model has its own.
         world = World(ranks, ("torch._dynamo", "torch._inductor.compile_fx"))
         try:
-            lines = _lines(world, name, options.dtype, ranks)
+            lines = _lines(world, name, options.dtype, ranks, plan)
         finally:
             world.stop()
         print(*lines, sep="\n", flush=True)

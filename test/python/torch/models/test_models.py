@@ -13,14 +13,18 @@ _NOTHING = "nothing follows"
 
 
 @pytest.mark.parametrize(
-    ("name", "dtype", "steps"),
-    [("Llama", "bf16", ["forward", "training", "decoding"]), ("GPT-NeoX", "f32", ["training"])],
+    ("name", "dtype", "steps", "plan"),
+    [
+        ("Llama", "bf16", ["forward", "training", "decoding"], "own"),
+        ("GPT-NeoX", "f32", ["training"], "own"),
+        ("DeepSeek-V3", "f32", ["training"], "module"),
+    ],
 )
-def test_model(pair: World, name: str, dtype: str, steps: list[str]) -> None:
+def test_model(pair: World, name: str, dtype: str, steps: list[str], plan: str) -> None:
     for package in ("transformers", "accelerate"):
         if importlib.util.find_spec(package) is None:
             pytest.skip(f"{package} is not installed")
-    said = pair.run(model_checks.check, "commsir", name=name, dtype=dtype, steps=steps)
+    said = pair.run(model_checks.check, "commsir", name=name, dtype=dtype, steps=steps, plan=plan)
     assert said[0] == said[1], "ranks have fused different things"
     for step, collectives, kernels, left in said[0]:
         assert collectives and kernels, said

@@ -247,6 +247,24 @@ def _experts(w: Any, count: int) -> Any:
     return w * torch.arange(1, count + 1, dtype=w.dtype, device=w.device).view(-1, 1, 1)
 
 
+def gathered_sequence(x: Any, w: Any, v: Any) -> Any:
+    """Positions of each sequence are gathered for two matmuls, and something else reads them."""
+    rows = funcol.all_gather_tensor(x.view(3, -1, WIDTH), 1, dist.group.WORLD)
+    return rows @ w, rows @ (w * 2), rows.sum(1)
+
+
+def scattered_sequence(x: Any, w: Any, v: Any) -> Any:
+    """Sums of positions are shared out."""
+    made = (x.view(3, -1, WIDTH) @ w).sin() @ v
+    return funcol.reduce_scatter_tensor(made, "sum", 1, dist.group.WORLD)
+
+
+def sequence_layer(x: Any, w: Any, v: Any) -> Any:
+    """Both, as DTensor writes a feed-forward layer with sequence parallelism."""
+    rows = funcol.all_gather_tensor(x.view(3, -1, WIDTH), 1, dist.group.WORLD)
+    return funcol.reduce_scatter_tensor(torch.relu(rows @ w) @ v, "sum", 1, dist.group.WORLD)
+
+
 def experts(x: Any, w: Any, v: Any) -> Any:
     """A weight for each expert."""
     return funcol.all_reduce(torch.bmm(x.view(4, -1, WIDTH), _experts(w, 4)), "sum", dist.group.WORLD)
@@ -529,6 +547,9 @@ _TAKEN = (
     gathered_in_blocks,
     scattered_in_blocks,
     summed_in_blocks,
+    gathered_sequence,
+    scattered_sequence,
+    sequence_layer,
 )
 _LEFT = (
     product_is_read_twice,

@@ -152,6 +152,20 @@ def parts_alone(h: Any, t: Any) -> Any:
     return q, k
 
 
+def scattered(h: Any, t: Any) -> Any:
+    """As the gradients of the experts' weights: to places that data say, into rows of other lengths."""
+    chosen = (h * 2)[..., :2]
+    rows = torch.zeros(BATCH, LENGTH, 6, dtype=h.dtype, device=h.device).scatter(-1, t["places"], chosen)
+    return rows - rows.sum(-1, keepdim=True), rows.scatter(-1, t["places"][..., :1], 0.5)
+
+
+def scattered_sums(h: Any, t: Any) -> Any:
+    """Several elements go to one place, as gradients do, and ones to others."""
+    rows = torch.zeros(BATCH, LENGTH, 4, dtype=h.dtype, device=h.device)
+    added = rows.scatter_add(-1, t["places"] // 3, (h + 1)[..., -2:])
+    return added * 3 + torch.full_like(rows, -1.0).scatter(-1, t["places"] % 4, 1.0)
+
+
 #: What is said of operations that stay outside, if any.
 FUSED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     one.__name__: (one, ())
@@ -180,8 +194,10 @@ FUSED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
         parts_of_masks,
         joined_with_another,
         parts_alone,
+        scattered_sums,
     )
 }
+FUSED["scattered"] = (scattered, ("which is not one known number",))
 FUSED["largest_of_all"] = (largest_of_all, ("has other rows",))
 
 
@@ -202,6 +218,8 @@ def _given(dtype: torch.dtype) -> dict[str, Any]:
     given["mask"] = torch.ones(WIDTH // 4, dtype=torch.bool, device=DEVICE).logical_not().repeat(4)
     given["mask"] = (given["mask"] | (torch.arange(WIDTH, device=DEVICE) % 3 == 0)).expand(shape).contiguous()
     given["row_mask"] = torch.arange(BATCH * LENGTH, device=DEVICE).view(BATCH, LENGTH, 1) % 2 == 0
+    first = torch.arange(BATCH * LENGTH, device=DEVICE).view(BATCH, LENGTH, 1) % 3
+    given["places"] = torch.cat([first, 5 - first], -1)
     given["scale"] = torch.tensor(0.75, device=DEVICE)
     return given
 
