@@ -120,7 +120,8 @@ TEST(Sized, OlderPartsRun) {
     parts.output_count = 2;
     parts.elements = 4;
     Older given(parts, sizeof parts);
-    expectOk(commsir_group_collective_parts(group, &call, given.get(), nullptr));
+    expectOk(
+        commsir_group_collective_parts(group, &call, given.get(), nullptr));
     EXPECT_EQ(first, std::vector<float>(4, 0));
     EXPECT_EQ(second, std::vector<float>(4, 1));
     commsir_group_destroy(group);
@@ -145,7 +146,8 @@ TEST(Sized, OlderGroupsAndStoresWork) {
   Threads threads;
   for (int64_t rank = 0; rank < 2; ++rank)
     threads.run([&, rank] {
-      Older options(optionsOf(rank, 2), offsetof(commsir_group_options, timeout));
+      Older options(optionsOf(rank, 2),
+                    offsetof(commsir_group_options, timeout));
       Older face(store.face(), sizeof(commsir_store));
       commsir_group *group = nullptr;
       expectOk(commsir_group_create(options.get(), face.get(), &group));

@@ -490,7 +490,8 @@ void addTo(CUstream stream, unsigned count, void **arguments) {
 /// The kernel that waits for what it takes from cells, or says in an
 /// ErrorRecord that it has given up.
 void takeFrom(CUstream stream, unsigned count, void **arguments) {
-  auto *cells = static_cast<commsir::cuda::StreamSignals::Awaited *>(arguments[0]);
+  auto *cells =
+      static_cast<commsir::cuda::StreamSignals::Awaited *>(arguments[0]);
   auto value = *static_cast<int64_t *>(arguments[1]);
   auto limit = std::chrono::nanoseconds(
       std::min(*static_cast<uint64_t *>(arguments[2]), uint64_t(1) << 62));
