@@ -12,7 +12,7 @@ preset=$1 build=$2
 mark=$build/for-demo-only
 
 if [ -f "$build/build.ninja" ] && { [ "$preset" = demo ] || [ ! -f "$mark" ]; }; then exit 0; fi
-gpus=(-U COMMSIR_CUDA)
+gpus=(-U "COMMSIR_CUDA*" -U "COMMSIR_NCCL*" -U COMMSIR_PTXAS) # .venv may have them now.
 [ "$preset" != demo ] || ldconfig -p 2>/dev/null | grep -q 'libcuda\.so\.1' || gpus=(-D COMMSIR_CUDA=OFF)
 cmake --preset "$preset" -B "$build" "${gpus[@]}" >"$build.log" 2>&1 || { cat "$build.log"; exit 1; }
 rm -f "$build.log" "$mark"

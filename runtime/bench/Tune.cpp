@@ -115,8 +115,9 @@ Journal::open(const std::string &path, const std::string &identity) {
   } else {
     std::string why = llvm::toString(buffer.takeError());
     // It is not replaced unseen.
-    if (llvm::sys::fs::get_file_type(path, /*Follow=*/false) !=
-        llvm::sys::fs::file_type::file_not_found)
+    llvm::sys::fs::file_status status;
+    if (llvm::sys::fs::status(path, status, /*follow=*/false) !=
+        std::errc::no_such_file_or_directory)
       return llvm::createStringError(llvm::inconvertibleErrorCode(),
                                      "cannot read the journal '" + path +
                                          "': " + why);

@@ -44,7 +44,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "lowering/nvvm/Abi.h"
-#include "runtime/group/cuda/StreamSignals.h"
 #include "test/gpu/FakeNccl.h"
 
 #include <cuda.h>
@@ -487,17 +486,22 @@ void addTo(CUstream stream, unsigned count, void **arguments) {
     });
 }
 
+/// As StreamSignals::Awaited, whose header needs LLVM.
+struct Awaited {
+  CUdeviceptr cell;
+  uint32_t number, peer;
+};
+
 /// The kernel that waits for what it takes from cells, or says in an
 /// ErrorRecord that it has given up.
 void takeFrom(CUstream stream, unsigned count, void **arguments) {
-  auto *cells =
-      static_cast<commsir::cuda::StreamSignals::Awaited *>(arguments[0]);
+  auto *cells = static_cast<Awaited *>(arguments[0]);
   auto value = *static_cast<int64_t *>(arguments[1]);
   auto limit = std::chrono::nanoseconds(
       std::min(*static_cast<uint64_t *>(arguments[2]), uint64_t(1) << 62));
   auto *record = reinterpret_cast<mlir::comms::nvvm::ErrorRecord *>(
       *static_cast<CUdeviceptr *>(arguments[3]));
-  auto take = [=](commsir::cuda::StreamSignals::Awaited awaited) {
+  auto take = [=](Awaited awaited) {
     auto *cell = cellAt(awaited.cell);
     auto start = std::chrono::steady_clock::now();
     uint64_t seen = 0;

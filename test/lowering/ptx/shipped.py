@@ -32,6 +32,8 @@ MOVED = ["i8", "f32", "i64"]
 # Functions that are expanded into polynomials, of which some have fused products and sums of their own; of sums and
 # products that the kernel has beside them nothing is told then.
 POLYNOMIALS = re.compile(r"\bmath\.(?!absf|ceil|floor|is|rsqrt|sqrt)")
+# A contraction fuses the product of a block's sum and its scales with the addition to the others' sum.
+SCALED = re.compile(r"\bscaled by\b")
 UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20}
 
 
@@ -55,7 +57,7 @@ class Assembler:
             sys.exit(f"{where}: comms-translate failed\n{made.stderr[:2000]}")
         # Kernels alone: what is linked in of NCCL's library follows its own rules.
         rules = "\n".join(re.findall(r"^\.visible \.entry.*?^}", made.stdout, re.DOTALL | re.MULTILINE))
-        check_rules(rules, where, allow_fma=bool(POLYNOMIALS.search(text)))
+        check_rules(rules, where, allow_fma=bool(POLYNOMIALS.search(text) or SCALED.search(text)))
         pathlib.Path(self.ptx).write_text(made.stdout)
         command = [self.ptxas, f"-arch={self.chip}", *self.options, self.ptx, "-o", os.devnull]
         assembled = subprocess.run(command, capture_output=True, text=True, check=False)
