@@ -145,6 +145,8 @@ def first_steps(options: argparse.Namespace) -> dict[str, list[float]]:
         for name, head in zip(names, heads, strict=True):
             port += 1
             found[head].append(measure_first(name, port, folder / str(turn)))
+            if int(os.environ["RANK"]) == 0:
+                print(f"{head}, of rank 0: {found[head][-1]:.2f} s", file=sys.stderr, flush=True)
     if int(os.environ["LOCAL_RANK"]) == 0:
         shutil.rmtree(folder, ignore_errors=True)
     return {head: times for head, times in found.items() if times}
