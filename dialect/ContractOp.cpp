@@ -124,7 +124,7 @@ static LogicalResult verifyTile(ContractOp op) {
     InFlightDiagnostic error = op.emitOpError()
                                << "C5: `" << name << "` is " << *count;
     if (*count < 0)
-      return error << "; it has to be at least 0";
+      return error << "; it must be at least 0";
     return error << " of a tile that has " << limit.second;
   }
   return success();

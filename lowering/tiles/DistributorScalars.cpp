@@ -55,7 +55,7 @@ LogicalResult Distributor::emitConstant(arith::ConstantOp op) {
   auto elements = dyn_cast<DenseElementsAttr>(op.getValue());
   if (!elements)
     return op.emitOpError(
-        "is not a dense constant: a tile's constant has to be dense");
+        "is not a dense constant: a tile's constant must be dense");
   if (!isLongTile(type)) {
     OpBuilder builder(op);
     auto scalar = cast<TypedAttr>(*elements.getValues<Attribute>().begin());

@@ -51,7 +51,7 @@ static LogicalResult checkMemory(Operation *op) {
       if (!type.getLayout().isIdentity())
         return op->emitOpError()
                << "addresses memory of type " << type
-               << ": a tile's memory has to be contiguous, without a layout";
+               << ": a tile's memory must be contiguous, without a layout";
   return success();
 }
 

@@ -124,6 +124,6 @@ commsir::group::createGroup(const GroupOptions &options, Store &store) {
     if (kind->onGpu == (options.device >= 0))
       return kind->create(options, store);
   return makeError(GroupError::Kind::Usage,
-                   "this build of CommsIR has no GPU target: device has to be "
+                   "this build of CommsIR has no GPU target: device must be "
                    "-1");
 }

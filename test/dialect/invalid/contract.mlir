@@ -117,7 +117,7 @@ comms.kernel @k(%a: memref<8x64xbf16>, %b: memref<64x32xbf16>, %c: memref<8x32xf
   %c0 = arith.constant 0 : index
   %c8 = arith.constant 8 : index
   %m = arith.constant -1 : index
-  // expected-error @+1 {{C5: `depth` is -1; it has to be at least 0}}
+  // expected-error @+1 {{C5: `depth` is -1; it must be at least 0}}
   comms.contract %a[%c0, %c0], %b[%c0, %c0] to %c[%c0, %c0] tile [8, 32] depth %m : memref<8x64xbf16>, memref<64x32xbf16>, memref<8x32xf32>
   comms.return
 }

@@ -146,7 +146,7 @@ comms.kernel @somewhere(%w: !comms.window<36xi64>, %at: index, %flag: i32) {
 
 comms.kernel @resource(%y: memref<8xf32>) {
   %c0 = arith.constant 0 : index
-  // expected-error @+1 {{is not a dense constant: a tile's constant has to be dense}}
+  // expected-error @+1 {{is not a dense constant: a tile's constant must be dense}}
   %a = arith.constant dense_resource<elsewhere> : tensor<1xf32>
   comms.tile_store %a, %y[%c0] : tensor<1xf32>, memref<8xf32>
   comms.return
