@@ -33,7 +33,6 @@ __all__ = [
 ]
 
 _CUDA: Any = torch.cuda
-_OPS: Any = torch.ops
 _C10D: Any = dist.distributed_c10d
 
 #: Blocks into which the rows that a rank adds up may be cut.
@@ -81,7 +80,7 @@ class Workspace:
     """
 
     def __init__(self, name: str, device: torch.device) -> None:
-        self.name, self.device = name, device
+        self.device = device
         self.group: capi.Group = ops.group_of(name, int(device.index))
         self.rank, self.ranks = self.group.rank, self.group.size
         #: For copies to other ranks, and from them.
