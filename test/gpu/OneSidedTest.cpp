@@ -193,65 +193,54 @@ TEST(OneSidedTest, GraphsHoldThem) {
   });
 }
 
+/// Captures `enqueue`, which puts `first` + the rank and on at the peer, and
+/// takes its signal from `cell`; replays that five times.
+static std::string replay(Rank &self, int64_t first, int64_t cell,
+                          llvm::function_ref<void(CUstream)> enqueue) {
+  CUstream stream = self.makeStream();
+  const cuda::Driver &cu = self.cu();
+  CUgraph graph = nullptr;
+  CUgraphExec exec = nullptr;
+  {
+    cuda::ContextGuard guard(cu, self.device().context());
+    cu.StreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+    enqueue(stream);
+    cu.StreamEndCapture(stream, &graph);
+    cu.GraphInstantiate(&exec, graph, 0);
+  }
+  for (int64_t round = 1; round <= 5; ++round) {
+    meet(self, 2 * round);
+    cuda::ContextGuard guard(cu, self.device().context());
+    cu.GraphLaunch(exec, stream);
+    if (!self.holds(first + self.peer))
+      return "the data is not here";
+    if (llvm::cantFail(self.side->read(cell)) != 0)
+      return "the signal was not taken";
+    self.data[0] = 0;
+    meet(self, 2 * round + 1);
+  }
+  return llvm::toString(self.group->poll());
+}
+
 TEST(OneSidedTest, GraphsTakeWhatIsAdded) {
-  runPair([](Rank &self) -> std::string {
-    CUstream stream = self.makeStream();
-    const cuda::Driver &cu = self.cu();
-    CUgraph graph = nullptr;
-    CUgraphExec exec = nullptr;
-    {
-      cuda::ContextGuard guard(cu, self.device().context());
-      cu.StreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+  runPair([](Rank &self) {
+    return replay(self, 500, 0, [&](CUstream stream) {
       self.putSignal(500 + self.rank, 0, SignalKind::Add, 1, stream);
       llvm::cantFail(self.side->take(0, 1, self.peer, stream));
-      cu.StreamEndCapture(stream, &graph);
-      cu.GraphInstantiate(&exec, graph, 0);
-    }
-    for (int64_t round = 1; round <= 5; ++round) {
-      meet(self, 2 * round);
-      cuda::ContextGuard guard(cu, self.device().context());
-      cu.GraphLaunch(exec, stream);
-      if (!self.holds(500 + self.peer))
-        return "the data is not here";
-      if (llvm::cantFail(self.side->read(0)) != 0)
-        return "the signal was not taken";
-      self.data[0] = 0;
-      meet(self, 2 * round + 1);
-    }
-    return llvm::toString(self.group->poll());
+    });
   });
 }
 
 TEST(OneSidedTest, GraphsMeetInARowOfCells) {
-  runPair([](Rank &self) -> std::string {
-    CUstream stream = self.makeStream();
-    const cuda::Driver &cu = self.cu();
-    CUgraph graph = nullptr;
-    CUgraphExec exec = nullptr;
-    {
-      cuda::ContextGuard guard(cu, self.device().context());
-      cu.StreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+  runPair([](Rank &self) {
+    return replay(self, 700, self.peer, [&](CUstream stream) {
       for (size_t i = 0; i < kCount; ++i)
         self.source[i] = 700 + self.rank + int64_t(i);
       llvm::cantFail(self.side->put(self.peer, self.data, self.source,
                                     sizeof(self.source), stream));
       llvm::cantFail(self.side->signalOthers(0, 1, stream));
       llvm::cantFail(self.side->takeFromOthers(0, 1, stream));
-      cu.StreamEndCapture(stream, &graph);
-      cu.GraphInstantiate(&exec, graph, 0);
-    }
-    for (int64_t round = 1; round <= 5; ++round) {
-      meet(self, 2 * round);
-      cuda::ContextGuard guard(cu, self.device().context());
-      cu.GraphLaunch(exec, stream);
-      if (!self.holds(700 + self.peer))
-        return "the data is not here";
-      if (llvm::cantFail(self.side->read(self.peer)) != 0)
-        return "the signal was not taken";
-      self.data[0] = 0;
-      meet(self, 2 * round + 1);
-    }
-    return llvm::toString(self.group->poll());
+    });
   });
 }
 
