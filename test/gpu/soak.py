@@ -4,8 +4,9 @@ torchrun --nproc-per-node 4 test/gpu/soak.py [--seconds 120] [--calls N] [--seed
                                              [--kinds N] [--warm] [--cpu] [--json FILE]
 
 Calls are drawn in batches, alike on all ranks: operation, type, reduction, root, size from one element to `--most`
-bytes, uneven parts, coalesced, asynchronous, a matmul in a side stream. In every other batch ranks also come late, by
+bytes, uneven parts, coalesced, asynchronous, a matmul in a side stream. In one batch of eight ranks also come late, by
 up to 10 ms, each on its own; the others count for the rates. Both backends run a batch from the same inputs, in turns.
+Inputs are parts of random numbers that each rank draws once.
 
 A kernel is compiled for each operation, type, reduction, and class of sizes. `--kinds` draws so many operations with
 a type, a reduction, and a root first, and then calls of those alone; `--warm` calls each of them with a size of each
@@ -45,7 +46,13 @@ import torch.distributed
 
 dist: Any = torch.distributed
 cuda: Any = torch.cuda
-CALLS, BATCH_BYTES, GROWTH = 200, 1 << 30, 64 << 20
+CALLS, BATCH_BYTES, GROWTH = 400, 1 << 30, 64 << 20
+#: One batch of so many has ranks that come late.
+LATE_BATCHES = 8
+#: Results of at most so many elements are compared together.
+SMALL = 1 << 16
+#: Random numbers beyond those of the largest call, so that calls differ.
+SLACK = 4096
 #: Cycles of about 10 ms.
 LATE = 18_000_000
 FLOATS = {torch.float64: 1e-12, torch.float32: 1e-5, torch.float16: 4e-3, torch.bfloat16: 3e-2}
@@ -96,6 +103,25 @@ class Drawn:
         return f"{self.op} of {self.count} {self.dtype}, {self.reduce}, root {self.root}, {self.split}"
 
 
+class Numbers:
+    """Random numbers of each type, drawn once: calls take parts of them."""
+
+    def __init__(self, own: random.Random, most: int, size: int, device: str) -> None:
+        self.own, self.most, self.size, self.device = own, most, size, device
+        self.drawn: dict[torch.dtype, torch.Tensor] = {}
+
+    def __call__(self, dtype: torch.dtype, elements: int) -> torch.Tensor:
+        if dtype not in self.drawn:
+            every = self.most // dtype.itemsize + self.size + SLACK
+            floats = dtype.is_floating_point
+            made = (
+                torch.randn(every, device=self.device) if floats else torch.randint(-8, 8, (every,), device=self.device)
+            )
+            self.drawn[dtype] = made.to(dtype)
+        first = self.own.randrange(len(self.drawn[dtype]) - elements + 1)
+        return self.drawn[dtype][first : first + elements]
+
+
 def draw_kind(numbers: random.Random, size: int) -> Kind:
     reductions = [dist.ReduceOp.SUM, dist.ReduceOp.SUM, dist.ReduceOp.MAX, dist.ReduceOp.MIN]
     return Kind(numbers.choice(OPERATIONS), numbers.choice(TYPES), numbers.choice(reductions), numbers.randrange(size))
@@ -115,19 +141,20 @@ def draw(
     most: int,
     late: bool,
     kinds: Sequence[Kind] = (),
-    device: str = "cuda",
+    *,
+    numbers_of: Numbers,
 ) -> Drawn:
     kind = numbers.choice(kinds) if kinds else draw_kind(numbers, size)
     largest = largest_of(kind, size, most)
     # Powers of two, and what lies between: as many small ones as large ones.
     count = min(largest, int(math.exp(numbers.uniform(0, math.log(largest + 1)))))
-    drawn = make(kind, count, numbers, rank, size, device)
+    drawn = make(kind, count, numbers, rank, size, numbers_of)
     drawn.matmul = numbers.random() < 0.1
     drawn.late = own.randint(1, LATE) if late and own.random() < 0.1 else 0
     return drawn
 
 
-def make(kind: Kind, count: int, numbers: random.Random, rank: int, size: int, device: str) -> Drawn:
+def make(kind: Kind, count: int, numbers: random.Random, rank: int, size: int, numbers_of: Numbers) -> Drawn:
     """A call of `count` elements a part, with what this rank gives."""
     op, dtype = kind.op, kind.dtype
     split = [[numbers.randint(0, max(1, count // size)) for _ in range(size)] for _ in range(size)]
@@ -137,8 +164,6 @@ def make(kind: Kind, count: int, numbers: random.Random, rank: int, size: int, d
         "all_to_all_uneven": sum(split[rank]),
         "all_gather_uneven": split[rank][0] + 1,
     }.get(op, count)
-    exact = not dtype.is_floating_point
-    made = torch.randint(-8, 8, (elements,), device=device) if exact else torch.randn(elements, device=device)
     return Drawn(
         op=op,
         dtype=dtype,
@@ -147,8 +172,21 @@ def make(kind: Kind, count: int, numbers: random.Random, rank: int, size: int, d
         count=count,
         split=split,
         matmul=False,
-        source=made.to(dtype),
+        source=numbers_of(dtype, elements),
     )
+
+
+def looseness(one: Drawn) -> float:
+    """How much sums may differ, since their orders do."""
+    return FLOATS.get(one.dtype, 0.0) if one.op in REDUCES and one.reduce == dist.ReduceOp.SUM else 0.0
+
+
+def alike(ours: torch.Tensor, theirs: torch.Tensor, loose: float) -> torch.Tensor:
+    """A flag: whether each element differs by at most `loose` of its size (at least 4). Not-a-number never is."""
+    if loose == 0:
+        return (ours == theirs).all()
+    a, b = ours.double(), theirs.double()
+    return ((a - b).abs() <= loose * (4 + b.abs())).all()
 
 
 def is_gloo(x: torch.Tensor, group: Any) -> bool:
@@ -214,6 +252,7 @@ class Soak:
         self.numbers = random.Random(options.seed)
         self.own = random.Random(1000 * options.seed + self.rank + 1)
         self.groups = {self.theirs: dist.group.WORLD, "commsir": dist.new_group(backend="commsir")}
+        self.numbers_of = Numbers(self.own, options.most, self.size, self.device)
         self.kinds = [draw_kind(self.numbers, self.size) for _ in range(options.kinds)]
         if not options.cpu:
             self.side, self.matrix = cuda.Stream(), torch.randn(2048, 2048, device="cuda", dtype=torch.bfloat16)
@@ -237,21 +276,23 @@ class Soak:
             width = 4 if kind.op in REDUCES else kind.dtype.itemsize
             words = [low for low in (1, 2, 4) if low == 1 or low * width <= 4]
             for power, low in itertools.product(range(largest.bit_length()), words):
-                one = make(kind, min(largest, (1 << power) | low), self.numbers, self.rank, self.size, self.device)
+                one = make(kind, min(largest, (1 << power) | low), self.numbers, self.rank, self.size, self.numbers_of)
                 run(one, one.source.clone(), self.groups["commsir"], self.rank, self.size)
         self.wait()
         return time.perf_counter() - start
 
     def batch(self) -> None:
-        late = self.batches % 2 == 1
+        late = self.batches % LATE_BATCHES == LATE_BATCHES - 1
         drawn, taken = list[Drawn](), 0
         while len(drawn) < CALLS and taken < BATCH_BYTES:
             options = self.options
-            one = draw(self.numbers, self.own, self.rank, self.size, options.most, late, self.kinds, self.device)
+            one = draw(
+                self.numbers, self.own, self.rank, self.size, options.most, late, self.kinds, numbers_of=self.numbers_of
+            )
             # Not what this rank has of it: batches are alike on all ranks.
             taken += 4 * one.count * one.dtype.itemsize * self.size
             drawn.append(one)
-        names = list(self.groups) if self.batches % 4 < 2 else list(self.groups)[::-1]
+        names = list(self.groups) if self.batches % 2 else list(self.groups)[::-1]
         made = {name: self.run_all(name, drawn, late) for name in names}
         self.compare(drawn, made)
         self.batches += 1
@@ -291,15 +332,19 @@ class Soak:
         return made
 
     def compare(self, drawn: list[Drawn], made: dict[str, list[torch.Tensor]]) -> None:
+        pairs = list(zip(drawn, made["commsir"], made[self.theirs], strict=True))
+        together = collections.defaultdict[tuple[torch.dtype, float], list[Any]](list)
         flags = []
-        for one, ours, theirs in zip(drawn, made["commsir"], made[self.theirs], strict=True):
-            loose = FLOATS.get(one.dtype, 0.0) if one.op in REDUCES and one.reduce == dist.ReduceOp.SUM else 0.0
-            a, b = ours.double(), theirs.double()
-            # Not-a-number is not below any bound.
-            flags.append(((a - b).abs() <= loose * (4 + b.abs())).all())
+        for one, ours, theirs in pairs:
+            if ours.numel() <= SMALL and ours.shape == theirs.shape:
+                together[one.dtype, looseness(one)].append((ours, theirs))
+            else:
+                flags.append(alike(ours, theirs, looseness(one)))
+        for (_, loose), several in together.items():
+            flags.append(alike(torch.cat([one for one, _ in several]), torch.cat([one for _, one in several]), loose))
         if bool(torch.stack(flags).all()):
             return
-        self.wrong += [str(one) for one, flag in zip(drawn, flags, strict=True) if not bool(flag)]
+        self.wrong += [str(one) for one, ours, theirs in pairs if not bool(alike(ours, theirs, looseness(one)))]
 
     def taken(self) -> int:
         """Bytes that the device has less of, or that this process has."""

@@ -28,6 +28,7 @@ import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
 from commsir import _native
+from commsir.errors import UsageError
 from commsir.torch import _release, backend, capi, defects, region_values
 from commsir.torch.agreement import Agreement, digest_of
 from commsir.torch.destroy_hooks import when_gone
@@ -874,7 +875,7 @@ def fused_collective(
 # Prepared calls
 # ---------------------------------------------------------------------------------------------------------------------
 
-#: (input, args, parts=None) -> results: a call of `fused_collective` but for its tensors.
+#: (input, args, parts=None, out=None) -> results: a call of `fused_collective` but for its tensors.
 PreparedCall = Callable[..., "list[torch.Tensor]"]
 _MOST_PREPARED = 1024
 _prepared_calls: dict[tuple[Any, ...], PreparedCall] = {}
@@ -882,6 +883,18 @@ _prepared_calls: dict[tuple[Any, ...], PreparedCall] = {}
 
 def _texts_of(outputs: Sequence[tuple[torch.dtype, int]]) -> tuple[str, list[int]]:
     return ",".join(capi.element_type(dtype) for dtype, _ in outputs), [columns for _, columns in outputs]
+
+
+def _copy_results(made: Sequence[torch.Tensor], out: Sequence[torch.Tensor]) -> None:
+    if len(made) != len(out):
+        raise UsageError(f"the call has {len(made)} results, but `out` has {len(out)} tensors")
+    for result, place in zip(made, out, strict=True):
+        if (result.dtype, result.numel()) != (place.dtype, place.numel()):
+            raise UsageError(
+                f"a result is {list(result.shape)} of {result.dtype}, but its tensor in `out` is {list(place.shape)} "
+                f"of {place.dtype}"
+            )
+        place.copy_(result.view(place.shape))
 
 
 def prepared(
@@ -900,8 +913,17 @@ def prepared(
 
     texts = (reduce_op, consume, out_types, out_columns, symmetric, group_name, site)
 
-    def call_op(input: Any, args: Any = (), parts: Any = None) -> list[torch.Tensor]:  # noqa: A002
-        return list(_OPS.commsir.fused_collective(op, input, list(args), *texts, parts, produce, sources))
+    def call_op(input: Any, args: Any = (), parts: Any = None, out: Any = None) -> list[torch.Tensor]:  # noqa: A002
+        if out is None:
+            return list(_OPS.commsir.fused_collective(op, input, list(args), *texts, parts, produce, sources))
+        if not (site or produce or parts):
+            _OPS.commsir.fused_collective.out(
+                op, input, list(args), reduce_op, consume, symmetric, group_name, outs=list(out)
+            )
+            return list(out)
+        made = call_op(input, args, parts)
+        _copy_results(made, out)
+        return list(out)
 
     if not _is_direct:
         return call_op
@@ -928,6 +950,9 @@ def prepare(
     sources: int = 0,
 ) -> PreparedCall:
     """`fused_collective` without its tensors: call the result as `call(input, args)`.
+
+    `call(input, args, out=[…])` fills contiguous tensors of the results' types and sizes, in the order of `outputs`,
+    and returns them. Two of them must not share memory.
 
     On plain GPU tensors such a call goes from Python to the launch without torch's dispatcher, and costs its caller
     about half of what the op costs. It may be kept as long as the process group; nothing meets, and nothing is

@@ -196,22 +196,42 @@ static bool readTensors(PyObject *list, c10::SmallVector<at::Tensor, 6> &made) {
   return true;
 }
 
-/// (input, args, …) -> list of tensors.
+/// The tensors that a call is to fill, if that is all it says by name.
+static PyObject *givenOutputs(PyObject *const *given, Py_ssize_t count,
+                              PyObject *names) {
+  bool isOnly =
+      PyTuple_GET_SIZE(names) == 1 &&
+      PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, 0), "out") == 0;
+  return isOnly ? given[count] : nullptr;
+}
+
+/// (input, args, …, out=None) -> list of tensors.
 static PyObject *callPrepared(PyObject *self, PyObject *const *given,
-                              Py_ssize_t count) {
+                              Py_ssize_t count, PyObject *names) {
   HANDLE_TH_ERRORS
   auto *bound =
       static_cast<BoundCall *>(PyCapsule_GetPointer(self, kBoundCall));
   at::Tensor input;
-  c10::SmallVector<at::Tensor, 6> arguments;
+  c10::SmallVector<at::Tensor, 6> arguments, outputs;
   std::optional<std::vector<at::Tensor>> made;
-  if (count >= 2 && readTensor(given[0], input) &&
-      readTensors(given[1], arguments)) {
+  bool isRead = count >= 2 && readTensor(given[0], input) &&
+                readTensors(given[1], arguments);
+  if (isRead && !names) {
     py::gil_scoped_release unlock;
     made = bound->call.run(input, arguments);
+  } else if (PyObject *wanted =
+                 isRead ? givenOutputs(given, count, names) : nullptr;
+             wanted && readTensors(wanted, outputs)) {
+    bool isDone = false;
+    {
+      py::gil_scoped_release unlock;
+      isDone = bound->call.runInto(input, arguments, outputs);
+    }
+    if (isDone)
+      return PySequence_List(wanted);
   }
   if (!made)
-    return PyObject_Vectorcall(bound->op.ptr(), given, count, nullptr);
+    return PyObject_Vectorcall(bound->op.ptr(), given, count, names);
   py::list results(made->size());
   for (size_t i = 0; i < made->size(); ++i)
     PyList_SET_ITEM(results.ptr(), i, THPVariable_Wrap(std::move((*made)[i])));
@@ -227,9 +247,10 @@ prepare(const std::string &op, const std::string &reduction,
         const std::string &produce, size_t sources, uintptr_t ranks,
         uintptr_t run, py::object callOp) {
   static PyMethodDef method = {
-      "prepared", reinterpret_cast<PyCFunction>(callPrepared), METH_FASTCALL,
-      "(input, args, parts=None) -> list of tensors: the collective that it "
-      "was prepared for."};
+      "prepared", reinterpret_cast<PyCFunction>(callPrepared),
+      METH_FASTCALL | METH_KEYWORDS,
+      "(input, args, parts=None, out=None) -> list of tensors: the collective "
+      "that it was prepared for. It fills the tensors of out, if given."};
   auto bound = std::make_unique<BoundCall>(BoundCall{
       Prepared(
           {op, reduction, consume, group, site, symmetric, produce, sources},

@@ -18,6 +18,7 @@
 #include "runtime/torch/PreparedCall.h"
 
 #include <ATen/core/Tensor.h>
+#include <c10/util/SmallVector.h>
 
 #include <optional>
 #include <string>
@@ -47,9 +48,22 @@ public:
   std::optional<std::vector<at::Tensor>>
   run(const at::Tensor &input, c10::ArrayRef<at::Tensor> arguments) const;
 
+  /// The same into `outputs`. Returns whether it was done; if not, the op must
+  /// be called, which reports tensors that do not fit.
+  bool runInto(const at::Tensor &input, c10::ArrayRef<at::Tensor> arguments,
+               c10::ArrayRef<at::Tensor> outputs) const;
+
 private:
+  using Described = c10::SmallVector<PreparedTensor, 8>;
+
+  PreparedTexts given() const;
+  /// Rows of the results; none if the op must be called.
+  std::optional<int64_t> resultRows(const at::Tensor &input) const;
   std::vector<at::Tensor> makeOutputs(const at::Tensor &input,
                                       int64_t rows) const;
+  /// Returns whether it was done.
+  bool launch(const PreparedTensor &input, const Described &read,
+              const Described &written, int32_t device) const;
 
   Texts texts;
   std::vector<Output> outputs;

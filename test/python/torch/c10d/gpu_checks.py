@@ -141,6 +141,39 @@ def a_prepared_call_goes_past_the_dispatcher(size: int) -> None:
     call(x, [r, w])  # Nothing of that was a step.
 
 
+def a_prepared_call_fills_what_it_is_given(size: int) -> None:
+    """A launch and no tensor; what does not fit, or shares memory, is the op's to refuse."""
+    from commsir.torch import ops
+
+    x, r, w = torch.empty(4, 64, device="cuda"), torch.empty(4, 64, device="cuda"), torch.empty(64, device="cuda")
+    call = ops.prepare("all_reduce", _SUM_AND_PRODUCT, [(torch.float32, 64)] * 2)
+    out = [torch.empty(4, 64, device="cuda") for _ in range(2)]
+    assert all(a is b for a, b in zip(call(x, [r, w], out=out), out, strict=True))
+    asked = calls_of(lambda: call(x, [r, w], out=out))
+    assert {**asked, **LAUNCH} == asked and not {"EventRecord", "MemAlloc"} & set(asked), asked
+    taken, less = (
+        cost_checks.allocations_of(one) for one in (lambda: call(x, [r, w]), lambda: call(x, [r, w], out=out))
+    )
+    assert less < taken, (less, taken)
+    # An argument's row is read before the same row of a result is written in its place.
+    assert call(x, [r, w], out=[r, out[1]])[0] is r
+    assert "two outputs share memory" in error_of(lambda: call(x, [r, w], out=[out[0], out[0]]))
+    longer = torch.empty(5, 64, device="cuda")
+    assert "rows are not its own" in error_of(lambda: call(x, [longer[1:], w], out=[out[0], longer[:4]]))
+    wide = torch.empty(4, 64, device="cuda", dtype=torch.float64)
+    for wrong in ([out[0], wide], [out[0]], [out[0], out[1][:2]], [out[0], out[1].cpu()]):
+        assert error_of(lambda wrong=wrong: call(x, [r, w], out=wrong)), wrong
+    sends = ops.prepare("all_to_all", _WIDENED, [(torch.float32, 64)], reduce_op="", produce=_SCALED, sources=2)
+    s = torch.empty(4, 1, device="cuda")
+    asked = calls_of(lambda: sends(x, [s, w, w], out=out[:1]))
+    assert {**asked, **LAUNCH} == asked, asked
+    # The op has no such form with `produce`: its results are copied.
+    turned = torch.empty(64, 4, device="cuda").t()
+    assert sends(x, [s, w, w], out=[turned])[0] is turned
+    assert "has 2 tensors" in error_of(lambda: sends(x, [s, w, w], out=[turned, turned]))
+    call(x, [r, w])  # Nothing of that was a step.
+
+
 _SCALED = """(%x: tensor<64xf32>, %s: tensor<1xf32>, %w: tensor<64xf32>) {
   %wide = comms.broadcast_row %s : tensor<1xf32> -> tensor<64xf32>
   %scaled = arith.divf %x, %wide : tensor<64xf32>
@@ -730,6 +763,7 @@ CHECKS = [
     an_op_is_a_launch,
     a_prepared_call_goes_past_the_dispatcher,
     a_prepared_call_makes_what_it_sends,
+    a_prepared_call_fills_what_it_is_given,
     a_warm_up_leaves_nothing_to_compile,
     autograd_is_python_for_derivatives_alone,
     nobody_gets_work_unasked,
