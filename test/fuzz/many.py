@@ -6,11 +6,13 @@ Half of the jobs are of bounds.py; the others take turns over the rest of TABLE.
 its own and runs at the lowest priority. A fuzzer that ends before the time is up starts again. FOLDER gets two
 files: summary.txt (processes, CPU seconds and runs of each fuzzer, and what failed) and findings.tar.gz (at most 16
 inputs or programs, with the end of the output of the job that found them). Exit status 1: something failed.
+SIGTERM and SIGINT end the jobs early; what they did until then is in the files, but for runs that they had not printed.
 """
 
 import argparse
 import collections
 import concurrent.futures
+import contextlib
 import dataclasses
 import os
 import pathlib
@@ -51,6 +53,16 @@ class Sum:
     failed: int = 0
 
 
+def seconds_of(group: int) -> float:
+    """CPU seconds of the processes of a group that run now, and of their children that have ended."""
+    ticks = 0
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            fields = stat.read_text().rpartition(")")[2].split()
+            ticks += sum(map(int, fields[11:15])) if int(fields[2]) == group else 0
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 class Fleet:
     """The jobs, and what they did so far."""
 
@@ -62,6 +74,19 @@ class Fleet:
         self.findings: list[tuple[str, pathlib.Path]] = []
         self.said: list[str] = []
         self.lock = threading.Lock()
+        self.running = set[int]()
+        #: CPU seconds of process groups that were ended early.
+        self.used: dict[int, float] = {}
+        self.is_stopped = False
+
+    def stop(self, *_: object) -> None:
+        """Ends all jobs now, which is no failure of theirs."""
+        self.is_stopped = True
+        self.deadline = time.monotonic()
+        for group in list(self.running):
+            self.used[group] = seconds_of(group)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(group, signal.SIGKILL)
 
     def command(self, name: str, seed: int, seconds: float, folder: pathlib.Path) -> list[str]:
         if not TABLE[name]:
@@ -85,21 +110,28 @@ class Fleet:
             )  # fmt: skip
             hung = threading.Timer(seconds + GRACE, os.killpg, (process.pid, signal.SIGKILL))
             hung.start()
+            self.running.add(process.pid)
+            if self.is_stopped:
+                self.stop()
             _, status, usage = os.wait4(process.pid, 0)
+            self.running.discard(process.pid)
             hung.cancel()
         process.returncode = os.waitstatus_to_exitcode(status)
-        return process.returncode, usage.ru_utime + usage.ru_stime, log.read_text(errors="replace")
+        used = self.used.get(process.pid, usage.ru_utime + usage.ru_stime)
+        return process.returncode, used, log.read_text(errors="replace")
 
     def job(self, number: int, name: str) -> None:
         failures = 0
         for attempt in range(10**6):
             seconds = self.deadline - time.monotonic()
-            if (attempt and seconds < 5) or failures >= MOST_FAILURES:
+            if (attempt and seconds < 5) or failures >= MOST_FAILURES or self.is_stopped:
                 break
             folder = self.work / f"{name}-{number}-{attempt}"
             folder.mkdir()
             seed = self.options.seed + (number * 100 + attempt) * 10_000_000
             status, used, output = self.start(name, seed, folder, max(seconds, 1))
+            if self.is_stopped and status == -signal.SIGKILL:
+                status = 0
             found = [one for part in ("kept", "work") for one in sorted((folder / part).glob("*")) if one.is_file()]
             found = [one for one in found if one.parent.name == "kept" or one.name.startswith("finding-")]
             with self.lock:
@@ -158,6 +190,8 @@ def main() -> None:
     options.build = options.build.resolve()
     with tempfile.TemporaryDirectory(prefix="fuzz-") as name:
         fleet = Fleet(options, pathlib.Path(name))
+        for ending in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(ending, fleet.stop)
         with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
             list(pool.map(fleet.job, range(options.jobs), plan(options.jobs, options.only)))
         fleet.write(options.out)

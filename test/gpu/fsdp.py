@@ -3,7 +3,8 @@
     torchrun --nproc-per-node 4 test/gpu/fsdp.py [--layers 12] [--width 4096] [--rows 2] [--tokens 2048] [--steps 20]
 
 Steady state: two equal models in one process, each sharded over a group of its own; their steps take turns, so that
-clocks and neighbors are the same for both. First step: a fresh process for each measurement, backends in turn, with an
+clocks and neighbors are the same for both. First step: a fresh process for each measurement, behind one that is not
+measured and reads torch's libraries from the disk, backends in turn, with an
 empty cache of kernels ("cold") and with the cache of the process before ("warm"); NCCL has no such cache. Prints
 milliseconds (seconds for first steps) of the slowest rank: the median with the least and the most. The losses of both
 backends are compared.
@@ -141,6 +142,8 @@ def first_steps(options: argparse.Namespace) -> dict[str, list[float]]:
     found: dict[str, list[float]] = {head: [] for head in heads}
     # All ranks of a host share a cache.
     folder = Path(tempfile.gettempdir()) / f"commsir-fsdp-{port}-{os.environ.get('TORCHELASTIC_RUN_ID', 'none')}"
+    if options.firsts:
+        measure_first(options.baseline, port, folder)  # Brings torch's libraries into the memory of the host.
     for turn in range(options.firsts):
         for name, head in zip(names, heads, strict=True):
             port += 1
