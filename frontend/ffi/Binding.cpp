@@ -24,6 +24,10 @@ static Array<Any> loadTables(String path) {
   return answer(commsir_load_tables(path.c_str()), nullptr);
 }
 
+static void compileAtOnce(int64_t enabled) {
+  commsir_compile_at_once(int32_t(enabled));
+}
+
 static Array<Any> compile(String request) {
   char *result = nullptr;
   commsir_status status = commsir_compile(request.c_str(), &result);
@@ -68,4 +72,5 @@ TVM_FFI_DLL_EXPORT_TYPED_FUNC(doctor, doctor);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(collectives, collectives);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(load_tables, loadTables);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(compile, compile);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(compile_at_once, compileAtOnce);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(simulate, simulate);

@@ -16,6 +16,7 @@
 #include "runtime/capi/Error.h"
 #include "runtime/choose/Choose.h"
 #include "runtime/driver/Run.h"
+#include "runtime/group/Collective.h"
 
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
@@ -61,6 +62,10 @@ int commsir_tool(int argc, char **argv) {
     return main(argc, argv);
   llvm::errs() << "commsir_tool: there is no program '" << name << "'\n";
   return COMMSIR_USAGE;
+}
+
+void commsir_compile_at_once(int32_t enabled) {
+  group::compilesAtOnce += enabled ? 1 : -1;
 }
 
 commsir_status commsir_load_tables(const char *path) {

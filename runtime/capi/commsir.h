@@ -535,6 +535,12 @@ COMMSIR_API commsir_status commsir_simulate(const char *request,
  * then compiled again, so make each call once before a stream captures it. */
 COMMSIR_API commsir_status commsir_load_tables(const char *path);
 
+/* Whether later collectives of GPU groups wait for their kernels, as warm-ups
+ * need. Otherwise the kernel of a large size that is repeated is compiled
+ * beside the calls, which take others meanwhile. Each call with 1 needs one
+ * with 0, on all ranks between the same calls of their groups. */
+COMMSIR_API void commsir_compile_at_once(int32_t enabled);
+
 /* What this machine has: {"version", "cuda": …, "nccl": …, "linker": …,
  * "cache": …}, each with advice if something is missing. */
 COMMSIR_API char *commsir_doctor(void);

@@ -58,6 +58,8 @@ static constexpr size_t kSizes = 4096;
 /// GPU: labels of an operation and type that get kernels of their own, which
 /// ranks compare in a meeting.
 static constexpr size_t kLabels = 16;
+std::atomic<int> group::compilesAtOnce{0};
+
 /// Descriptions of calls that are remembered.
 static constexpr size_t kPlans = 1024;
 
@@ -271,13 +273,14 @@ struct Collectives::Impl {
   int64_t sizedCapacityOf(const Shape &shape, int64_t most);
   tune::Config configOfSize(const Shape &shape, int64_t elements,
                             int64_t &multiprocessors) const;
-  bool takesPieces(const Shape &shape, uint64_t capture);
+  llvm::Expected<bool> isCompiled(const Shape &shape);
+  llvm::Expected<bool> takesPieces(const Shape &shape, uint64_t capture);
   int64_t roundUp(const Shape &shape, int64_t count, uint64_t capture);
   llvm::Error runParts(const Shape &shape, int64_t first, int64_t elements);
   llvm::Error copyParts(llvm::ArrayRef<Array> list, const Shape &shape,
                         int64_t first, int64_t count, size_t pitch,
                         char *scratch, bool in, void *stream);
-  bool takesCopies(const Shape &shape, uint64_t capture);
+  llvm::Expected<bool> takesCopies(const Shape &shape, uint64_t capture);
   llvm::Error meet(uint64_t digest, unsigned place, void *stream);
   llvm::Error runEmpty(const PlainPlan &plan);
   llvm::Error runWhole(PlainPlan &plan, void *stream);
@@ -644,10 +647,27 @@ Collectives::Impl::findSized(const Shape &shape, int64_t first, int64_t count,
               [&] { return shape.writeSized(most, step); });
 }
 
+/// GPU: whether all ranks have the code of a kernel for the whole of a size
+/// that is repeated. Until then it is compiled beside the calls: a training
+/// step of twelve layers that wait for it would take two seconds in place of
+/// half of one.
+llvm::Expected<bool> Collectives::Impl::isCompiled(const Shape &shape) {
+  if (compilesAtOnce.load(std::memory_order_relaxed) == 0) {
+    auto isThere = group.compileEarly(shape.write(shape.elements));
+    if (!isThere || !*isThere)
+      return isThere;
+  }
+  // This is the kernel, and not one for a class of sizes.
+  usesOf(shape, shape.key() + " " + std::to_string(shape.elements)) =
+      kUsesOfOwn;
+  return true;
+}
+
 /// GPU: whether a size beyond those that kernels of any size take goes in
-/// pieces, of few sizes, and not by a kernel of its own: until it is repeated.
-/// An all_reduce does always.
-bool Collectives::Impl::takesPieces(const Shape &shape, uint64_t capture) {
+/// pieces, of few sizes, and not by a kernel of its own: until it is repeated,
+/// and all ranks have compiled that. An all_reduce does always.
+llvm::Expected<bool> Collectives::Impl::takesPieces(const Shape &shape,
+                                                    uint64_t capture) {
   if (shape.pieceOf(shape.elements) == shape.elements)
     return false;
   if (shape.op == "all_reduce")
@@ -661,10 +681,16 @@ bool Collectives::Impl::takesPieces(const Shape &shape, uint64_t capture) {
   if (capture)
     return true;
   unsigned &uses = usesOf(shape, key);
-  if (uses >= kUsesOfLarge)
-    return !cache.hasRoom(limits.kernels);
-  ++uses;
-  return true;
+  if (uses < kUsesOfLarge) {
+    ++uses;
+    return true;
+  }
+  if (!cache.hasRoom(limits.kernels))
+    return true;
+  auto isThere = isCompiled(shape);
+  if (!isThere)
+    return isThere.takeError();
+  return !*isThere;
 }
 
 /// The elements that the kernel has which takes `count` of them.
@@ -1018,7 +1044,8 @@ llvm::Error Collectives::Impl::launchPlain(PlainPlan &plan, void *stream) {
 /// GPU: whether copy engines carry the call out: large parts that are gathered
 /// in place, as trainers do beside matmuls, whose processors a kernel would
 /// take; and sizes that no kernel takes yet, until they are repeated.
-bool Collectives::Impl::takesCopies(const Shape &shape, uint64_t capture) {
+llvm::Expected<bool> Collectives::Impl::takesCopies(const Shape &shape,
+                                                    uint64_t capture) {
   if (!CopiedCollective::fits(shape) || shape.elements <= shape.mostSized())
     return false;
   if (CopiedCollective::isAsQuick(shape, group.options().rank))
@@ -1027,7 +1054,14 @@ bool Collectives::Impl::takesCopies(const Shape &shape, uint64_t capture) {
   if (cacheOf({}).kernels.contains(key))
     return false;
   unsigned &uses = usesOf(shape, "copied " + key);
-  return capture || uses++ < kUsesOfOwn;
+  if (capture || uses++ < kUsesOfOwn)
+    return true;
+  if (!cacheOf({}).hasRoom(limits.kernels))
+    return false;
+  auto isThere = isCompiled(shape);
+  if (!isThere)
+    return isThere.takeError();
+  return !*isThere;
 }
 
 /// Elements of the array of a meeting, and what their number is a multiple of.
@@ -1105,7 +1139,10 @@ llvm::Error Collectives::Impl::runWhole(PlainPlan &plan, void *stream) {
     shape.input = *apart;
     staged = true;
   }
-  if (takesCopies(shape, capture)) {
+  auto isCopied = takesCopies(shape, capture);
+  if (!isCopied)
+    return isCopied.takeError();
+  if (*isCopied) {
     auto isReady = copies.reserve(shape, capture != 0);
     if (!isReady)
       return isReady.takeError();
@@ -1118,11 +1155,13 @@ llvm::Error Collectives::Impl::runWhole(PlainPlan &plan, void *stream) {
         return meet(digest, place, stream);
       });
   }
-  bool isInPieces = takesPieces(shape, capture);
+  auto isInPieces = takesPieces(shape, capture);
+  if (!isInPieces)
+    return isInPieces.takeError();
   for (int64_t first = 0; first < shape.elements;) {
     int64_t left = shape.elements - first;
     int64_t count =
-        std::min(shape.chunk, isInPieces ? shape.pieceOf(left) : left);
+        std::min(shape.chunk, *isInPieces ? shape.pieceOf(left) : left);
     isTooLarge = false;
     llvm::Error error = runPiece(plan, first, count, capture, stream);
     if (!error) {

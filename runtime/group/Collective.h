@@ -18,6 +18,8 @@
 
 #include "llvm/ADT/SmallVector.h"
 
+#include <atomic>
+
 namespace commsir::group {
 
 /// An array of a call: contiguous, in memory of the group's device type.
@@ -150,6 +152,10 @@ struct CollectiveLimits {
   /// they have been used a few times.
   unsigned ownSizes = 64;
 };
+
+/// While it is above 0, calls wait for their kernels in place of going on
+/// without them; for warm-ups. Equal on all ranks at each call.
+extern std::atomic<int> compilesAtOnce;
 
 /// The collectives of one group. Caches calls by description, so that a
 /// repeated call is a lookup and a launch. Nothing is compiled while a stream

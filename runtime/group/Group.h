@@ -257,6 +257,14 @@ public:
   virtual llvm::Expected<GroupKernel *>
   prepare(const KernelRequest &request) = 0;
 
+  /// GPU: compiles the request's code on a thread of its own, unless that has
+  /// begun. Returns whether all ranks have it, so that `prepare` takes little
+  /// time. Collective. Code that cannot be compiled counts: `prepare` reports
+  /// why. CPU: true.
+  virtual llvm::Expected<bool> compileEarly(const KernelRequest & /*request*/) {
+    return true;
+  }
+
   /// GPU: chooses the configuration of a collective of flat arrays; completes
   /// `query` with the machine's data. Equal on all ranks.
   virtual tune::Config configOf(tune::ConfigQuery &query) const;

@@ -113,6 +113,10 @@ private:
 
 class CollectiveTest : public testing::Test {
 protected:
+  // What is compiled when does not depend on time, but where a test wants that.
+  CollectiveTest() { group::compilesAtOnce = 1; }
+  ~CollectiveTest() override { group::compilesAtOnce = 0; }
+
   /// Runs `work` as each rank, in a process of its own, which says "" when all
   /// is well.
   static void run(CollectiveLimits limits,
@@ -774,6 +778,50 @@ TEST_F(CollectiveTest, LargeCallsMadeOnceAreCaptured) {
           cu.GraphDestroy(graph);
           if (error)
             return op + (": " + llvm::toString(std::move(error)));
+        }
+        return "";
+      },
+      2);
+  unsetenv("COMMSIR_FAKE_RESIDENT");
+}
+
+/// A size that is repeated is compiled beside its calls. All ranks take the
+/// kernel at one call, also where one of them comes late to each.
+TEST_F(CollectiveTest, CallsGoOnWithoutTheKernelThatIsCompiled) {
+  setenv("COMMSIR_FAKE_RESIDENT", "12", 1);
+  group::compilesAtOnce = 0;
+  Calls::expectBytes("0");
+  run(
+      {},
+      [](Calls &calls) -> std::string {
+        constexpr int64_t kCount = 1500000;
+        char *in = static_cast<char *>(takeMuch(calls, 2 * kCount)),
+             *out = static_cast<char *>(takeMuch(calls, 2 * kCount));
+        for (auto [op, cuts, joins] :
+             {std::tuple("reduce_scatter", true, false),
+              {"broadcast", false, false},
+              {"all_gather", false, true}}) {
+          CollectiveCall call = calls.make(op, kCount);
+          if (call.op == "reduce_scatter")
+            call.reduction = "sum";
+          call.input = {in, kCount * (cuts ? 2 : 1)};
+          call.output = {out, kCount * (joins ? 2 : 1)};
+          uint64_t kernels = calls.kernels();
+          int turns = 0;
+          for (uint64_t launches = 2; launches != 1; ++turns) {
+            if (turns == 3000)
+              return op + std::string(" never got its kernel");
+            usleep(calls.group->options().rank * 10000);
+            uint64_t before = calls.group->counts().launches;
+            if (auto error = calls.collectives->run(call, nullptr))
+              return op + (": " + llvm::toString(std::move(error)));
+            launches = calls.group->counts().launches - before;
+          }
+          // The first turns take what there is.
+          if (turns < 3)
+            return op + std::string(" waited for its kernel");
+          if (calls.kernels() <= kernels)
+            return op + std::string(" has no kernel of its own");
         }
         return "";
       },

@@ -143,7 +143,9 @@ def first_steps(options: argparse.Namespace) -> dict[str, list[float]]:
     # All ranks of a host share a cache.
     folder = Path(tempfile.gettempdir()) / f"commsir-fsdp-{port}-{os.environ.get('TORCHELASTIC_RUN_ID', 'none')}"
     if options.firsts:
-        measure_first(options.baseline, port, folder)  # Brings torch's libraries into the memory of the host.
+        measure_first(
+            options.baseline, port + 3 * options.firsts + 1, folder
+        )  # Brings torch's libraries into the memory of the host.
     for turn in range(options.firsts):
         for name, head in zip(names, heads, strict=True):
             port += 1

@@ -9,6 +9,8 @@ from typing import Any
 
 import torch
 
+from commsir import _native
+
 _CUDA: Any = torch.cuda
 #: Calls after which a size has its own kernel (kUsesOfOwn in runtime/group/Collective.cpp, and the next).
 _LISTED = 5
@@ -37,7 +39,7 @@ def warm_up(call: Callable[[int], Any], rows: int | Iterable[int], *, progress: 
     count that was never seen then compiles nothing, and can be captured in a CUDA graph at once. Of the other
     collectives this holds up to 1 MiB: list the counts of larger ones. A listed count is called five times: a large
     size goes in pieces in its first call, or by copy engines in its first four, before it gets its own kernel, and a
-    graph keeps what it captured.
+    graph keeps what it captured. Elsewhere calls go on that way while the kernel is compiled; here they wait for it.
 
     All ranks must call it with the same `rows`, as they must make the same collective calls. The compiled kernels are
     kept in the cache on disk, so that the next start of the program takes a fraction of the time. `progress` prints a
@@ -48,12 +50,16 @@ def warm_up(call: Callable[[int], Any], rows: int | Iterable[int], *, progress: 
     if torch.distributed.is_initialized() and torch.distributed.get_rank() != 0:
         shows = False
     counts, times = _sizes(rows), 1 if isinstance(rows, int) else _LISTED
-    for number, count in enumerate(counts, 1):
-        for _ in range(times):
-            call(count)
-        if shows:
-            end = "\n" if number == len(counts) else "\r"
-            print(f"commsir: warm-up, {number} of {len(counts)} row counts", end=end, file=sys.stderr, flush=True)
+    _native.call("compile_at_once", 1)
+    try:
+        for number, count in enumerate(counts, 1):
+            for _ in range(times):
+                call(count)
+            if shows:
+                end = "\n" if number == len(counts) else "\r"
+                print(f"commsir: warm-up, {number} of {len(counts)} row counts", end=end, file=sys.stderr, flush=True)
+    finally:
+        _native.call("compile_at_once", 0)
     if _CUDA.is_initialized():
         _CUDA.synchronize()
     return time.perf_counter() - start

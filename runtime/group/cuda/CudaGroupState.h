@@ -27,6 +27,7 @@
 #include "runtime/cuda/Seconds.h"
 #include "runtime/group/cuda/Channels.h"
 #include "runtime/group/cuda/CudaGroup.h"
+#include "runtime/group/cuda/EarlyCode.h"
 #include "runtime/group/cuda/GroupRequest.h"
 #include "runtime/group/cuda/SharedChannels.h"
 #include "runtime/group/cuda/StreamSignals.h"
@@ -160,6 +161,8 @@ public:
   void *peerAddress(const void *data, int64_t peer) const override;
   llvm::Expected<group::GroupKernel *>
   prepare(const group::KernelRequest &request) override;
+  llvm::Expected<bool>
+  compileEarly(const group::KernelRequest &request) override;
   llvm::Error discard(group::GroupKernel &which) override;
   llvm::Error compare(llvm::StringRef text) override;
   llvm::Expected<void *> allocateOwn(size_t bytes) override;
@@ -246,6 +249,7 @@ private:
   std::shared_ptr<Range> makeRange(void *own, size_t bytes,
                                    llvm::ArrayRef<CUdeviceptr> parts) const;
 
+  EarlyCode::Compile compilerOf(const group::KernelRequest &request) const;
   llvm::Error loadCode(const group::KernelRequest &request,
                        CudaGroupKernel &made);
   llvm::Error prepareOwn(const group::KernelRequest &request,
@@ -348,6 +352,8 @@ private:
     std::weak_ptr<KernelCode> code;
   };
   llvm::StringMap<LoadedCode> loaded;
+  /// Code for requests that `prepare` will get.
+  EarlyCode early;
   /// Changed, with their sets and records, under both `kernelsMutex` and
   /// `controlMutex`; read under either.
   std::list<CudaGroupKernel> kernels;

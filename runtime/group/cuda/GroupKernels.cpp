@@ -29,6 +29,29 @@ static constexpr size_t kSpareBytes = size_t(64) << 20;
 /// CTAs of NCCL's kernels, which each may take a whole multiprocessor.
 static constexpr int kNcclBlocks = 32;
 
+/// Compiles a request, with what does not change while the group is there.
+EarlyCode::Compile CudaGroup::compilerOf(const KernelRequest &request) const {
+  // By the limit, not by what is left of it: a choice must not depend on what
+  // was prepared before.
+  uint64_t memory =
+      request.shared ? sharedKernelBytes(request.channelBytes) : pool->most();
+  RequestLimits given = {memory, limits.ctas, limits.multiprocessors};
+  return [request, given, ranks = settings.ranks, on = device.get()] {
+    return compileRequest(request, ranks, *on, given);
+  };
+}
+
+llvm::Expected<bool> CudaGroup::compileEarly(const KernelRequest &request) {
+  if (isStopped)
+    return stopped();
+  bool isOver = early.isOver(keyOf(request), compilerOf(request));
+  auto all = mesh->all("asking who has compiled a kernel",
+                       isOver ? "yes" : "no", patience());
+  if (!all)
+    return all.takeError();
+  return llvm::all_of(*all, [](llvm::StringRef said) { return said == "yes"; });
+}
+
 /// Compiles and loads a request's code, or takes that of another label.
 llvm::Error CudaGroup::loadCode(const KernelRequest &request,
                                 CudaGroupKernel &made) {
@@ -37,15 +60,13 @@ llvm::Error CudaGroup::loadCode(const KernelRequest &request,
   made.code = known.code.lock();
   if (made.kernel && made.code)
     return llvm::Error::success();
-  // By the limit, not by what is left of it: a choice must not depend on what
-  // was prepared before.
-  uint64_t memory =
-      request.shared ? sharedKernelBytes(request.channelBytes) : pool->most();
-  auto compiled = compileRequest(request, settings.ranks, *device,
-                                 {memory, limits.ctas, limits.multiprocessors});
-  if (!compiled)
-    return compiled.takeError();
-  made.kernel = std::move(*compiled);
+  made.kernel = early.take(keyOf(request));
+  if (!made.kernel) {
+    auto compiled = compilerOf(request)();
+    if (!compiled)
+      return compiled.takeError();
+    made.kernel = std::move(*compiled);
+  }
   ++(made.kernel->cached() ? done.fromCache : done.compiled);
   auto code = KernelCode::load(*device, *made.kernel);
   if (!code)
