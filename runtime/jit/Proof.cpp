@@ -10,7 +10,7 @@
 #include "dialect/Comms.h"
 #include "lowering/analysis/Attributes.h"
 #include "runtime/jit/Prepare.h"
-#include "runtime/jit/StartThread.h"
+#include "runtime/support/StartThread.h"
 
 #include "mlir/AsmParser/AsmParser.h"
 #include "mlir/Bytecode/BytecodeWriter.h"

@@ -7,7 +7,7 @@
 
 #include "runtime/group/cuda/EarlyCode.h"
 
-#include "runtime/jit/StartThread.h"
+#include "runtime/support/StartThread.h"
 
 using namespace commsir;
 using namespace commsir::cuda;
@@ -26,7 +26,7 @@ bool EarlyCode::isOver(llvm::StringRef key, Compile compile) {
   if (job)
     return job->isOver.load(std::memory_order_acquire);
   job = std::make_unique<Job>();
-  job->thread = jit::startThread([made = job.get(), compile] {
+  job->thread = startThread([made = job.get(), compile] {
     if (auto kernel = compile())
       made->kernel = std::move(*kernel);
     else

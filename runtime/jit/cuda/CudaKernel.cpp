@@ -8,9 +8,9 @@
 #include "runtime/jit/cuda/CudaKernel.h"
 
 #include "lowering/Pipelines.h"
-#include "runtime/jit/StartThread.h"
 #include "runtime/jit/cuda/Backend.h"
 #include "runtime/jit/cuda/DeviceLibrary.h"
+#include "runtime/support/StartThread.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/TimeProfiler.h"

@@ -1,18 +1,18 @@
-//===- StartThread.h - Work beside the compiler -----------------*- C++ -*-===//
+//===- StartThread.h - A thread, if the system has one ----------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef COMMSIR_RUNTIME_JIT_STARTTHREAD_H
-#define COMMSIR_RUNTIME_JIT_STARTTHREAD_H
+#ifndef COMMSIR_RUNTIME_SUPPORT_STARTTHREAD_H
+#define COMMSIR_RUNTIME_SUPPORT_STARTTHREAD_H
 
 #include <system_error>
 #include <thread>
 #include <utility>
 
-namespace commsir::jit {
+namespace commsir {
 
 /// Starts a thread that runs `work`; returns none if the system cannot start
 /// one.
@@ -25,6 +25,6 @@ std::thread startThread(Work work) {
   }
 }
 
-} // namespace commsir::jit
+} // namespace commsir
 
-#endif // COMMSIR_RUNTIME_JIT_STARTTHREAD_H
+#endif // COMMSIR_RUNTIME_SUPPORT_STARTTHREAD_H
