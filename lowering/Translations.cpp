@@ -8,6 +8,7 @@
 #include "lowering/Translations.h"
 
 #include "dialect/Comms.h"
+#include "lowering/NoFiles.h"
 #include "lowering/Pipelines.h"
 #include "lowering/Register.h"
 #include "lowering/nvvm/PtxEmission.h"
@@ -16,12 +17,15 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Dialect/ROCDL/ROCDLToLLVMIRTranslation.h"
+#include "mlir/Tools/mlir-translate/MlirTranslateMain.h"
 #include "mlir/Tools/mlir-translate/Translation.h"
 
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/raw_ostream.h"
+
+#include <optional>
 
 using namespace mlir;
 using namespace mlir::comms;
@@ -131,6 +135,9 @@ static LogicalResult printNVPTXModule(Operation *op, StringRef text,
   return success();
 }
 
+/// Nothing is opened behind the input, the output, and --device-library.
+static std::optional<NoFiles> noFiles;
+
 void mlir::comms::registerTranslations() {
   // Local to the call: a library has no options until a tool asks for them.
   static llvm::cl::opt<int64_t> ranks(
@@ -144,16 +151,19 @@ void mlir::comms::registerTranslations() {
       "device-library", llvm::cl::init(""),
       llvm::cl::desc("Bitcode of NCCL's device library, for --comms-to-ptx and "
                      "--comms-to-nvptx of kernels that call it"));
-  auto registerGPU = [](DialectRegistry &registry) {
+  // These are called when the input is to be parsed, and the output is open.
+  static auto registerOwn = [](DialectRegistry &registry) {
     registerAllDialects(registry);
     registerLLVMIRTranslationInterfaces(registry);
+    if (deviceLibrary.empty() && !noFiles)
+      noFiles.emplace();
   };
   static TranslateFromMLIRRegistration toPTX(
       "comms-to-ptx", "Kernels, by the pipeline comms-to-nvvm, as PTX",
       [](Operation *op, raw_ostream &output) -> LogicalResult {
         return printPTX(op, gpu, ranks, deviceLibrary, output);
       },
-      registerGPU);
+      registerOwn);
   static TranslateFromMLIRRegistration toNVPTX(
       "comms-to-nvptx",
       "Kernels, by the pipeline comms-to-nvvm, as LLVM IR before it is "
@@ -161,7 +171,7 @@ void mlir::comms::registerTranslations() {
       [](Operation *op, raw_ostream &output) -> LogicalResult {
         return printNVPTXModule(op, gpu, ranks, deviceLibrary, output);
       },
-      registerGPU);
+      registerOwn);
   static TranslateFromMLIRRegistration toROCDL(
       "comms-to-amdgcn",
       "Kernels, by the pipeline comms-to-rocdl (a skeleton), as LLVM IR",
@@ -182,8 +192,7 @@ void mlir::comms::registerTranslations() {
         return success();
       },
       [](DialectRegistry &registry) {
-        registerAllDialects(registry);
-        registerLLVMIRTranslationInterfaces(registry);
+        registerOwn(registry);
         registerROCDLDialectTranslation(registry);
       });
   static TranslateFromMLIRRegistration toLLVMIR(
@@ -210,8 +219,13 @@ void mlir::comms::registerTranslations() {
         llvmModule->print(output, nullptr);
         return success();
       },
-      [](DialectRegistry &registry) {
-        registerAllDialects(registry);
-        registerLLVMIRTranslationInterfaces(registry);
-      });
+      registerOwn);
+}
+
+int mlir::comms::translateMain(int argc, char **argv) {
+  registerTranslations();
+  LogicalResult result =
+      mlirTranslateMain(argc, argv, "CommsIR translation driver");
+  noFiles.reset();
+  return failed(result);
 }

@@ -23,6 +23,9 @@ namespace comms {
 /// are translated directly.
 void registerTranslations();
 
+/// Runs comms-translate with a program's arguments; returns its exit status.
+int translateMain(int argc, char **argv);
+
 } // namespace comms
 } // namespace mlir
 

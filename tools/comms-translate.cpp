@@ -9,9 +9,6 @@
 #include "lowering/Translations.h"
 #include "runtime/support/Nesting.h"
 
-#include "mlir/Support/LogicalResult.h"
-#include "mlir/Tools/mlir-translate/MlirTranslateMain.h"
-
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -33,7 +30,5 @@ int main(int argc, char **argv) {
     return 1;
   }
   mlir::comms::hideLLVMOptions();
-  mlir::comms::registerTranslations();
-  return mlir::failed(
-      mlir::mlirTranslateMain(argc, argv, "CommsIR translation driver"));
+  return mlir::comms::translateMain(argc, argv);
 }

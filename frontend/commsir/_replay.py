@@ -51,7 +51,7 @@ def replay(path: str | os.PathLike[str], *, time_limit: float = 60, max_steps: i
         from commsir.language import diagnostics
 
         is_python = run.request.get("file") == diagnostics.GENERATED
-        raise diagnostics.with_source(error, is_python=is_python) from None
+        raise diagnostics.with_source(error, is_python=is_python, reads=False) from None
 
 
 #: Of the checker.

@@ -10,42 +10,18 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "lowering/Register.h"
 #include "lowering/Translations.h"
 #include "runtime/bench/Bench.h"
 #include "runtime/capi/Error.h"
 #include "runtime/choose/Choose.h"
+#include "runtime/driver/OptMain.h"
 #include "runtime/driver/Run.h"
 #include "runtime/group/Collective.h"
-
-#include "mlir/Dialect/Arith/Transforms/Passes.h"
-#include "mlir/Tools/mlir-opt/MlirOptMain.h"
-#include "mlir/Tools/mlir-translate/MlirTranslateMain.h"
-#include "mlir/Transforms/Passes.h"
 
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace commsir;
-namespace comms = mlir::comms;
-
-static int runOpt(int argc, char **argv) {
-  mlir::DialectRegistry registry;
-  comms::registerAllDialects(registry);
-  comms::registerPasses();
-  // Upstream passes that are of use between ours.
-  mlir::registerTransformsPasses();
-  mlir::arith::registerArithIntRangeOptsPass();
-  return mlir::asMainReturnCode(
-      mlir::MlirOptMain(argc, argv, "CommsIR optimizer driver\n", registry));
-}
-
-static int runTranslate(int argc, char **argv) {
-  comms::registerTranslations();
-  return mlir::failed(
-      mlir::mlirTranslateMain(argc, argv, "CommsIR translation driver"));
-}
-
 int commsir_tool(int argc, char **argv) {
   if (argc < 1 || !argv)
     return COMMSIR_USAGE;
@@ -54,9 +30,9 @@ int commsir_tool(int argc, char **argv) {
   name = name.substr(name.rfind('/') + 1);
   Main main = llvm::StringSwitch<Main>(name)
                   .Case("comms-run", driver::runMain)
-                  .Case("comms-opt", runOpt)
+                  .Case("comms-opt", driver::optMain)
                   .Case("comms-bench", tune::benchMain)
-                  .Case("comms-translate", runTranslate)
+                  .Case("comms-translate", mlir::comms::translateMain)
                   .Default(nullptr);
   if (main)
     return main(argc, argv);

@@ -16,6 +16,7 @@
 #include "mlir/Pass/PassManager.h"
 
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/VirtualFileSystem.h"
 
 #include <chrono>
 #include <unistd.h>
@@ -53,6 +54,10 @@ bool Session::parse() {
   if (!buffer)
     return false;
   llvm::StringRef text = buffer->getBuffer();
+  // Locations may name any file. None but the kernel's is opened to show a
+  // line.
+  sources.setVirtualFileSystem(
+      llvm::makeIntrusiveRefCnt<llvm::vfs::InMemoryFileSystem>());
   sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
   if (llvm::Error error = refuseSource(text, options.file))
     return fail(ExitCompile, std::move(error));

@@ -27,9 +27,9 @@ _PASS_FAILED = re.compile(r"the kernel could not be lowered: pass \S+ failed")
 _ASSERTED = re.compile(r"(.+) covers \[1, 1 \+ 0\), but the limit is 0", re.DOTALL)
 
 
-def excerpt(file: str, line: int, column: int) -> str:
-    """Returns the source line with a caret below the column (from 1), or an empty string if the file cannot be read."""
-    text = source.line_of(file, line) if file and line > 0 else ""
+def excerpt(file: str, line: int, column: int, *, reads: bool = True) -> str:
+    """Returns the source line with a caret below the column (from 1), or an empty string if it is not known."""
+    text = source.line_of(file, line, reads=reads) if file and line > 0 else ""
     if not text.strip():
         return ""
     stripped = text.lstrip()
@@ -37,9 +37,9 @@ def excerpt(file: str, line: int, column: int) -> str:
     return f"\n    {stripped}\n    {' ' * at}^"
 
 
-def show(said: Diagnostic) -> Diagnostic:
+def show(said: Diagnostic, *, reads: bool = True) -> Diagnostic:
     """Formats the diagnostic with its source line."""
-    return dataclasses.replace(said, message=said.message + excerpt(said.file, said.line, said.column))
+    return dataclasses.replace(said, message=said.message + excerpt(said.file, said.line, said.column, reads=reads))
 
 
 def compile_error(message: str, place: Place, hint: str = "", notes: Iterable[tuple[str, Place]] = ()) -> CompileError:
@@ -72,10 +72,13 @@ def _placed(said: Diagnostic, start: Place | None) -> Diagnostic:
     return dataclasses.replace(said, notes=notes)
 
 
-def with_source(error: CommsError, start: Place | None = None, *, is_python: bool = True) -> CommsError:
+def with_source(
+    error: CommsError, start: Place | None = None, *, is_python: bool = True, reads: bool = True
+) -> CommsError:
     """The same error in Python terms; its diagnostics show the lines that they refer to.
 
     `start` is where the kernel begins, if that is known; a kernel that is no Python keeps the words of the dialect.
+    Without `reads`, lines are those of kernels of this process alone: a stranger's kernel may name any file.
     """
     error.message = _INVALID.sub("the kernel is not valid", error.message)
     if is_python:
@@ -87,7 +90,7 @@ def with_source(error: CommsError, start: Place | None = None, *, is_python: boo
         if rest.isdigit() and column.isdigit():
             what = f"rank {waiting.rank} block {waiting.block} waits here in {waiting.written or waiting.op}"
             said.append(Diagnostic("note", what, file, int(rest), int(column)))
-    error.diagnostics = tuple(map(show, said))
+    error.diagnostics = tuple(show(one, reads=reads) for one in said)
     return error
 
 

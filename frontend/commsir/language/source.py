@@ -211,6 +211,8 @@ def _end(node: Any) -> tuple[int, int]:
     return (node.end_lineno, node.end_col_offset)
 
 
-def line_of(file: str, line: int) -> str:
-    lines = next(iter(_remembered(file)), "".join(linecache.getlines(file))).splitlines()
+def line_of(file: str, line: int, *, reads: bool = True) -> str:
+    """A line of a file, as it was when its kernels were defined, or else, if it `reads` files, as it is now."""
+    text = next(iter(_remembered(file)), None)
+    lines = ("".join(linecache.getlines(file)) if text is None and reads else text or "").splitlines()
     return lines[line - 1].rstrip("\n") if 0 < line <= len(lines) else ""
