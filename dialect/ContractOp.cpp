@@ -19,6 +19,8 @@ using namespace mlir::comms::checks;
 
 /// Elements of a product's tile, at most.
 static constexpr int64_t kMostElements = int64_t(1) << 20;
+/// Code for each addend of each element is unrolled.
+static constexpr size_t kMostAddends = 64;
 
 //===----------------------------------------------------------------------===//
 // Addends in the assembly format
@@ -295,6 +297,9 @@ LogicalResult ContractOp::verify() {
   if (getTransposeRhs())
     std::swap(rhs.rows, rhs.columns);
   SmallVector<Part> parts{lhs, rhs, acc};
+  if (getAddends().size() > kMostAddends)
+    return emitOpError() << "C8: there are " << getAddends().size()
+                         << " addends; give at most " << kMostAddends;
   if (getAddendRows().size() != getAddends().size() ||
       getAddendColumns().size() != getAddends().size())
     return emitOpError("C8: an addend has one row and one column");

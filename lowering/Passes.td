@@ -674,7 +674,7 @@ def ConvertCommsToCPU : Pass<"convert-comms-to-cpu", "::mlir::ModuleOp"> {
 
     ```mlir
     llvm.func @fill(%context: !llvm.ptr) attributes {
-        comms.args = [{bytes = 4 : i64, element = "f32", kind = "window", name = "x", shape = array<i64: 16>} ],
+        comms.args = [{bytes = 4 : i64, element = "f32", kind = "window", name = "x", shape = array<i64: 16>, written} ],
         comms.arena_bytes = 0 : i64, comms.ranks = 2 : i64,
         comms.sites = [["comms.barrier", "fill.mlir:7:3", ""]]} {
       %zero = llvm.mlir.constant(0 : i64) : i64

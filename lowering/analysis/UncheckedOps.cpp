@@ -457,7 +457,44 @@ static StringRef findForeign(DictionaryAttr attributes) {
   return "";
 }
 
+/// Attributes by which passes and the runtime tell each other what they have
+/// found or chosen. A text that states one would be believed.
+static constexpr StringLiteral kOfPasses[] = {"comms.alignment",
+                                              "comms.arena_bytes",
+                                              "comms.args",
+                                              "comms.blocks",
+                                              "comms.canonical",
+                                              "comms.choices",
+                                              "comms.cluster",
+                                              "comms.launch",
+                                              "comms.lsa_size",
+                                              "comms.nccl",
+                                              "comms.one_round",
+                                              "comms.param_bytes",
+                                              "comms.prefetch",
+                                              "comms.proof",
+                                              "comms.ranks",
+                                              "comms.shared_slots",
+                                              "comms.sites",
+                                              "comms.stale",
+                                              "comms.shared_channels",
+                                              "comms.threads",
+                                              "comms.tile"};
+
+static LogicalResult refuseOfPasses(Operation *op, DictionaryAttr attributes) {
+  if (attributes)
+    for (NamedAttribute attribute : attributes)
+      if (llvm::is_contained(kOfPasses, attribute.getName().strref()))
+        return op->emitError()
+               << "attribute '" << attribute.getName().strref()
+               << "' is written by passes, and a kernel cannot state it: "
+                  "leave it out";
+  return success();
+}
+
 static LogicalResult checkAttributes(Operation *op, DictionaryAttr attributes) {
+  if (failed(refuseOfPasses(op, attributes)))
+    return failure();
   StringRef foreign = attributes ? findForeign(attributes) : StringRef();
   if (foreign.empty())
     return success();
@@ -474,7 +511,8 @@ static LogicalResult checkKernel(KernelOp kernel) {
       return failure();
   bool ok = succeeded(checkTypes(kernel));
   kernel.getBody().walk<WalkOrder::PreOrder>([&](Operation *op) {
-    if (succeeded(refuseUnchecked(op)))
+    if (succeeded(refuseOfPasses(op, op->getDiscardableAttrDictionary())) &&
+        succeeded(refuseUnchecked(op)))
       return WalkResult::advance();
     ok = false;
     return WalkResult::skip(); // One error is enough.

@@ -7,6 +7,8 @@
 
 #include "lowering/target/KernelBase.h"
 
+#include "lowering/analysis/Writes.h"
+
 #include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
@@ -17,6 +19,12 @@
 using namespace mlir;
 using namespace mlir::comms;
 using namespace mlir::comms::target;
+
+KernelBase::KernelBase(KernelOp kernel, const LLVMTypeConverter &types,
+                       TargetNames names)
+    : kernel(kernel), types(types), rewriter(kernel.getContext()),
+      teams(names.kernel), names(names), written(findWrittenArguments(kernel)) {
+}
 
 //===----------------------------------------------------------------------===//
 // Constants and sites
@@ -264,6 +272,8 @@ NamedAttrList KernelBase::describeArgument(unsigned index) {
     list.set("hidden", rewriter.getUnitAttr());
   if (init && init.getValue() == "poison")
     list.set("poisoned", rewriter.getUnitAttr());
+  if (written[index])
+    list.set("written", rewriter.getUnitAttr());
   return list;
 }
 

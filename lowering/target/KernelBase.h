@@ -60,9 +60,8 @@ struct Arrival {
 /// A kernel being lowered.
 class KernelBase {
 protected:
-  KernelBase(KernelOp kernel, const LLVMTypeConverter &types, TargetNames names)
-      : kernel(kernel), types(types), rewriter(kernel.getContext()),
-        teams(names.kernel), names(names) {}
+  KernelBase(KernelOp kernel, const LLVMTypeConverter &types,
+             TargetNames names);
   ~KernelBase() = default;
 
   // Constants, each emitted once, and sites, the source locations in errors.
@@ -207,6 +206,8 @@ private:
 
   TeamTable teams;
   TargetNames names;
+  /// Arguments that the kernel may write.
+  llvm::BitVector written;
   /// Ranks of loops over the peers of a team.
   llvm::DenseMap<Value, Value> peersOf;
   /// Arrivals at barriers, by token.

@@ -30,6 +30,7 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/Dialect/Vector/Transforms/LoweringPatterns.h"
 #include "mlir/Dialect/Vector/Transforms/VectorRewritePatterns.h"
+#include "mlir/Rewrite/PatternApplicator.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 using namespace mlir;
@@ -58,13 +59,39 @@ static LogicalResult simplifyMemRefs(ModuleOp module) {
   return applyPatternsGreedily(module, std::move(patterns));
 }
 
+/// Appends the ops of scf in a region, the last of a block first and each
+/// before those within it.
+static void listBackwards(Region &region, SmallVectorImpl<Operation *> &ops) {
+  for (Block &block : llvm::reverse(region))
+    for (Operation &op : llvm::reverse(block)) {
+      if (isa<scf::SCFDialect>(op.getDialect()) && op.getNumRegions())
+        ops.push_back(&op);
+      for (Region &inner : op.getRegions())
+        listBackwards(inner, ops);
+    }
+}
+
+/// Loops and branches become blocks. Each moves what follows it in its block to
+/// a new one: from the end, that is no more than up to the next one. (The
+/// dialect conversion begins at the front, and takes a time that grows with the
+/// square of their number.)
 static LogicalResult lowerLoops(ModuleOp module) {
+  SmallVector<Operation *> ops;
+  listBackwards(module.getBodyRegion(), ops);
   RewritePatternSet patterns(module.getContext());
   populateSCFToControlFlowConversionPatterns(patterns);
-  ConversionTarget target(*module.getContext());
-  target.addIllegalDialect<scf::SCFDialect>();
-  target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
-  return applyPartialConversion(module, target, std::move(patterns));
+  FrozenRewritePatternSet frozen(std::move(patterns));
+  PatternApplicator applicator(frozen);
+  applicator.applyDefaultCostModel();
+  PatternRewriter rewriter(module.getContext());
+  for (Operation *op : ops) {
+    Location loc = op->getLoc();
+    StringRef name = op->getName().getStringRef();
+    rewriter.setInsertionPoint(op);
+    if (failed(applicator.matchAndRewrite(op, rewriter)))
+      return emitError(loc) << "'" << name << "' cannot become branches";
+  }
+  return success();
 }
 
 /// Decomposes vector operations that LLVM vectors do not support.

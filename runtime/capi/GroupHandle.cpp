@@ -8,6 +8,7 @@
 #include "runtime/capi/GroupHandle.h"
 #include "runtime/capi/HandlePool.h"
 #include "runtime/capi/Sized.h"
+#include "runtime/jit/Sharing.h"
 #include "runtime/support/GroupError.h"
 #include "runtime/support/Nesting.h"
 
@@ -857,6 +858,26 @@ commsir_status commsir_group_kernel(commsir_group *group, const char *source,
   });
 }
 
+/// Whether no two arguments share memory that the kernel writes.
+static llvm::Error checkSharing(const group::GroupKernel &kernel,
+                                llvm::ArrayRef<group::Argument> arguments) {
+  llvm::SmallVector<jit::GivenMemory, 8> given;
+  for (auto [info, argument] : llvm::zip(kernel.args(), arguments)) {
+    bool isMemory =
+        info.kind == jit::ArgKind::Memory || info.kind == jit::ArgKind::Window;
+    given.push_back({argument.data, isMemory ? info.bytes() : 0, info.written});
+  }
+  auto found = jit::findSharing(given);
+  if (!found)
+    return llvm::Error::success();
+  return group::makeError(
+      group::GroupError::Kind::Usage,
+      "arguments '" + kernel.args()[found->first].name + "' and '" +
+          kernel.args()[found->second].name + "' of kernel '" + kernel.name() +
+          "' share memory, and the kernel writes the latter: give each memory "
+          "of its own");
+}
+
 commsir_status commsir_kernel_launch(commsir_kernel *kernel,
                                      const commsir_argument *arguments,
                                      size_t count, void *stream) {
@@ -869,6 +890,8 @@ commsir_status commsir_kernel_launch(commsir_kernel *kernel,
     llvm::SmallVector<group::Argument, 8> given;
     for (const commsir_argument &one : llvm::ArrayRef(arguments, count))
       given.push_back({one.data, one.bytes});
+    if (llvm::Error error = checkSharing(kernel->kernel, given))
+      return report(std::move(error));
     return report(open.group->launch(kernel->kernel, given, stream));
   });
 }

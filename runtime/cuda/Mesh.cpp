@@ -516,8 +516,13 @@ llvm::Error Mesh::agree(llvm::StringRef what, llvm::Error mine,
                         double timeout) {
   std::string text = group::packError(std::move(mine));
   auto texts = all(what, llvm::StringRef(text).take_front(kMaxText), timeout);
-  if (texts)
+  if (texts) {
+    // This rank's own error is shown whole.
+    if (text.empty())
+      for (std::string &theirs : *texts)
+        theirs = commsir::showForeign(theirs);
     return group::unpackErrors(*texts, rank);
+  }
   if (text.empty())
     return texts.takeError();
   llvm::consumeError(texts.takeError());
@@ -579,7 +584,7 @@ std::string Mesh::silenceReason(int peer, bool mayEnd) const {
     return absenceReason(peer);
   llvm::StringRef rest(text + sizeof(header), size_t(bytes) - sizeof(header));
   if (header.magic == kGivesUp)
-    return "it has given up: " + rest.str();
+    return "it has given up: " + commsir::showForeign(rest.str());
   bool isEnding = rest.take_front(header.whatBytes) == kEnding;
   return isEnding && !mayEnd ? "it has left the group" : absenceReason(peer);
 }

@@ -67,7 +67,7 @@ struct PeerMemory::Offer {
       take(offer.sizes.data(), offer.sizes.size() * sizeof(uint64_t));
     return offer.holds(bytes) ? std::optional(std::move(offer)) : std::nullopt;
   }
-  /// Only CUDA knows the size of cudaMalloc's allocations.
+  /// `openAllocated` asks CUDA for the size of cudaMalloc's allocations.
   bool holds(size_t bytes) const {
     uint64_t all = 0;
     for (uint64_t size : sizes)
@@ -163,7 +163,7 @@ PeerMemory::share(const Device &device, Mesh &mesh, CUdeviceptr own,
   llvm::Error open = llvm::Error::success();
   for (int peer = 0; peer < mesh.getRanks() && !open; ++peer)
     if (peer != mesh.getRank() && offers[peer].sizes.empty())
-      open = made->openAllocated(offers[peer], peer);
+      open = made->openAllocated(offers[peer], bytes, peer);
   if (auto failure = mesh.agree(what, std::move(open), timeout))
     return std::move(failure);
   return made;
@@ -217,7 +217,26 @@ llvm::Error PeerMemory::openMapped(Mesh &mesh, llvm::StringRef what,
   return mesh.agree(what, std::move(error), timeout);
 }
 
-llvm::Error PeerMemory::openAllocated(const Offer &offer, int peer) {
+/// Whether `bytes` bytes at `offset` from `base` are in its allocation.
+static llvm::Error checkAllocated(const Driver &cu, CUdeviceptr base,
+                                  uint64_t offset, size_t bytes, int peer) {
+  CUdeviceptr begin = 0;
+  size_t size = 0;
+  if (auto error = cu.check(cu.MemGetAddressRange(&begin, &size, base),
+                            "looking for the size of the memory of rank " +
+                                llvm::Twine(peer)))
+    return error;
+  uint64_t left = size - (base - begin);
+  if (offset <= left && bytes <= left - offset)
+    return llvm::Error::success();
+  return fail(llvm::formatv("rank {0} says that its part of {1} bytes begins "
+                            "at byte {2} of its memory, which has {3} bytes",
+                            peer, bytes, offset, left)
+                  .str());
+}
+
+llvm::Error PeerMemory::openAllocated(const Offer &offer, size_t bytes,
+                                      int peer) {
   // CUDA opens such memory in other processes alone.
   if (offer.pid == getpid())
     return fail(llvm::formatv("rank {0} is a thread of this process, and its "
@@ -236,6 +255,8 @@ llvm::Error PeerMemory::openAllocated(const Offer &offer, int peer) {
                        .str()))
     return error;
   opened.push_back(base);
+  if (auto error = checkAllocated(cu, base, offer.offset, bytes, peer))
+    return error;
   table[peer] = base + offer.offset;
   return llvm::Error::success();
 }

@@ -45,7 +45,7 @@ private:
   llvm::Error openMapped(Mesh &mesh, llvm::StringRef what,
                          const std::vector<Offer> &offers,
                          const Mapping &shared, double timeout);
-  llvm::Error openAllocated(const Offer &offer, int peer);
+  llvm::Error openAllocated(const Offer &offer, size_t bytes, int peer);
 
   const Device &device;
   std::vector<CUdeviceptr> table;

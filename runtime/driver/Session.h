@@ -65,6 +65,7 @@ private:
   bool checkBindings();
   bool checkScalars();
   bool checkHostArrays();
+  llvm::Error checkSharing() const;
   bool checkHostScalars();
   bool refuseValue(const Argument &argument, const llvm::Twine &what);
   bool checkFiles();

@@ -8,6 +8,7 @@
 #include "runtime/driver/Inputs.h"
 #include "runtime/driver/Session.h"
 #include "runtime/group/Group.h"
+#include "runtime/jit/Sharing.h"
 
 #include <algorithm>
 #include <chrono>
@@ -92,9 +93,33 @@ llvm::Expected<std::unique_ptr<World>> Session::makeWorld(cpu::RunOptions run) {
   return world;
 }
 
+/// Whether the caller's arrays are apart, those of all ranks.
+llvm::Error Session::checkSharing() const {
+  llvm::SmallVector<jit::GivenMemory> given;
+  for (const HostArray &array : host->arrays)
+    given.push_back({array.memory.data(), array.memory.size(),
+                     target->args()[compiledIndex(array.argument)].written});
+  auto found = jit::findSharing(given);
+  if (!found)
+    return llvm::Error::success();
+  auto describe = [&](size_t number) {
+    const HostArray &array = host->arrays[number];
+    return ("'" + llvm::Twine(array.argument) + "' of rank " +
+            llvm::Twine(array.rank))
+        .str();
+  };
+  return llvm::createStringError(
+      "the arrays of argument " + describe(found->first) + " and of " +
+      describe(found->second) +
+      " share memory, and the kernel writes the latter: give each memory of "
+      "its own");
+}
+
 llvm::Error Session::fillFromHost(World &world) {
   if (!host)
     return llvm::Error::success();
+  if (llvm::Error error = checkSharing())
+    return error;
   for (const auto &scalar : host->scalars) {
     unsigned index = compiledIndex(scalar.first());
     const Argument &argument =

@@ -104,6 +104,7 @@ void visitArgument(Archive &archive, ArgInfo &argument) {
   archive.list(argument.shape, [&](int64_t &dim) { archive.number(dim); });
   archive.number(argument.hidden);
   archive.number(argument.poisoned);
+  archive.number(argument.written);
   archive.number(argument.multimem);
   archive.text(argument.slots);
 }

@@ -51,6 +51,8 @@ struct ArgInfo {
   bool hidden = false;
   /// Initialized to poison (0xFFFA in every 16 bits) rather than zero.
   bool poisoned = false;
+  /// The kernel may write this memory, on any rank.
+  bool written = false;
   /// A window that is also accessed by its multicast address.
   bool multimem = false;
   /// For a hidden window in memory that the kernels of a group use in turn: the

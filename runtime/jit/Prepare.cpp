@@ -57,6 +57,7 @@ static ArgInfo readArgument(mlir::DictionaryAttr entry) {
     append_range(info.shape, shape.asArrayRef());
   info.hidden = entry.contains("hidden");
   info.poisoned = entry.contains("poisoned");
+  info.written = entry.contains("written");
   info.multimem = entry.contains("multimem");
   info.slots = getString(entry, "slots").str();
   return info;

@@ -8,6 +8,9 @@ out of bounds, or that there is none. All data is one number and stays so; a ker
   - Neither may change a canary or end the process.
 Every access has an effect that can be seen: others may be left out, and are then not reported (docs/Spec.md).
 
+Before the random programs, each kind of access runs with constants out of bounds: every text with which they are
+refused has to be one that REFUSAL knows, also those that random programs seldom meet.
+
 Usage: bounds.py [--programs N] [--seed S] [--seconds T] [--jobs J] [--keep FOLDER]
 A failure prints the seed and keeps the kernel in FOLDER: `bounds.py --seed SEED --programs 1` runs it again.
 """
@@ -25,7 +28,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import commsir
@@ -207,11 +210,20 @@ class Program:
         # Basic blocks, between which tiles do not pass and which the checker does not follow.
         self.has_blocks = self.rnd.random() < 0.15
         lines: list[str] = []
-        names: list[str] = []
         body: list[Step] = []
         for value in [0, 1, 2, 3, SIZE]:
-            lines.append(f"%k{value} = arith.constant {value} : index")
-            body.append(lambda v, n=f"%k{value}", x=value: v.__setitem__(n, x))  # type: ignore[misc]
+            self.constant(lines, body, f"%k{value}", value)
+        self.draw(lines, body)
+        self.body = body
+        self.source = self.frame(lines)
+
+    def constant(self, lines: list[str], body: list[Step], name: str, value: int) -> None:
+        lines.append(f"{name} = arith.constant {value} : index")
+        body.append(lambda v: v.__setitem__(name, value))
+
+    def draw(self, lines: list[str], body: list[Step]) -> None:
+        """Random steps, and an access."""
+        names: list[str] = []
         for k in range(4):
             a = self.name()
             lines.append(f"{a}l = memref.load %in[%k{k}] : memref<4xi64>")
@@ -219,15 +231,11 @@ class Program:
             body.append(lambda v, n=a, x=self.inputs[k]: v.__setitem__(n, x))  # type: ignore[misc]
             names.append(a)
         for _ in range(6):
-            a, x = self.name(), self.rnd.choice(CONSTANTS)
-            lines.append(f"{a} = arith.constant {x} : index")
-            body.append(lambda v, n=a, x=x: v.__setitem__(n, x))  # type: ignore[misc]
-            names.append(a)
+            names.append(self.name())
+            self.constant(lines, body, names[-1], self.rnd.choice(CONSTANTS))
         for _ in range(self.rnd.randint(2, 9)):
             self.step(lines, body, names, 0)
         self.access(lines, body, names)
-        self.body = body
-        self.source = self.frame(lines)
 
     def frame(self, lines: list[str]) -> str:
         arguments = (
@@ -605,13 +613,18 @@ class Program:
 
     # --- Accesses
 
+    Checked = tuple[list[str], Callable[[Values], list[tuple[int, int, int]]]]
+    #: An access from its offset, count and peer.
+    Access = Callable[[str, str, str], Checked]
+
     def access(self, lines: list[str], body: list[Step], names: list[str]) -> None:
-        site = self.sites
-        self.sites += 1
         at = self.rnd.choice(names[-3:])
         count = self.rnd.choice([*names[-4:], "%k1", "%k2", "%k3"])
         peer = self.rnd.choice([*names[-4:], "%k0", "%k0", "%k1"])
-        choices = [
+        self.write(lines, body, self.rnd.choice(self.accesses()), (at, count, peer))
+
+    def accesses(self) -> list[Access]:
+        choices: list[Program.Access] = [
             self.element,
             self.view,
             self.of_rows,
@@ -623,7 +636,12 @@ class Program:
         ]
         if not self.has_blocks:
             choices += [self.of_tile, self.of_tile, self.of_scratch, self.of_peer, self.of_packets, self.of_product]
-        text, limits = self.rnd.choice(choices)(at, count, peer)
+        return choices
+
+    def write(self, lines: list[str], body: list[Step], access: Access, operands: tuple[str, str, str]) -> None:
+        site = self.sites
+        self.sites += 1
+        text, limits = access(*operands)
         # Tiles do not pass from one basic block to another.
         tiles = [f"%tile{site} = arith.constant dense<{DATA}> : tensor<4xi64>"]
         tiles += [f"%floats{site} = arith.constant dense<{DATA}.0> : tensor<4xf32>"]
@@ -638,8 +656,6 @@ class Program:
                     raise LeftBoundsError(f"site {site}: [{offset}, + {length}) of {limit}")
 
         body.append(run)
-
-    Checked = tuple[list[str], Callable[[Values], list[tuple[int, int, int]]]]
 
     def element(self, at: str, count: str, peer: str) -> Checked:
         a, memory, kind = self.name(), self.rnd.choice(["%x", "%open", "%own"]), "memref<16xi64>"
@@ -865,6 +881,48 @@ class Program:
         return "good"
 
 
+class OfConstants(Program):
+    """One access, by constants of which one is out of bounds."""
+
+    def __init__(self, variant: int, access: str, operand: int, value: int) -> None:
+        self.choice = access, operand, value
+        super().__init__(variant)
+
+    def draw(self, lines: list[str], body: list[Step]) -> None:
+        access, operand, value = self.choice
+        self.check = False
+        self.constant(lines, body, "%wrong", value)
+        operands = ["%k2", "%k2", "%k0"]
+        operands[operand] = "%wrong"
+        self.write(lines, body, getattr(self, access), (operands[0], operands[1], operands[2]))
+
+
+def list_refusals() -> Iterator[OfConstants]:
+    """Every kind of access in each of its forms, with constants that no form of it takes."""
+    seen: set[str] = set()
+    any_program = Program(0)
+    any_program.has_blocks = False
+    accesses = [access.__name__ for access in any_program.accesses()]
+    for access, variant, operand, value in itertools.product(accesses, range(12), range(3), (-1, 17)):
+        program = OfConstants(variant, access, operand, value)
+        if program.source not in seen:
+            seen.add(program.source)
+            yield program
+
+
+def judge_refusals() -> int:
+    """How many of them have an end that is wrong."""
+    counts: collections.Counter[str] = collections.Counter()
+    for program in list_refusals():
+        said, wrong = judge(program)
+        counts[said] += 1
+        counts["wrong"] += bool(wrong)
+        if wrong:
+            print(f"WRONG {' '.join(map(str, program.choice))}: {wrong}\n{program.source}", flush=True)
+    print("constants: " + ", ".join(f"{name}: {number}" for name, number in sorted(counts.items())), flush=True)
+    return counts["wrong"]
+
+
 def canaried(size: int, value: int, kind: type) -> tuple[Array, Array]:
     """An array between canaries, and all of them."""
     whole: Array = np.full(size + 512, CANARY, kind)
@@ -990,6 +1048,8 @@ def main() -> None:
     if options.work:
         return work(options.seed, options.programs, deadline, options.keep)
     begun, counts = time.time(), collections.Counter[str]()
+    if judge_refusals():
+        sys.exit(1)
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         parts = share(options.seed, options.programs, options.jobs)
         for part in pool.map(lambda one: supervise(one[0], one[1], deadline, options.keep), parts):

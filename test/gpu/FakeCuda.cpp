@@ -61,6 +61,7 @@
 #include <set>
 #include <string>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
 #include <utility>
@@ -749,10 +750,14 @@ END FAKE(MemAddressFree, CUdeviceptr pointer, size_t bytes)
     munmap(reinterpret_cast<void *>(pointer), bytes);
 END FAKE(MemMap, CUdeviceptr pointer, size_t bytes, size_t,
          CUmemGenericAllocationHandle handle, unsigned long long)
-    // Reached once access is set.
-    if (mmap(reinterpret_cast<void *>(pointer), bytes, PROT_NONE,
-             MAP_SHARED | MAP_FIXED, int(handle) - 1,
-             0) == MAP_FAILED) return CUDA_ERROR_INVALID_VALUE;
+    // No more than the memory has, as with the driver.
+    struct stat status;
+if (fstat(int(handle) - 1, &status) || bytes > size_t(status.st_size))
+  return CUDA_ERROR_INVALID_VALUE;
+// Reached once access is set.
+if (mmap(reinterpret_cast<void *>(pointer), bytes, PROT_NONE,
+         MAP_SHARED | MAP_FIXED, int(handle) - 1, 0) == MAP_FAILED)
+  return CUDA_ERROR_INVALID_VALUE;
 std::lock_guard lock(mutex);
 mappings[reinterpret_cast<char *>(pointer)] = {bytes, int(handle) - 1};
 END FAKE(MemUnmap, CUdeviceptr pointer, size_t bytes)
@@ -822,7 +827,10 @@ close(file);
 if (mapped == MAP_FAILED)
   return CUDA_ERROR_INVALID_VALUE;
 *pointer = reinterpret_cast<CUdeviceptr>(mapped);
-END FAKE(IpcCloseMemHandle, CUdeviceptr)
+std::lock_guard lock(mutex);
+allocated[static_cast<char *>(mapped)] = {said.bytes, -1};
+END FAKE(IpcCloseMemHandle, CUdeviceptr pointer) std::lock_guard lock(mutex);
+allocated.erase(reinterpret_cast<char *>(pointer));
 END FAKE(StreamCreate, CUstream *stream,
          unsigned) *stream = reinterpret_cast<CUstream>(new Stream);
 reinterpret_cast<Stream *>(*stream)->context = current();

@@ -10,6 +10,7 @@
 #include "runtime/choose/ChannelMemory.h"
 #include "runtime/cuda/RankDevices.h"
 #include "runtime/group/cuda/CudaGroupState.h"
+#include "runtime/support/ForeignText.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -53,7 +54,7 @@ llvm::Expected<bool> CudaGroup::agreeOnNccl(std::string &why) {
     return all.takeError();
   for (auto [rank, text] : llvm::enumerate(*all))
     if (!text.empty()) {
-      why = text;
+      why = showForeign(text);
       return false;
     }
   return true;
@@ -67,10 +68,13 @@ struct RankDevice {
   int64_t pid = 0;
 
   std::string write() const { return std::to_string(pid) + ' ' + uuid; }
-  static RankDevice read(llvm::StringRef text) {
+  /// Parses what a rank has written; none if it is invalid.
+  static std::optional<RankDevice> read(llvm::StringRef text) {
     RankDevice place;
     auto [pid, uuid] = text.split(' ');
-    (void)pid.getAsInteger(10, place.pid);
+    if (pid.getAsInteger(10, place.pid) || place.pid < 1 ||
+        uuid.size() != sizeof(CUuuid::bytes))
+      return std::nullopt;
     place.uuid = uuid.str();
     return place;
   }
@@ -92,8 +96,15 @@ llvm::Error CudaGroup::identifyPeers() {
   if (!all)
     return all.takeError();
   std::vector<RankDevice> places;
-  for (llvm::StringRef text : *all)
-    places.push_back(RankDevice::read(text));
+  for (llvm::StringRef text : *all) {
+    auto place = RankDevice::read(text);
+    if (!place)
+      return usage(llvm::formatv("rank {0} has sent what does not name a GPU: "
+                                 "do all ranks load one version of CommsIR?",
+                                 places.size())
+                       .str());
+    places.push_back(std::move(*place));
+  }
   for (size_t a = 0; a < places.size(); ++a)
     for (size_t b = a + 1; b < places.size(); ++b) {
       if (places[a].uuid != places[b].uuid)
@@ -219,7 +230,8 @@ llvm::Error CudaGroup::agreeOnLimits() {
         multiprocessorsText.getAsInteger(10, multiprocessors) ||
         multiprocessors < 1)
       return usage("rank " + std::to_string(rank) +
-                   " has sent invalid limits: '" + text.substr(0, 100) + "'");
+                   " has sent invalid limits: '" +
+                   showForeign(text.substr(0, 100)) + "'");
     limits.memory = std::min(limits.memory, memory);
     if (most)
       limits.ctas = limits.ctas ? std::min(limits.ctas, most) : most;

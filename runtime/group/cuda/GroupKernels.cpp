@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/group/cuda/CudaGroupState.h"
+#include "runtime/support/ForeignText.h"
 
 #include "runtime/choose/Choose.h"
 #include "runtime/group/cuda/GroupRequest.h"
@@ -178,7 +179,8 @@ llvm::Error CudaGroup::comparePeers(const CudaGroupKernel &made) {
                      llvm::formatv("ranks disagree: rank {0} prepares {1}, "
                                    "rank {2} {3}{4}. All ranks must prepare "
                                    "the same kernels in the same order",
-                                   settings.rank, ours, peer, says, why)
+                                   settings.rank, ours, peer,
+                                   showForeign(says.str()), why)
                          .str());
   }
   return llvm::Error::success();
@@ -196,7 +198,8 @@ llvm::Error CudaGroup::compare(llvm::StringRef text) {
                        llvm::formatv("ranks disagree: rank {0} calls {1}, "
                                      "rank {2} calls {3}. All ranks must make "
                                      "the same calls in the same order",
-                                     settings.rank, text, peer, said)
+                                     settings.rank, text, peer,
+                                     showForeign(said))
                            .str());
   return llvm::Error::success();
 }

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/group/cuda/CudaGroupState.h"
+#include "runtime/support/ForeignText.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -38,7 +39,7 @@ llvm::Expected<void *> CudaGroup::allocate(size_t bytes,
   if (!llvm::all_equal(*texts)) {
     std::string said;
     for (auto [rank, text] : llvm::enumerate(*texts))
-      said += "\n  rank " + std::to_string(rank) + ": " + text;
+      said += "\n  rank " + std::to_string(rank) + ": " + showForeign(text);
     return group::makeError(
         group::GroupError::Kind::Disagree,
         "ranks disagree on a window of group '" + settings.name + "'" + said +

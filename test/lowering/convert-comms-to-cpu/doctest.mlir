@@ -4,7 +4,7 @@
 // CHECK-DAG:   llvm.func @commsir_cpu_arrive(!llvm.ptr, i32, i64, i64, i64, i64) -> i64
 // CHECK-DAG:   llvm.func @commsir_cpu_barrier_wait(!llvm.ptr, i32, i64)
 // CHECK-LABEL: llvm.func @fill(%arg0: !llvm.ptr) attributes
-// CHECK-SAME:    comms.args = [{bytes = 4 : i64, element = "f32", kind = "window", name = "x", shape = array<i64: 16>}]
+// CHECK-SAME:    comms.args = [{bytes = 4 : i64, element = "f32", kind = "window", name = "x", shape = array<i64: 16>, written}]
 // CHECK-SAME:    comms.ranks = 2 : i64
 // CHECK-SAME:    comms.sites = {{\[\[}}"comms.barrier", "{{.*}}doctest.mlir:34:3", ""]]
 // CHECK-DAG:   %[[ZERO:.*]] = llvm.mlir.constant(0 : i64) : i64

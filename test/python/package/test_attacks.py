@@ -23,6 +23,7 @@ NO_PLACE = "is not allowed in a kernel"
 ATTRIBUTE = "has no place in the module of a kernel or on the kernel"
 TYPE = "which kernels do not have"
 ARGUMENT = "op C[34]: argument 1 is"
+OF_PASSES = "is written by passes, and a kernel cannot state it"
 LEAVES = "but the limit is|out of bounds: every offset"
 
 
@@ -37,6 +38,31 @@ def body(text: str) -> str:
 def loads(index: str, text: str = "") -> str:
     """A load by an index that the kernel computes."""
     return body(f"{text}  %w = memref.load %x[{index}] : memref<8xf32>\n{USE}")
+
+
+def product(row: str = "%c0", term: str = "%c0", depth: str = "%c128", addends: int = 0, place: str = "%c0",
+            tile: str = "[16, 2]") -> str:  # fmt: skip
+    """A product of fp8 matrices by scales of 128 terms, with addends, at places that the kernel computes."""
+    memory = {"a": "256x256xf8E4M3FN", "y": "256x256xf32", "s": "256x2xf32", "t": "2x2xf32"}
+    lines = [f"%{name} = comms.scratch : memref<{shape}>" for name, shape in memory.items()]
+    places = " plus " + ", ".join([f"%s[{place}, %c0]"] * addends) if addends else ""
+    types = " plus " + ", ".join(["memref<256x2xf32>"] * addends) if addends else ""
+    lines += [
+        "%c128 = arith.constant 128 : index",
+        "%c127 = arith.constant 127 : index",
+        "%k = arith.remui %i, %c127 : index",
+        f"comms.contract %a[{row}, {term}], %a[%c0, %c0] to %y[%c0, %c0] tile {tile} depth {depth} scaled by %s, %t",
+        f"  {places} : memref<256x256xf8E4M3FN>, memref<256x256xf8E4M3FN>, memref<256x256xf32>",
+        f"  scaled by memref<256x2xf32>, memref<2x2xf32> {types}",
+    ]
+    return body("\n".join(lines))
+
+
+def copy_by_engine(at: str = "%c0", there: str = "%c0", count: str = "%c1", peer: str = "%c0") -> str:
+    arguments = "%x: memref<8xf32>, %w: !comms.window<8xf32>"
+    text = "  %c1 = arith.constant 1 : index\n  %team = comms.team world\n"
+    text += f"  comms.engine_copy %x[{at}] to %w[{there}] count {count} at {peer} of %team"
+    return str(kernel(f"{INDEX}{text} : memref<8xf32>, !comms.window<8xf32>", arguments))
 
 
 VECTORS = ("  %at = arith.constant dense<99> : vector<4xi32>\n  %ones = arith.constant dense<1> : vector<4xi1>\n"
@@ -72,6 +98,37 @@ ATTACKS: dict[str, tuple[str, str]] = {
         'passthrough = ["naked"]', "personality = @p", 'garbageCollector = "shadow-stack"', 'section = ".text"')},
     **{f"argument {name}": (kernel("", f"%x: memref<8xf32> {{{name}}}"), ATTRIBUTE) for name in (
         "llvm.noalias", "llvm.align = 4096 : i64", "llvm.byval = i32", "llvm.dereferenceable = 99999 : i64")},
+    # What passes tell each other: a text would be believed.
+    **{f"{name} = {value}": (kernel("", attributes=f", {name} = {value}"), OF_PASSES) for name, value in {
+        "comms.choices": "[1]", "comms.one_round": "unit",
+        "comms.shared_channels": "unit", "comms.args": "[]", "comms.sites": "[1]", "comms.ranks": "77",
+        "comms.blocks": "-1", "comms.lsa_size": "0", "comms.launch": "{threads = 999999 : i64}",
+        "comms.param_bytes": "-1", "comms.arena_bytes": "-1", "comms.threads": "-5", "comms.cluster": "-3"}.items()},
+    **{f"argument {name}": (kernel("", f"%x: memref<8xf32>, %z: {kind} {{{name}}}"), OF_PASSES) for name, kind in {
+        "comms.nccl": "memref<8xf32>", 'comms.shared_slots = "data"': "!comms.window<8xf32>",
+        "comms.prefetch": "!comms.window<8xf32>", "comms.alignment = 4096": "memref<8xf32>"}.items()},
+    **{f"{name} on an op": (body(f"  %w = memref.load %x[%c0] {{{name}}} : memref<8xf32>\n{USE}"), OF_PASSES)
+       for name in ("comms.alignment = 4096", "comms.canonical", "comms.stale")},
+    "a loop without interrupts": (body(f"  scf.for %j = %c0 to %i step %i {{\n  %w = memref.load %x[%c0] : "
+                                       f"memref<8xf32>\n{USE}\n  }} {{comms.tile}}"), OF_PASSES),
+    # It is dropped: what is not checked stays "not checked".
+    "comms.proof": (kernel("", attributes=', comms.proof = {verdict = "proven"}'), ""),
+    "comms.assumes = 7": (kernel("", attributes=", comms.assumes = 7"), "C12: comms.assumes is"),
+    "comms.assumes of a zero": (
+        kernel("", attributes=r', comms.assumes = ["packets_cumulative\00"]'), "C12: comms.assumes is"),
+    "two roots": (kernel("", "%x: memref<8xf32>, %r: index {comms.run_time_root}, %q: index {comms.run_time_root}"),
+                  "comms.run_time_root|has no value"),
+    # Products with scales and addends, and copies by engines.
+    "product": (product(addends=1), ""),
+    "product of a row outside": (product(row="%i"), LEAVES),
+    "product of a term outside": (product(term="%i"), f"begins with term|{LEAVES}"),
+    "product within a block of scales": (product(term="%k", depth="%c0"), "first term in its block"),
+    "product of too many terms": (product(depth="%i"), LEAVES),
+    "addend outside": (product(addends=1, place="%i"), LEAVES),
+    "addend that is too narrow": (product(addends=1, tile="[16, 16]"), "16 elements from offset 0 leave the addend"),
+    "65 addends": (product(addends=65), "there are 65 addends; give at most 64"),
+    **{f"copy by an engine, {name}": (copy_by_engine(**{name: "%i"}), LEAVES)
+       for name in ("at", "there", "count", "peer")},
     "triple": ('module attributes {llvm.target_triple = "nvptx64"} {\n' + kernel("") + "}", ATTRIBUTE),
     "ranks": (kernel("").replace("ranks = 1", "ranks = 9223372036854775807"), "ranks is 9223372036854775807"),
     "blocks": (kernel("").replace("blocks = 1", "blocks = -5"), "blocks is -5"),
