@@ -291,6 +291,7 @@ LogicalResult ProgramBuilder::matrixAction(Operation *op, Action &action) {
     read.ranges[0] = matrixRange(access);
     if (failed(append(std::move(read))))
       return failure();
+    action.further.push_back(matrixRange(access));
   }
   for (auto [plan, access] :
        llvm::zip_equal(action.ranges, all.take_front(kOperands)))
@@ -344,7 +345,8 @@ Register ProgramBuilder::movedTile(Operation *op) {
   Value moved;
   if (auto tileOp = dyn_cast<TileOpInterface>(op))
     moved = tileOp.getTileValue();
-  else if (isPlainAccess(op) && op->getNumResults() == 1)
+  else if ((isPlainAccess(op) || isScratchAccess(op)) &&
+           op->getNumResults() == 1)
     moved = op->getResult(0);
   else if (isa<memref::StoreOp, vector::StoreOp>(op))
     moved = op->getOperand(0);
@@ -369,8 +371,9 @@ LogicalResult ProgramBuilder::action(Operation *op) {
               [&](auto) { return channelAction(op, made); })
           .Case<ContractOp>([&](auto) { return matrixAction(op, made); })
           .Default([&](Operation *) {
-            return isPlainAccess(op) ? plainAction(op, made)
-                                     : tileAction(op, made);
+            return isPlainAccess(op) || isScratchAccess(op)
+                       ? plainAction(op, made)
+                       : tileAction(op, made);
           });
   if (failed(result))
     return failure();
