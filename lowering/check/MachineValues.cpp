@@ -527,6 +527,31 @@ static Tile lineOf(Values &values, const MatrixTiles &matrix, int64_t line,
   return made;
 }
 
+/// The scales of row (column) `line` of an operand, for each of its terms;
+/// `firstTerm` and `firstLine` are its place in the operand's memory.
+static Tile scalesOf(Values &values, const OperandScales &scales,
+                     const MatrixTiles &matrix, int64_t firstTerm,
+                     int64_t firstLine, int64_t line, int64_t depth) {
+  constexpr int64_t block = OperandScales::kBlock;
+  int64_t across = scales.across == 1       ? line
+                   : scales.across == block ? (firstLine + line) / block
+                                            : 0;
+  Tile made;
+  for (int64_t term = 0; term < depth;) {
+    int64_t at = scales.terms == 0 ? 0 : (firstTerm + term) / scales.terms;
+    int64_t end = scales.terms == 0
+                      ? depth
+                      : std::min(depth, (at + 1) * scales.terms - firstTerm);
+    auto [row, column] =
+        scales.termsAreRows ? std::pair(at, across) : std::pair(across, at);
+    bool isThere = row < static_cast<int64_t>(matrix.lines.size());
+    made.push_back({end, isThere ? elementOf(values, matrix.lines[row], column)
+                                 : values.unknown(nullptr)});
+    term = end;
+  }
+  return made;
+}
+
 void Machine::multiply(const Thread &thread, const Action &action,
                        const std::optional<Bounds> *pieces) {
   auto op = cast<ContractOp>(action.op);
@@ -553,15 +578,18 @@ void Machine::multiply(const Thread &thread, const Action &action,
     forParts(thread, range.memory,
              [&](int64_t rank) { use(memoryOf(thread, range.memory, rank)); });
   };
-  auto read = [&](const RangePlan &range) {
+  auto read = [&](const RangePlan &range) -> std::optional<MatrixTiles> {
     auto part = partOf(range);
-    if (part && part->rows * part->columns <= mostTerms)
-      withMemory(range, [&](Memory &memory) {
-        for (int64_t row = 0; row < part->rows; ++row)
-          part->lines.push_back(memory.read(
-              values, part->offset + row * part->stride, part->columns));
-      });
-    return part;
+    if (!part || part->rows > mostTerms)
+      return std::nullopt;
+    withMemory(range, [&](Memory &memory) {
+      for (int64_t row = 0; row < part->rows; ++row)
+        part->lines.push_back(memory.read(
+            values, part->offset + row * part->stride, part->columns));
+    });
+    return static_cast<int64_t>(part->lines.size()) == part->rows
+               ? part
+               : std::nullopt;
   };
   auto lhs = read(action.ranges[0]), rhs = read(action.ranges[1]);
   auto acc = partOf(action.ranges[2]);
@@ -571,13 +599,13 @@ void Machine::multiply(const Thread &thread, const Action &action,
     if (auto old = read(action.ranges[2]))
       addends.push_back(std::move(*old));
   for (const RangePlan &range : action.further)
-    if (auto part = read(range); part && !isScaled)
+    if (auto part = read(range))
       addends.push_back(std::move(*part));
   size_t expected = action.further.size() + (op.getAccumulate() ? 1 : 0);
   bool isRhsColumns = !op.getTransposeRhs(),
        isLhsColumns = op.getTransposeLhs();
   int64_t depth = !lhs ? 0 : isLhsColumns ? lhs->rows : lhs->columns;
-  bool isKnown = lhs && rhs && acc && !isScaled && thread.unsure.empty() &&
+  bool isKnown = lhs && rhs && acc && thread.unsure.empty() &&
                  addends.size() == expected && depth > 0 &&
                  acc->rows * acc->columns <= mostProducts &&
                  (!(isRhsColumns || isLhsColumns) ||
@@ -590,11 +618,29 @@ void Machine::multiply(const Thread &thread, const Action &action,
     return;
   }
   values.setOrigin(op);
+  auto multiplied = [&](ArrayRef<Ref> refs) {
+    return values.apply("mul", refs);
+  };
+  // A row or column, times its scales.
+  auto factors = [&](const MatrixTiles &matrix, int64_t line, bool isColumn,
+                     bool isLhs) {
+    Tile plain = lineOf(values, matrix, line, isColumn);
+    if (!isScaled)
+      return plain;
+    auto [term, first] = action.scaled[isLhs ? 0 : 1];
+    const MatrixTiles &scales = addends[expected - (isLhs ? 2 : 1)];
+    return zipTiles(
+        {plain, scalesOf(values, op.getScales(isLhs), scales,
+                         get(thread, term).value_or(0),
+                         get(thread, first).value_or(0), line, depth)},
+        multiplied);
+  };
   std::vector<Tile> columns;
   for (int64_t column = 0; column < acc->columns; ++column)
-    columns.push_back(lineOf(values, *rhs, column, isRhsColumns));
+    columns.push_back(factors(*rhs, column, isRhsColumns, /*isLhs=*/false));
+  size_t added = expected - (isScaled ? 2 : 0);
   for (int64_t row = 0; row < acc->rows; ++row) {
-    Tile left = lineOf(values, *lhs, row, isLhsColumns), made;
+    Tile left = factors(*lhs, row, isLhsColumns, /*isLhs=*/true), made;
     for (int64_t column = 0; column < acc->columns; ++column) {
       Tile products =
           zipTiles({left, columns[column]}, [&](ArrayRef<Ref> refs) {
@@ -604,7 +650,7 @@ void Machine::multiply(const Thread &thread, const Action &action,
       for (const TilePiece &piece : products)
         parts.emplace_back(piece.end, piece.ref);
       Ref sum = values.reduceRow("add:contract", parts);
-      for (const MatrixTiles &addend : addends)
+      for (const MatrixTiles &addend : ArrayRef(addends).take_front(added))
         sum = values.apply("add",
                            {sum, elementOf(values, addend.lines[row], column)});
       made.push_back({column + 1, sum});

@@ -331,7 +331,9 @@ PostconditionChecker::compareElements(int64_t begin, int64_t end,
   for (int64_t at = begin; at < last; ++at) {
     Ref wanted = values.atElement(expected.ref, at);
     Ref found = values.atElement(held.ref, at);
-    if (values.areEqual(values.sumOf(wanted), values.sumOf(found)))
+    Sum sums[] = {values.sumOf(wanted), values.sumOf(found)};
+    if (values.areEqual(sums[0], sums[1]) ||
+        values.areEqualExpanded(sums[0], sums[1]))
       continue;
     std::vector<double> special = values.constantsIn({wanted, found});
     bool differs = llvm::any_of(llvm::seq(seeds), [&](uint64_t seed) {
@@ -784,8 +786,14 @@ void ComputesChecker::followScalars(ValueVerdict &verdict) {
   for (size_t at = 0; at < tuples.size() && !verdict.refuted; ++at) {
     isClean &= followNumbers({tuples[at]}, verdict);
     for (size_t next = 0; next < tuples.size() && !verdict.refuted; ++next)
-      if (next != at && (isAll || next == (at + 1) % tuples.size()))
+      if (next != at && (isAll || next == (at + 1) % tuples.size())) {
+        // In turn, and one launch before all others.
         isClean &= followNumbers({tuples[at], tuples[next]}, verdict);
+        std::vector<std::vector<int64_t>> once(shape.launches, tuples[next]);
+        once.front() = tuples[at];
+        if (!verdict.refuted)
+          isClean &= followNumbers(once, verdict);
+      }
   }
   if (isAll && isClean)
     verdict.unproven.clear();

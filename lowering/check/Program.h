@@ -274,6 +274,10 @@ struct Action {
   /// Further parts of memory that a matrix product reads; other actions touch
   /// them.
   llvm::SmallVector<RangePlan, 0> further;
+  /// Of its left and right operand, the first term and the first row (column)
+  /// that it multiplies, if it has scales: the last two of `further`.
+  std::pair<Register, Register> scaled[2] = {{noRegister, noRegister},
+                                             {noRegister, noRegister}};
   /// Tokens of bulk copies.
   llvm::SmallVector<Register, 2> tokens;
   /// Elements of a tile, and bits per element.

@@ -284,6 +284,11 @@ LogicalResult ProgramBuilder::matrixAction(Operation *op, Action &action) {
   });
   ArrayRef<Access> all = accesses;
   constexpr size_t kOperands = std::extent_v<decltype(action.ranges)>;
+  for (bool isLhs : {true, false})
+    if (OperandScales scales = cast<ContractOp>(op).getScales(isLhs);
+        scales.memory && withValues)
+      action.scaled[isLhs ? 0 : 1] = {reg(scales.firstTerm),
+                                      reg(scales.firstAcross)};
   for (const Access &access : all.drop_front(kOperands)) {
     Action read{};
     read.op = op;

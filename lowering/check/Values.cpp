@@ -464,6 +464,61 @@ bool Values::areEqual(const Sum &a, const Sum &b) const {
          });
 }
 
+/// Products that are compared after sums are multiplied out.
+static constexpr size_t mostExpanded = 4096;
+
+std::optional<Values::Polynomial> Values::expandFactor(Ref factor) {
+  const Node node = nodes[factor.node];
+  bool isApplied = node.kind == Kind::Apply;
+  if (isApplied && nameTexts[node.name] == "linear")
+    return expand(sumOf(factor));
+  if (!isApplied || nameTexts[node.name] != "product")
+    return Polynomial{{{factor}, 1.0}};
+  Polynomial made = {{{}, 1.0}};
+  for (Ref operand : node.operands) {
+    auto other = expandFactor(within(operand, factor));
+    if (!other || made.size() * other->size() > mostExpanded)
+      return std::nullopt;
+    Polynomial product;
+    for (const auto &[left, a] : made)
+      for (const auto &[right, b] : *other) {
+        std::vector<Ref> both = left;
+        both.insert(both.end(), right.begin(), right.end());
+        llvm::sort(both);
+        product[std::move(both)] += a * b;
+      }
+    made = std::move(product);
+  }
+  return made;
+}
+
+std::optional<Values::Polynomial> Values::expand(const Sum &sum) {
+  Polynomial made;
+  made[{}] = sum.constant;
+  for (auto [ref, factor] : sum.parts) {
+    auto part = expandFactor(ref);
+    if (!part || made.size() + part->size() > mostExpanded)
+      return std::nullopt;
+    for (const auto &[product, times] : *part)
+      made[product] += times * factor;
+  }
+  return made;
+}
+
+bool Values::areEqualExpanded(const Sum &a, const Sum &b) {
+  auto left = expand(a), right = expand(b);
+  if (!left || !right)
+    return false;
+  // What is on one side alone is not there, unless its factor is zero.
+  for (const auto &[product, times] : *right)
+    (*left)[product] -= times;
+  return llvm::all_of(*left, [&](const auto &term) {
+    auto it = right->find(term.first);
+    double size = it == right->end() ? 0 : std::abs(it->second);
+    return std::abs(term.second) <= 1e-5 * size;
+  });
+}
+
 Ref Values::fold(Sum sum) {
   order(sum);
   if (sum.parts.empty())

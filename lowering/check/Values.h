@@ -122,6 +122,9 @@ public:
   /// The value as a real number.
   Sum sumOf(Ref ref);
   bool areEqual(const Sum &a, const Sum &b) const;
+  /// Whether two sums are equal once products of sums are multiplied out; false
+  /// also if there are too many terms.
+  bool areEqualExpanded(const Sum &a, const Sum &b);
 
   /// "x(0)[i] + x(1)[i]", with the names of arguments, as of launch `launch`.
   /// Truncates long sums.
@@ -180,6 +183,10 @@ private:
                      std::vector<double> &into) const;
   /// The opposite of a condition that is one.
   std::optional<Ref> negated(Ref condition) const;
+  /// Products of factors, sorted, and how often each is added.
+  using Polynomial = std::map<std::vector<Ref>, double>;
+  std::optional<Polynomial> expand(const Sum &sum);
+  std::optional<Polynomial> expandFactor(Ref factor);
   Ref computeElement(Ref ref);
   double computeSample(Ref ref, uint64_t seed, llvm::ArrayRef<double> special,
                        std::map<Ref, double> &done) const;
