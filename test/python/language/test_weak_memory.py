@@ -151,6 +151,13 @@ BY_ORDER = [
     "p231",
     "p232",
     "p233",
+    "p239",
+    "p240",
+    "p243",
+    "p245",
+    "p246",
+    "p248",
+    "p249",
 ]
 
 #: Inputs that lead to the fault, where the pair's own do not.
@@ -162,6 +169,7 @@ DATA: dict[str, dict[str, Any]] = {
     "p133": {"count": [4]},
     "p180": {"count": [4]},
     "p196": {"count": [4]},
+    "p246": {"count": [4]},
     "p229": {"work": [1] * 16},
 }
 
