@@ -23,6 +23,10 @@ inline constexpr const char kAssumesAttr[] = "comms.assumes";
 /// M25: what a fence releases stays in front of a chain of relaxed messages.
 inline constexpr llvm::StringLiteral kPacketsCumulative = "packets_cumulative";
 
+/// Integers that the host keeps in the argument `name` are the same on all
+/// ranks: "same_on_ranks(name)".
+std::string sameOnRanks(llvm::StringRef name);
+
 /// Whether `kernel` states the assumption `name`.
 bool statesAssumption(KernelOp kernel, llvm::StringRef name);
 

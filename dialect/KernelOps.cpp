@@ -251,18 +251,33 @@ void mlir::comms::stateAssumption(KernelOp kernel, StringRef name) {
   kernel->setAttr(kAssumesAttr, ArrayAttr::get(kernel.getContext(), names));
 }
 
+std::string mlir::comms::sameOnRanks(StringRef name) {
+  return ("same_on_ranks(" + name + ")").str();
+}
+
+static bool canBeStated(KernelOp kernel, StringRef name) {
+  if (name == kPacketsCumulative)
+    return true;
+  ArrayRef<Type> types = kernel.getFunctionType().getInputs();
+  return llvm::any_of(llvm::enumerate(types), [&](const auto &argument) {
+    return isa<MemRefType>(argument.value()) &&
+           name == sameOnRanks(kernel.getArgumentName(argument.index()));
+  });
+}
+
 static LogicalResult verifyAssumptions(KernelOp kernel) {
   Attribute stated = kernel->getAttr(kAssumesAttr);
   auto names = dyn_cast_or_null<ArrayAttr>(stated);
-  if (!stated || (names && llvm::all_of(names, [](Attribute name) {
+  if (!stated || (names && llvm::all_of(names, [&](Attribute name) {
                     auto text = dyn_cast<StringAttr>(name);
-                    return text && text.getValue() == kPacketsCumulative;
+                    return text && canBeStated(kernel, text.getValue());
                   })))
     return success();
   return kernel.emitOpError()
          << "C12: " << kAssumesAttr << " is " << stated
          << "; it must be an array of assumptions that a kernel can state: \""
-         << kPacketsCumulative << "\"";
+         << kPacketsCumulative
+         << "\", or \"same_on_ranks(x)\" of an array x among its arguments";
 }
 
 /// Kernels become symbols of machine code, beside the runtime's and those of

@@ -415,8 +415,9 @@ def kernel(
     collective, `commsir.all_reduce("sum")`, or the formula of an output's element i in terms of the arrays that the
     ranks had before the launch: `{"y": "sum(r, x(r)[i]) / size"}` (docs/Checker.md).
 
-    `assumes` names assumptions on hardware on which the kernel rests: "packets_cumulative" (docs/Spec.md). A proof
-    lists those that it needs.
+    `assumes` names assumptions on which the kernel rests: "packets_cumulative" of hardware, "same_on_ranks(x)" of the
+    integers in an array `x`, which the host passes to all ranks alike (docs/Spec.md). A proof lists those that it
+    needs.
     """
     attributes = {"ranks": ranks, "blocks": blocks, "lsa_size": lsa_size}
     render(computes)  # Says what is wrong with it where that is written.

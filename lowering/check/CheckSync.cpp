@@ -142,7 +142,7 @@ std::optional<FollowResult> followChoices(const Program &program,
 
 /// Whether scalars of the host may decide what is synchronized.
 bool mayChoose(const Program &program, const WorldShape &shape) {
-  return !shape.lanes && !shape.model && !program.scalars.empty() &&
+  return !shape.lanes && !shape.model && program.hasSameIntegers() &&
          llvm::any_of(program.guards,
                       [](const Guard &guard) { return guard.sync; });
 }
@@ -265,36 +265,6 @@ std::vector<int64_t> firstRanks(int64_t count) {
   std::vector<int64_t> ranks(count);
   std::iota(ranks.begin(), ranks.end(), 0);
   return ranks;
-}
-
-/// Extents of launches that are followed: the most, one element, and what lies
-/// between. The tiles of a smaller extent are the first ones of a larger.
-std::vector<int64_t> extentsOf(const Program &program) {
-  int64_t most = program.mostExtent;
-  if (program.extents.empty() || most < 2)
-    return {most};
-  std::vector<int64_t> extents = {most, 1};
-  if (most > 2)
-    extents.push_back(most / 2 + 1);
-  return extents;
-}
-
-/// Ranks up to which each is followed as the root of all launches.
-constexpr int64_t mostRoots = 16;
-
-/// Roots of launches that are followed: each rank in all launches, and roots
-/// that differ by every distance from one launch to the next.
-std::vector<Roots> rootsOf(const Program &program, int64_t ranks) {
-  std::vector<Roots> roots = {{}};
-  if (program.roots.empty())
-    return roots;
-  for (int64_t rank = 1; rank < ranks; ++rank) {
-    if (ranks > mostRoots && rank > 1 && rank < ranks - 1)
-      continue;
-    roots.push_back({rank, 0});
-    roots.push_back({0, rank});
-  }
-  return roots;
 }
 
 struct CheckSync : mlir::comms::impl::CheckSyncBase<CheckSync> {

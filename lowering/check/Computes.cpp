@@ -12,6 +12,7 @@
 
 #include "lowering/check/Expression.h"
 
+#include "lowering/analysis/Accesses.h"
 #include "lowering/check/ProgramBuilder.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -26,11 +27,14 @@ using llvm::StringRef;
 namespace {
 /// What a collective makes of X on a rank: R is its number in the team, N the
 /// team's size, M(e) the world rank of member e, S(e)D the reduction of e over
-/// the members r, K the root, Y what the output held.
+/// the members r, K the root, Y what the output held, L the
+/// elements of a part.
 struct Row {
   const char *name;
   bool reduces, hasRoot;
   const char *text;
+  /// L, unless launches give it, and the parts of the output.
+  const char *length, *parts;
 };
 
 /// One collective as it was written.
@@ -44,16 +48,17 @@ struct ParsedCollective {
 } // namespace
 
 static constexpr Row rows[] = {
-    {"all_reduce", true, false, "S(X(M(r))[i])D"},
-    {"reduce_scatter", true, false, "S(X(M(r))[R * len(Y) + i])D"},
-    {"all_gather", false, false, "X(M(i / len(X)))[i % len(X)]"},
-    {"all_to_all", false, false,
-     "X(M(i / (len(X) / N)))[R * (len(X) / N) + i % (len(X) / N)]"},
-    {"broadcast", false, true, "X(M(K))[i]"},
-    {"reduce", true, true, "where(R == K, S(X(M(r))[i])D, Y[i])"},
-    {"gather", false, true,
-     "where(R == K, X(M(i / len(X)))[i % len(X)], Y[i])"},
-    {"scatter", false, true, "X(M(K))[R * len(Y) + i]"},
+    {"all_reduce", true, false, "S(X(M(r))[i])D", "len(Y)", "1"},
+    {"reduce_scatter", true, false, "S(X(M(r))[R * L + i])D", "len(Y)", "1"},
+    {"all_gather", false, false, "X(M(i / L))[i % L]", "len(X)", "N"},
+    {"all_to_all", false, false, "X(M(i / L))[R * L + i % L]", "(len(X) / N)",
+     "N"},
+    {"broadcast", false, true, "X(M(K))[i]", "len(Y)", "1"},
+    {"reduce", true, true, "where(R == K, S(X(M(r))[i])D, Y[i])", "len(Y)",
+     "1"},
+    {"gather", false, true, "where(R == K, X(M(i / L))[i % L], Y[i])", "len(X)",
+     "N"},
+    {"scatter", false, true, "X(M(K))[R * L + i]", "len(Y)", "1"},
 };
 
 static constexpr StringRef kinds[] = {"sum", "prod", "min", "max",
@@ -104,7 +109,7 @@ static std::optional<ParsedCollective> readCollective(StringRef text,
 
 /// The expression of it.
 static std::string writeOut(const ParsedCollective &collective,
-                            StringRef output) {
+                            StringRef output, bool isExtent) {
   // Of the team so far: members are first + stride * number.
   std::string first = "0", stride = "1", size = "size", number = "rank";
   for (auto [isOuter, factor] : collective.splits) {
@@ -121,8 +126,16 @@ static std::string writeOut(const ParsedCollective &collective,
         llvm::formatv("({0} {1} {2})", number, isOuter ? "/" : "%", factor);
   }
   bool isAverage = collective.kind == "avg";
-  std::string text;
-  for (const char *at = collective.row->text; *at; ++at)
+  std::string text, pattern = collective.row->text;
+  std::string length = isExtent ? "extent" : collective.row->length;
+  if (isExtent) // Parts are packed; what lies behind them stays.
+    pattern = llvm::formatv("where(i < {0} * L, {1}, Y[i])",
+                            collective.row->parts, pattern);
+  for (size_t found = 0;
+       (found = pattern.find('L', found)) != std::string::npos;
+       found += length.size())
+    pattern.replace(found, 1, length);
+  for (const char *at = pattern.c_str(); *at; ++at)
     switch (*at) {
     case 'X':
       text += collective.input;
@@ -223,7 +236,11 @@ static LogicalResult add(const Program &program, int32_t output, StringRef text,
     if (!mistake.empty())
       return kernel.emitOpError("says that it computes \"")
              << text << "\": " << mistake;
-    written = writeOut(*collective, kernel.getArgumentName(output));
+    if (BlockArgument root = findRootArgument(kernel);
+        root && collective->root == "0")
+      collective->root = kernel.getArgumentName(root.getArgNumber());
+    written = writeOut(*collective, kernel.getArgumentName(output),
+                       isExtentGiven(kernel));
   }
   auto expression = Expression::parse(kernel, output, written);
   if (failed(expression))

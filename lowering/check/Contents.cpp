@@ -173,6 +173,54 @@ static std::string describeOp(Operation *op) {
   return name;
 }
 
+namespace {
+/// A comparison as Values names it: of the operands, or of the second and the
+/// first, or its opposite.
+struct Comparison {
+  llvm::StringRef name;
+  bool isTurned = false, isNegated = false;
+};
+} // namespace
+
+/// Of ordered floats and of signed integers; `x != y` also of NaNs.
+static std::optional<Comparison> comparisonOf(Operation *op) {
+  if (auto compare = dyn_cast<arith::CmpFOp>(op))
+    switch (compare.getPredicate()) {
+    case arith::CmpFPredicate::OLT:
+      return Comparison{"less"};
+    case arith::CmpFPredicate::OLE:
+      return Comparison{"at most"};
+    case arith::CmpFPredicate::OGT:
+      return Comparison{"less", /*isTurned=*/true};
+    case arith::CmpFPredicate::OGE:
+      return Comparison{"at most", /*isTurned=*/true};
+    case arith::CmpFPredicate::OEQ:
+      return Comparison{"equal"};
+    case arith::CmpFPredicate::UNE:
+      return Comparison{"equal", /*isTurned=*/false, /*isNegated=*/true};
+    default:
+      return std::nullopt;
+    }
+  if (auto compare = dyn_cast<arith::CmpIOp>(op))
+    switch (compare.getPredicate()) {
+    case arith::CmpIPredicate::slt:
+      return Comparison{"less"};
+    case arith::CmpIPredicate::sle:
+      return Comparison{"at most"};
+    case arith::CmpIPredicate::sgt:
+      return Comparison{"less", /*isTurned=*/true};
+    case arith::CmpIPredicate::sge:
+      return Comparison{"at most", /*isTurned=*/true};
+    case arith::CmpIPredicate::eq:
+      return Comparison{"equal"};
+    case arith::CmpIPredicate::ne:
+      return Comparison{"equal", /*isTurned=*/false, /*isNegated=*/true};
+    default:
+      return std::nullopt;
+    }
+  return std::nullopt;
+}
+
 static Ref constantOf(Values &values, Attribute value) {
   if (auto number = dyn_cast<FloatAttr>(value))
     return values.constant(number.getValueAsDouble());
@@ -290,6 +338,18 @@ Tile mlir::comms::check::evaluateTile(Values &values, Operation *op,
                });
   if (!alike)
     return unknown();
+  if (auto comparison = comparisonOf(op))
+    return zipTiles(operands, [&](ArrayRef<Ref> refs) {
+      SmallVector<Ref, 2> sides(refs);
+      if (comparison->isTurned)
+        std::swap(sides[0], sides[1]);
+      Ref made = values.apply(comparison->name, sides);
+      return comparison->isNegated ? values.apply("not", {made}) : made;
+    });
+  if (isa<arith::SelectOp>(op))
+    return zipTiles(operands, [&](ArrayRef<Ref> refs) {
+      return values.choose(refs[0], refs[1], refs[2]);
+    });
   std::string name = describeOp(op);
   return zipTiles(operands,
                   [&](ArrayRef<Ref> refs) { return values.apply(name, refs); });
@@ -368,6 +428,6 @@ Memory &Contents::mail(int32_t argument, int64_t rank) {
 Memory &Contents::scratch(int32_t thread, int32_t scratch) {
   Memory &memory = scratches[{thread, scratch}];
   if (memory.isEmpty())
-    memory.fill(values.unknown(nullptr));
+    memory.fill(values.apply("scratch memory that is not written", {}));
   return memory;
 }

@@ -176,9 +176,11 @@ private:
       }
     if (int32_t argument = argumentOf(word); argument >= 0)
       return access(word, argument);
-    if (word == "i" || word == "rank" || word == "size") {
+    bool isExtent = word == "extent" && isExtentGiven(kernel);
+    if (word == "i" || word == "rank" || word == "size" || isExtent) {
       made.kind = word == "i"      ? Node::Element
                   : word == "rank" ? Node::Rank
+                  : isExtent       ? Node::Extent
                                    : Node::Size;
       return made;
     }
@@ -310,6 +312,10 @@ private:
 };
 } // namespace
 
+bool mlir::comms::check::isExtentGiven(KernelOp kernel) {
+  return kernel->hasAttr("comms.run_time_extent");
+}
+
 FailureOr<Expression> Expression::parse(KernelOp kernel, int32_t output,
                                         llvm::StringRef text) {
   Parser parser(kernel, text);
@@ -345,9 +351,10 @@ struct Result {
 class Evaluation {
 public:
   Evaluation(KernelOp kernel, Values &values, int64_t rank, int64_t ranks,
-             int32_t launch, int64_t element, std::string &problem)
+             int32_t launch, const GivenNumbers &given, int64_t element,
+             std::string &problem)
       : kernel(kernel), values(values), rank(rank), ranks(ranks),
-        launch(launch), element(element), problem(problem) {}
+        launch(launch), given(given), element(element), problem(problem) {}
 
   Result of(const Node &node);
   /// A value, whatever it is.
@@ -376,15 +383,19 @@ private:
   Result compare(const std::string &sign, const Result &left,
                  const Result &right);
   Result reduce(const Node &node);
+  Result computeReduction(const Node &node);
   Result apply(llvm::StringRef name, llvm::ArrayRef<Result> operands);
 
   KernelOp kernel;
   Values &values;
   int64_t rank, ranks;
   int32_t launch;
+  const GivenNumbers &given;
   int64_t element;
   std::string &problem;
   llvm::SmallVector<int64_t> variables;
+  /// Reductions that are the same for all elements.
+  std::map<const Node *, Result> reductions;
 };
 } // namespace
 
@@ -447,6 +458,8 @@ Result Evaluation::access(const Node &node) {
   made.isValue = true;
   made.isInteger = isa<IntegerType, IndexType>(getElementTypeOrSelf(type));
   if (node.operands.empty()) {
+    if (auto it = given.arguments.find(node.index); it != given.arguments.end())
+      return number(it->second);
     made.ref = values.scalar(node.index, launch);
     return made;
   }
@@ -563,14 +576,16 @@ Result Evaluation::binary(const Node &node) {
       sign == "==" || sign == "!=" || sign[0] == '<' || sign[0] == '>';
   if (!left.isValue && !right.isValue)
     return compares ? compare(sign, left, right) : numbers(sign, left, right);
-  if (compares && sign != "!=") {
+  if (sign == "!=")
+    return apply("not", {apply("equal", {left, right})});
+  if (compares) {
     bool isTurned = sign[0] == '>';
     return apply(sign == "=="       ? "equal"
                  : sign.size() == 1 ? "less"
                                     : "at most",
                  {isTurned ? right : left, isTurned ? left : right});
   }
-  if (compares || sign == "%")
+  if (sign == "%")
     return fail("'" + sign + "' takes numbers that are known, not values");
   bool isInteger =
       (left.isInteger || !left.isValue) && (right.isInteger || !right.isValue);
@@ -582,7 +597,26 @@ Result Evaluation::binary(const Node &node) {
   return apply(name, {left, right});
 }
 
+/// Whether the element or a variable of an outer reduction occurs in it.
+static bool isInvariant(const Node &node, int32_t bound) {
+  if (node.kind == Node::Element ||
+      (node.kind == Node::Variable && node.index < bound))
+    return false;
+  return llvm::all_of(node.operands, [&](const Node &operand) {
+    return isInvariant(operand, bound);
+  });
+}
+
 Result Evaluation::reduce(const Node &node) {
+  if (!isInvariant(node, static_cast<int32_t>(variables.size())))
+    return computeReduction(node);
+  auto it = reductions.find(&node);
+  if (it == reductions.end())
+    it = reductions.try_emplace(&node, computeReduction(node)).first;
+  return it->second;
+}
+
+Result Evaluation::computeReduction(const Node &node) {
   Result count = of(node.operands[0]);
   if (count.isValue || count.slope != 0 || count.number < 1)
     return fail("the number of summands is not known, or less than 1");
@@ -619,6 +653,8 @@ Result Evaluation::of(const Node &node) {
     return number(rank);
   case Node::Size:
     return number(ranks);
+  case Node::Extent:
+    return number(given.extent);
   case Node::Variable:
     return number(variables[node.index]);
   case Node::Access:
@@ -639,11 +675,7 @@ Result Evaluation::of(const Node &node) {
       Result no = valueOf(of(node.operands[2]));
       yes.isInteger &= no.isInteger;
       yes.end = std::min({condition.end, yes.end, no.end});
-      // It is one for the elements for which it is one.
-      Ref fixed = values.pin(condition.ref, element);
-      if (!(fixed == condition.ref))
-        yes.end = element + 1;
-      yes.ref = values.choose(fixed, yes.ref, no.ref);
+      yes.ref = values.choose(condition.ref, yes.ref, no.ref);
       return yes;
     }
     if (condition.slope != 0)
@@ -663,9 +695,11 @@ Result Evaluation::of(const Node &node) {
 }
 
 Expected Expression::evaluate(Values &values, int64_t rank, int64_t ranks,
-                              int32_t launch, int64_t begin, int64_t end,
+                              int32_t launch, const GivenNumbers &given,
+                              int64_t begin, int64_t end,
                               std::string &problem) const {
-  Evaluation evaluation(kernel, values, rank, ranks, launch, begin, problem);
+  Evaluation evaluation(kernel, values, rank, ranks, launch, given, begin,
+                        problem);
   Result result = evaluation.valueOf(evaluation.of(root));
   return {result.ref,
           std::clamp<int64_t>(result.end, begin + 1, std::max(end, begin + 1))};

@@ -36,6 +36,15 @@ struct Expected {
   int64_t end = 0;
 };
 
+/// Numbers that are known of one launch: of arguments, and `comms.extent`.
+struct GivenNumbers {
+  llvm::DenseMap<int32_t, int64_t> arguments;
+  int64_t extent = 0;
+};
+
+/// Whether launches of the kernel give `comms.extent`.
+bool isExtentGiven(KernelOp kernel);
+
 class Expression {
 public:
   /// Parses `text`, the expected contents of argument `output` of `kernel`.
@@ -45,7 +54,8 @@ public:
   /// Evaluates elements from `begin` on, up to the result's `end`. Sets
   /// `problem` on errors such as an index outside of its array.
   Expected evaluate(Values &values, int64_t rank, int64_t ranks, int32_t launch,
-                    int64_t begin, int64_t end, std::string &problem) const;
+                    const GivenNumbers &given, int64_t begin, int64_t end,
+                    std::string &problem) const;
   /// Arguments that it reads.
   const llvm::SmallVector<int32_t> &inputs() const { return reads; }
 
@@ -58,6 +68,7 @@ public:
       Element,
       Rank,
       Size,
+      Extent,
       Variable,
       Access,
       Binary,

@@ -480,3 +480,31 @@ LaunchPattern mlir::comms::check::findLaunchPattern(const Program &program,
   pattern.start = std::min(pattern.start, most);
   return pattern;
 }
+
+std::vector<int64_t> mlir::comms::check::extentsOf(const Program &program) {
+  int64_t most = program.mostExtent;
+  if (program.extents.empty() || most < 2)
+    return {most};
+  // Launches give multiples of this.
+  KernelOp kernel = program.kernel;
+  auto given = kernel->getAttrOfType<IntegerAttr>("comms.run_time_extent");
+  int64_t step = given ? std::clamp<int64_t>(given.getInt(), 1, most) : 1;
+  std::vector<int64_t> extents = {most, step};
+  if (int64_t between = llvm::alignTo(most / 2 + 1, step); between < most)
+    extents.push_back(between);
+  return extents;
+}
+
+std::vector<Roots> mlir::comms::check::rootsOf(const Program &program,
+                                               int64_t ranks) {
+  std::vector<Roots> roots = {{}};
+  if (program.roots.empty())
+    return roots;
+  for (int64_t rank = 1; rank < ranks; ++rank) {
+    if (ranks > mostRoots && rank > 1 && rank < ranks - 1)
+      continue;
+    roots.push_back({rank, 0});
+    roots.push_back({0, rank});
+  }
+  return roots;
+}

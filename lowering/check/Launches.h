@@ -16,7 +16,7 @@
 #ifndef COMMSIR_LOWERING_CHECK_LAUNCHES_H
 #define COMMSIR_LOWERING_CHECK_LAUNCHES_H
 
-#include "lowering/check/Program.h"
+#include "lowering/check/Machine.h"
 
 namespace mlir::comms::check {
 
@@ -35,6 +35,17 @@ struct LaunchPattern {
 /// Computes the pattern of `program` for these numbers of ranks and blocks.
 LaunchPattern findLaunchPattern(const Program &program, int64_t ranks,
                                 int64_t blocks);
+
+/// Extents of launches that are followed: the most, the least, and what lies
+/// between. The tiles of a smaller extent are the first ones of a larger.
+std::vector<int64_t> extentsOf(const Program &program);
+
+/// Ranks up to which each is followed as the root of all launches.
+inline constexpr int64_t mostRoots = 16;
+
+/// Roots of launches that are followed: each rank in all launches, and roots
+/// that differ by every distance from one launch to the next.
+std::vector<Roots> rootsOf(const Program &program, int64_t ranks);
 
 } // namespace mlir::comms::check
 

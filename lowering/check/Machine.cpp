@@ -263,6 +263,8 @@ bool Machine::advance(Thread &thread) {
 /// then those in which what it carries may be anything: in two of them shows
 /// what one leaves behind for the next.
 static constexpr int32_t countedRounds = 16, countedInner = 2, anyRounds = 2;
+/// Iterations that are followed one by one where values are.
+static constexpr int32_t longestFollowed = 1024;
 
 void Machine::enterUnknownLoop(Thread &thread, const Instruction &in) {
   Interval first = getInterval(thread, in.a), end = getInterval(thread, in.b);
@@ -292,7 +294,12 @@ void Machine::nextRound(Thread &thread, UnknownBranch &loop,
   loop.condition.reset();
   if (branch && loop.isCounted) {
     Interval more = getInterval(thread, branch->a);
-    int32_t most = thread.unsure.size() > 1 ? countedInner : countedRounds;
+    // What elements hold is known of all iterations, if there are not too many.
+    bool isShort =
+        contents && loop.span.low >= 0 && loop.span.high < longestFollowed;
+    int32_t most = isShort                    ? longestFollowed
+                   : thread.unsure.size() > 1 ? countedInner
+                                              : countedRounds;
     if (more.isKnown() && !more.low) {
       loop.rounds = INT32_MAX;
     } else if (loop.rounds++ < most) {
@@ -343,7 +350,8 @@ std::optional<bool> Machine::choose(const Thread &thread, int32_t index,
   int32_t *rounds =
       guard.body >= 0 ? &roundsChosen[{index, thread.launch}] : nullptr;
   if (rounds && *rounds >= chosenRounds) {
-    if (!guard.repeats)
+    // Iterations that synchronize alike need not compute alike.
+    if (!guard.repeats || contents)
       noteUnproven(guard.op,
                    "is followed for at most " + llvm::Twine(chosenRounds) +
                        " iterations: a scalar says how many there are");
@@ -613,6 +621,16 @@ void Machine::evaluate(const Instruction &in, const Thread &thread,
     if (!isKnown(in.a) || !isKnown(in.b)) {
       int32_t term = terms.node(in, v[in.a], v[in.b], {});
       bool isCounted = v[in.a].isCounted || v[in.b].isCounted;
+      bool isMost = in.code == Code::MinS, isLeast = in.code == Code::MaxS;
+      for (Register one : {in.a, in.b}) {
+        // What keeps its value keeps its name.
+        const Interval &other = v[one == in.a ? in.b : in.a];
+        if ((isMost && v[one].high <= other.low) ||
+            (isLeast && v[one].low >= other.high)) {
+          v[in.dst] = v[one];
+          return;
+        }
+      }
       v[in.dst] = span(in.code, v[in.a], v[in.b], in.width);
       v[in.dst].term = term;
       v[in.dst].isCounted = isCounted;
@@ -898,7 +916,13 @@ void Machine::findScalars(Thread &thread) {
   for (Register root : program.roots)
     set(thread, root,
         Interval::of(shape.roots.of(thread.launch) % shape.ranks));
-  for (auto [reg, argument] : program.scalars) {
+  for (auto [at, scalar] : llvm::enumerate(program.scalars)) {
+    auto [reg, argument] = scalar;
+    if (!shape.scalars.empty()) {
+      size_t turn = (thread.launch - 1) % shape.scalars.size();
+      set(thread, reg, Interval::of(shape.scalars[turn][at]));
+      continue;
+    }
     Leaf leaf;
     leaf.argument = argument;
     leaf.launch = thread.launch;
@@ -941,12 +965,13 @@ void Machine::loadInteger(Thread &thread, const Action &action, Bounds bounds) {
     return;
   Leaf leaf;
   leaf.argument = memory.argument;
-  leaf.rank = rank;
+  bool isSame = program.arguments[memory.argument].isSame;
+  leaf.rank = isSame ? -1 : rank;
   leaf.offset = bounds.begin;
   leaf.version = overwritten[part];
   leaf.launch = thread.launch;
   unsigned width = widthOf(getElementTypeOrSelf(action.op->getResult(0)));
-  set(thread, action.loads, find(leaf, rank, width));
+  set(thread, action.loads, find(leaf, isSame ? 0 : rank, width));
   if (contents)
     noteInteger(thread, action, bounds);
 }

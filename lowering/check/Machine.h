@@ -85,6 +85,9 @@ struct WorldShape {
   /// left open: the first ones by `choices`, later ones false.
   bool choosesScalars = false;
   std::vector<bool> choices;
+  /// Integers that the host gives, by launch (in turn) and in the order of
+  /// `Program::scalars`; empty: any integers.
+  std::vector<std::vector<int64_t>> scalars;
   /// For programs whose launches give the root.
   Roots roots;
 
@@ -148,6 +151,8 @@ public:
   bool assumesChains() const { return reliesOnChains; }
   /// The choices that were made, in order.
   const std::vector<bool> &choicesMade() const { return madeChoices; }
+  /// The conditions that were chosen, with values; none: one has no value.
+  std::optional<std::vector<std::pair<Ref, bool>>> chosenConditions();
   /// Scalar values for which a run makes these choices: "steps = 1 in launch
   /// 2"; none if not found.
   std::optional<std::string> findScalarsThatChoose() const;
@@ -630,13 +635,18 @@ private:
   void noteInteger(const Thread &thread, const Action &action, Bounds bounds);
   Memory &memoryOf(const Thread &thread, const MemoryPlan &memory,
                    int64_t rank);
-  bool isExact(const Thread &thread, const RangePlan &range,
-               Bounds bounds) const;
+  bool isExact(const Thread &thread, const RangePlan &range, Bounds bounds);
   Tile readRange(const Thread &thread, const RangePlan &range, Bounds bounds,
                  Operation *op);
   std::optional<Tile> gatherRange(const Thread &thread, const RangePlan &range);
   void writeRange(const Thread &thread, const RangePlan &range, Bounds bounds,
                   Operation *op, llvm::function_ref<void(Memory &)> change);
+  /// The number of elements of a range as a value, if it is not known.
+  std::optional<Ref> countValue(const Thread &thread, const RangePlan &range);
+  /// `tile` up to a number of elements, `rest` behind it.
+  Tile maskTile(const Tile &tile, const Tile &rest, Ref count);
+  void multiply(const Thread &thread, const Action &action,
+                const std::optional<Bounds> *pieces);
   Tile combineParts(const Thread &thread, const Action &action, Bounds bounds);
   void moveContents(Thread &thread, const Action &action,
                     const std::optional<Bounds> *pieces);

@@ -135,7 +135,9 @@ std::optional<Ref> Machine::valueOf(int32_t term) {
     apply("max");
     break;
   case Code::SignCast:
-    found = valueOf(made.operands[0]);
+    // A cast to fewer bits may give another number.
+    if (static_cast<unsigned>(made.extra) <= made.width)
+      found = valueOf(made.operands[0]);
     break;
   case Code::Compare:
     switch (static_cast<arith::CmpIPredicate>(made.extra)) {
@@ -185,6 +187,17 @@ void Machine::enterOtherRegion(UnknownBranch &unsure) {
     unsure.condition = contents->values.apply("not", {*unsure.condition});
 }
 
+std::optional<std::vector<std::pair<Ref, bool>>> Machine::chosenConditions() {
+  std::vector<std::pair<Ref, bool>> found;
+  for (auto [term, holds] : chosen) {
+    auto condition = valueOf(term);
+    if (!condition)
+      return std::nullopt;
+    found.emplace_back(*condition, holds);
+  }
+  return found;
+}
+
 std::optional<Tile> Machine::mixTiles(const Thread &thread, const Tile &tile,
                                       const Tile &old) {
   Tile mixed = tile;
@@ -210,7 +223,9 @@ Interval Machine::integerOf(Ref ref, unsigned width) {
     valuesOfTerms[it->second] = ref;
   }
   Interval any;
-  if (width < 64)
+  if (width == 1)
+    any = {0, 1};
+  else if (width < 64)
     any = {-(int64_t(1) << (width - 1)), (int64_t(1) << (width - 1)) - 1};
   any.term = it->second;
   return any;
@@ -239,14 +254,32 @@ Memory &Machine::memoryOf(const Thread &thread, const MemoryPlan &memory,
              : contents->part(memory.argument, rank);
 }
 
-/// Whether all that is touched, and nothing else, is known to be `bounds`.
+/// Whether all that is touched, and nothing else, is known to be `bounds`, or
+/// the first elements of it as a value says.
 bool Machine::isExact(const Thread &thread, const RangePlan &range,
-                      Bounds bounds) const {
+                      Bounds bounds) {
   return !bounds.anywhere && range.rows == 1 &&
          range.memory.kind != MemoryPlan::Unknown &&
-         (range.count < 0 || get(thread, range.count)) &&
+         (range.count < 0 || get(thread, range.count) ||
+          countValue(thread, range)) &&
          (range.memory.kind != MemoryPlan::Peer ||
           get(thread, range.memory.peer));
+}
+
+std::optional<Ref> Machine::countValue(const Thread &thread,
+                                       const RangePlan &range) {
+  if (range.count < 0 || get(thread, range.count))
+    return std::nullopt;
+  return valueOf(getInterval(thread, range.count).term);
+}
+
+Tile Machine::maskTile(const Tile &tile, const Tile &rest, Ref count) {
+  Values &values = contents->values;
+  Tile within = makeTile(check::lengthOf(tile),
+                         values.apply("less", {values.number(), count}));
+  return zipTiles({within, tile, rest}, [&](ArrayRef<Ref> refs) {
+    return values.choose(refs[0], refs[1], refs[2]);
+  });
 }
 
 Tile Machine::readRange(const Thread &thread, const RangePlan &range,
@@ -262,7 +295,8 @@ Tile Machine::readRange(const Thread &thread, const RangePlan &range,
       return *found;
   bool isOne = range.memory.kind != MemoryPlan::Multimem &&
                !program.unfollowedScratch.contains(range.memory.scratch);
-  if (isMailed || !isOne || !isExact(thread, range, bounds))
+  bool isPlaced = isExact(thread, range, bounds);
+  if (isMailed || !isOne || !isPlaced)
     return unknownTile(std::max<int64_t>(count, 1), op);
   Tile found;
   auto readPart = [&](int64_t rank) {
@@ -307,7 +341,8 @@ void Machine::writeRange(const Thread &thread, const RangePlan &range,
                          Bounds bounds, Operation *op,
                          llvm::function_ref<void(Memory &)> change) {
   bool isPlaced = isExact(thread, range, bounds);
-  bool isSure = isPlaced && thread.unsure.empty();
+  auto counted = countValue(thread, range);
+  bool isSure = isPlaced && thread.unsure.empty() && !counted;
   auto visit = [&](int64_t rank) {
     Memory &memory = memoryOf(thread, range.memory, rank);
     if (isSure)
@@ -317,6 +352,8 @@ void Machine::writeRange(const Thread &thread, const RangePlan &range,
       Tile old = memory.read(contents->values, bounds.begin, count);
       change(memory);
       Tile made = memory.read(contents->values, bounds.begin, count);
+      if (counted)
+        made = maskTile(made, old, *counted);
       if (auto mixed = mixTiles(thread, made, old))
         return memory.write(contents->values, bounds.begin, *mixed, op);
     }
@@ -384,6 +421,8 @@ void Machine::moveContents(Thread &thread, const Action &action,
   Operation *op = action.op;
   Values &values = contents->values;
   const RangePlan &first = action.ranges[0], &second = action.ranges[1];
+  if (isa<ContractOp>(op) && second.used)
+    return multiply(thread, action, pieces);
   bool isCopy =
       isa<PutOp, GetOp, PutSignalOp, EngineCopyOp, BulkCopyOp, memref::CopyOp>(
           op);
@@ -407,16 +446,28 @@ void Machine::moveContents(Thread &thread, const Action &action,
                 !second.used;
   if (isLoad) {
     Type type = op->getResult(0).getType();
-    if (!isFollowedValue(type))
+    if (!isFollowedValue(type)) {
+      // What a block alone holds is known from its stores.
+      if (first.memory.kind == MemoryPlan::Scratch && action.loads >= 0)
+        set(thread, action.loads,
+            integerOf(
+                elementOf(values, readRange(thread, first, bounds, op), 0),
+                widthOf(type)));
       return;
+    }
     bool isReduced = isa<MultimemLoadReduceOp>(op);
     Tile tile = isReduced ? combineParts(thread, action, bounds)
                           : readRange(thread, first, bounds, op);
     // How many elements there are may be unknown, too.
     bool isKnown = first.count < 0 || get(thread, first.count);
-    setTile(thread, action.tile,
-            isKnown ? fillUp(values, std::move(tile), countOf(type))
-                    : unknownTile(countOf(type), op));
+    auto counted = countValue(thread, first);
+    if (!isKnown && (!counted || isReduced))
+      return setTile(thread, action.tile, unknownTile(countOf(type), op));
+    tile = fillUp(values, std::move(tile), countOf(type));
+    if (counted)
+      tile =
+          maskTile(tile, makeTile(countOf(type), values.constant(0)), *counted);
+    setTile(thread, action.tile, std::move(tile));
     return;
   }
   bool isStore = action.tile >= 0 && first.write && !second.used;
@@ -444,6 +495,168 @@ void Machine::moveContents(Thread &thread, const Action &action,
         return memory.write(values, bounds.begin, both, op);
       }
       memory.write(values, bounds.begin, tile, op);
+    });
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Matrices
+//===----------------------------------------------------------------------===//
+
+/// Elements of one product, and terms of all of them, that are followed.
+static constexpr int64_t mostProducts = int64_t(1) << 16, mostTerms = int64_t(1)
+                                                                      << 20;
+
+namespace {
+/// A part of a matrix.
+struct MatrixTiles {
+  int64_t offset = 0, rows = 0, columns = 0, stride = 0;
+  std::vector<Tile> lines;
+};
+} // namespace
+
+/// Row `line` of a matrix, or column `line` of it.
+static Tile lineOf(Values &values, const MatrixTiles &matrix, int64_t line,
+                   bool isColumn) {
+  if (!isColumn)
+    return matrix.lines[line];
+  Tile made;
+  for (auto [at, row] : llvm::enumerate(matrix.lines))
+    made.push_back(
+        {static_cast<int64_t>(at) + 1, elementOf(values, row, line)});
+  return made;
+}
+
+/// The scales of row (column) `line` of an operand, for each of its terms;
+/// `firstTerm` and `firstLine` are its place in the operand's memory.
+static Tile scalesOf(Values &values, const OperandScales &scales,
+                     const MatrixTiles &matrix, int64_t firstTerm,
+                     int64_t firstLine, int64_t line, int64_t depth) {
+  constexpr int64_t block = OperandScales::kBlock;
+  int64_t across = scales.across == 1       ? line
+                   : scales.across == block ? (firstLine + line) / block
+                                            : 0;
+  Tile made;
+  for (int64_t term = 0; term < depth;) {
+    int64_t at = scales.terms == 0 ? 0 : (firstTerm + term) / scales.terms;
+    int64_t end = scales.terms == 0
+                      ? depth
+                      : std::min(depth, (at + 1) * scales.terms - firstTerm);
+    auto [row, column] =
+        scales.termsAreRows ? std::pair(at, across) : std::pair(across, at);
+    bool isThere = row < static_cast<int64_t>(matrix.lines.size());
+    made.push_back({end, isThere ? elementOf(values, matrix.lines[row], column)
+                                 : values.unknown(nullptr)});
+    term = end;
+  }
+  return made;
+}
+
+void Machine::multiply(const Thread &thread, const Action &action,
+                       const std::optional<Bounds> *pieces) {
+  auto op = cast<ContractOp>(action.op);
+  Values &values = contents->values;
+  auto partOf = [&](const RangePlan &range) -> std::optional<MatrixTiles> {
+    auto rows = range.rowCount < 0 ? std::optional<int64_t>(range.rows)
+                                   : get(thread, range.rowCount);
+    auto columns = range.count < 0 ? std::optional(range.fixedCount)
+                                   : get(thread, range.count);
+    auto offset = get(thread, range.offset);
+    bool isPlaced = !range.memory.moved && rows && columns && offset &&
+                    (range.memory.kind == MemoryPlan::Own ||
+                     range.memory.kind == MemoryPlan::Scratch ||
+                     (range.memory.kind == MemoryPlan::Peer &&
+                      get(thread, range.memory.peer)));
+    if (!isPlaced)
+      return std::nullopt;
+    return MatrixTiles{*offset, *rows, *columns, range.stride, {}};
+  };
+  auto withMemory = [&](const RangePlan &range,
+                        llvm::function_ref<void(Memory &)> use) {
+    if (range.memory.kind == MemoryPlan::Scratch)
+      return use(memoryOf(thread, range.memory, thread.rank));
+    forParts(thread, range.memory,
+             [&](int64_t rank) { use(memoryOf(thread, range.memory, rank)); });
+  };
+  auto read = [&](const RangePlan &range) -> std::optional<MatrixTiles> {
+    auto part = partOf(range);
+    if (!part || part->rows > mostTerms)
+      return std::nullopt;
+    withMemory(range, [&](Memory &memory) {
+      for (int64_t row = 0; row < part->rows; ++row)
+        part->lines.push_back(memory.read(
+            values, part->offset + row * part->stride, part->columns));
+    });
+    return static_cast<int64_t>(part->lines.size()) == part->rows
+               ? part
+               : std::nullopt;
+  };
+  auto lhs = read(action.ranges[0]), rhs = read(action.ranges[1]);
+  auto acc = partOf(action.ranges[2]);
+  bool isScaled = op.getLhsScales() != nullptr;
+  std::vector<MatrixTiles> addends;
+  if (op.getAccumulate())
+    if (auto old = read(action.ranges[2]))
+      addends.push_back(std::move(*old));
+  for (const RangePlan &range : action.further)
+    if (auto part = read(range))
+      addends.push_back(std::move(*part));
+  size_t expected = action.further.size() + (op.getAccumulate() ? 1 : 0);
+  bool isRhsColumns = !op.getTransposeRhs(),
+       isLhsColumns = op.getTransposeLhs();
+  int64_t depth = !lhs ? 0 : isLhsColumns ? lhs->rows : lhs->columns;
+  bool isKnown = lhs && rhs && acc && thread.unsure.empty() &&
+                 addends.size() == expected && depth > 0 &&
+                 acc->rows * acc->columns <= mostProducts &&
+                 (!(isRhsColumns || isLhsColumns) ||
+                  acc->rows * acc->columns * depth <= mostTerms);
+  if (!isKnown) {
+    for (auto [at, range] : llvm::enumerate(action.ranges))
+      if (range.used && range.write && pieces[at])
+        writeRange(thread, range, *pieces[at], op,
+                   [&](Memory &memory) { memory.fill(values.unknown(op)); });
+    return;
+  }
+  values.setOrigin(op);
+  auto multiplied = [&](ArrayRef<Ref> refs) {
+    return values.apply("mul", refs);
+  };
+  // A row or column, times its scales.
+  auto factors = [&](const MatrixTiles &matrix, int64_t line, bool isColumn,
+                     bool isLhs) {
+    Tile plain = lineOf(values, matrix, line, isColumn);
+    if (!isScaled)
+      return plain;
+    auto [term, first] = action.scaled[isLhs ? 0 : 1];
+    const MatrixTiles &scales = addends[expected - (isLhs ? 2 : 1)];
+    return zipTiles(
+        {plain, scalesOf(values, op.getScales(isLhs), scales,
+                         get(thread, term).value_or(0),
+                         get(thread, first).value_or(0), line, depth)},
+        multiplied);
+  };
+  std::vector<Tile> columns;
+  for (int64_t column = 0; column < acc->columns; ++column)
+    columns.push_back(factors(*rhs, column, isRhsColumns, /*isLhs=*/false));
+  size_t added = expected - (isScaled ? 2 : 0);
+  for (int64_t row = 0; row < acc->rows; ++row) {
+    Tile left = factors(*lhs, row, isLhsColumns, /*isLhs=*/true), made;
+    for (int64_t column = 0; column < acc->columns; ++column) {
+      Tile products =
+          zipTiles({left, columns[column]}, [&](ArrayRef<Ref> refs) {
+            return values.apply("mul", refs);
+          });
+      SmallVector<std::pair<int64_t, Ref>> parts;
+      for (const TilePiece &piece : products)
+        parts.emplace_back(piece.end, piece.ref);
+      Ref sum = values.reduceRow("add:contract", parts);
+      for (const MatrixTiles &addend : ArrayRef(addends).take_front(added))
+        sum = values.apply("add",
+                           {sum, elementOf(values, addend.lines[row], column)});
+      made.push_back({column + 1, sum});
+    }
+    withMemory(action.ranges[2], [&](Memory &memory) {
+      memory.write(values, acc->offset + row * acc->stride, made, op);
     });
   }
 }
@@ -491,26 +704,33 @@ void Machine::packetContents(Thread &thread, const Action &action,
   auto first = firstElement(action, offset);
   auto count = range.count < 0 ? std::optional(range.fixedCount)
                                : get(thread, range.count);
+  auto counted = countValue(thread, range);
   bool isLoad = action.kind == ActionKind::PacketLoad ||
                 action.kind == ActionKind::PoisonLoad;
   if (isLoad) {
     int64_t length = action.tileSize;
-    setTile(thread, action.tile,
-            first && count
-                ? fillUp(values, memory.read(values, *first, *count), length)
-                : unknownTile(length, action.op));
-    return;
+    if (!first || (!count && !counted))
+      return setTile(thread, action.tile, unknownTile(length, action.op));
+    Tile tile = memory.read(values, *first, count.value_or(length));
+    tile = fillUp(values, std::move(tile), length);
+    if (counted)
+      tile = maskTile(tile, makeTile(length, values.constant(0)), *counted);
+    return setTile(thread, action.tile, std::move(tile));
   }
-  if (!first || !count)
+  if (!first || (!count && !counted) ||
+      (counted && action.kind == ActionKind::PoisonFill))
     return memory.fill(values.unknown(action.op));
   if (action.kind == ActionKind::PoisonFill) {
     memory.write(values, *first, unknownTile(*count, action.op), action.op);
     return;
   }
   Type type = cast<TileOpInterface>(action.op).getTileValue().getType();
-  memory.write(values, *first,
-               firstOf(tileOf(thread, action.tile, type, action.op), *count),
-               action.op);
+  Tile tile = firstOf(tileOf(thread, action.tile, type, action.op),
+                      count.value_or(action.tileSize));
+  if (counted)
+    tile = maskTile(tile, memory.read(values, *first, check::lengthOf(tile)),
+                    *counted);
+  memory.write(values, *first, tile, action.op);
 }
 
 int64_t Machine::sentTile(Thread &thread, const Action &action) {
@@ -518,6 +738,11 @@ int64_t Machine::sentTile(Thread &thread, const Action &action) {
   Tile tile = tileOf(thread, action.tile, type, action.op);
   auto valid = action.valid < 0 ? std::optional(action.tileSize)
                                 : get(thread, action.valid);
+  if (auto counted = valid ? std::nullopt
+                           : valueOf(getInterval(thread, action.valid).term))
+    return contents->keep(
+        maskTile(tile, makeTile(action.tileSize, contents->values.constant(0)),
+                 *counted));
   return contents->keep(valid
                             ? cutTile(contents->values, std::move(tile), *valid)
                             : unknownTile(action.tileSize, action.op));

@@ -49,6 +49,12 @@ bool mlir::comms::check::isFollowedValue(Type type) {
   return isa<FloatType, RankedTensorType, VectorType>(type);
 }
 
+bool mlir::comms::check::isOfTiles(Operation *op) {
+  return op->getNumResults() == 1 && op->getNumRegions() == 0 &&
+         widthOf(op->getResult(0).getType()) != 0 && isPure(op) &&
+         llvm::any_of(op->getOperandTypes(), isFollowedValue);
+}
+
 /// Ops by which blocks and ranks wait for or release one another.
 bool mlir::comms::check::isSync(Operation *op) {
   return isa<SignalOp, PutSignalOp, WaitSignalOp, WaitSignalFromOp,
@@ -265,7 +271,7 @@ void ProgramBuilder::needResult(OpResult result) {
     needOperands(op);
   }
   if (isa<ReadSignalOp>(op) || isFollowedValue(result.getType()) ||
-      (withValues && isa<tensor::ExtractOp>(op)))
+      (withValues && isOfTiles(op)))
     needOperands(op);
   // What is read is what was stored.
   Value read;
@@ -286,7 +292,7 @@ void ProgramBuilder::collectNeededValues(Operation *op) {
       live(op->getParentOp());
     }
   auto effects = dyn_cast<MemoryEffectOpInterface>(op);
-  if (!effects || isAction(op))
+  if (!effects || acts(op))
     return;
   SmallVector<MemoryEffects::EffectInstance> instances;
   effects.getEffects(instances);
@@ -324,7 +330,7 @@ LogicalResult ProgramBuilder::collectOps() {
     if (auto role = dyn_cast<RoleOp>(op))
       program.roleBlocks =
           std::max<int64_t>(program.roleBlocks, role.getLast());
-    if (!isAction(op))
+    if (!acts(op))
       return;
     if (Value stored = storedInteger(op))
       storedTo[getMemoryRoot(op->getOperand(1)).value].push_back(stored);
@@ -531,7 +537,16 @@ FailureOr<Program> ProgramBuilder::build() {
     if (unfollowedScratch.contains(root))
       program.unfollowedScratch.insert(scratch);
   emit(Code::End);
+  for (auto [at, plan] : llvm::enumerate(program.arguments))
+    plan.isSame = !plan.written && !plan.shared &&
+                  statesAssumption(kernel, sameOnRanks(plan.name));
   return std::move(program);
+}
+
+bool Program::hasSameIntegers() const {
+  return !scalars.empty() ||
+         llvm::any_of(arguments,
+                      [](const ArgumentPlan &plan) { return plan.isSame; });
 }
 
 bool Program::meetsInWorldOnly() const {

@@ -271,6 +271,13 @@ struct Action {
   Register tile = noRegister;
   /// Ranges read and written, in this order.
   RangePlan ranges[3];
+  /// Further parts of memory that a matrix product reads; other actions touch
+  /// them.
+  llvm::SmallVector<RangePlan, 0> further;
+  /// Of its left and right operand, the first term and the first row (column)
+  /// that it multiplies, if it has scales: the last two of `further`.
+  std::pair<Register, Register> scaled[2] = {{noRegister, noRegister},
+                                             {noRegister, noRegister}};
   /// Tokens of bulk copies.
   llvm::SmallVector<Register, 2> tokens;
   /// Elements of a tile, and bits per element.
@@ -310,6 +317,9 @@ struct ArgumentPlan {
   /// Between two launches of a rank its part belongs to the host, which reads
   /// and writes all of it (`comms.host`).
   bool host = false;
+  /// Integers in it are the same on all ranks, as the kernel states, which does
+  /// not write it.
+  bool isSame = false;
   /// It holds poison before the first launch (`comms.init`).
   bool isPoisoned = false;
   /// Elements of a window of static shape.
@@ -367,6 +377,8 @@ public:
   bool usesProxies = false;
   /// The kernel, or a protocol of its channels, assumes packets_cumulative.
   bool followsChains = false;
+  /// Integers that are the same on all ranks may decide control flow.
+  bool hasSameIntegers() const;
   /// Ranks order one another by nothing but barriers of all ranks.
   bool meetsInWorldOnly() const;
   /// Integers that decide control flow, synchronization and addresses.

@@ -284,6 +284,11 @@ LogicalResult ProgramBuilder::matrixAction(Operation *op, Action &action) {
   });
   ArrayRef<Access> all = accesses;
   constexpr size_t kOperands = std::extent_v<decltype(action.ranges)>;
+  for (bool isLhs : {true, false})
+    if (OperandScales scales = cast<ContractOp>(op).getScales(isLhs);
+        scales.memory && withValues)
+      action.scaled[isLhs ? 0 : 1] = {reg(scales.firstTerm),
+                                      reg(scales.firstAcross)};
   for (const Access &access : all.drop_front(kOperands)) {
     Action read{};
     read.op = op;
@@ -291,6 +296,7 @@ LogicalResult ProgramBuilder::matrixAction(Operation *op, Action &action) {
     read.ranges[0] = matrixRange(access);
     if (failed(append(std::move(read))))
       return failure();
+    action.further.push_back(matrixRange(access));
   }
   for (auto [plan, access] :
        llvm::zip_equal(action.ranges, all.take_front(kOperands)))
@@ -344,7 +350,8 @@ Register ProgramBuilder::movedTile(Operation *op) {
   Value moved;
   if (auto tileOp = dyn_cast<TileOpInterface>(op))
     moved = tileOp.getTileValue();
-  else if (isPlainAccess(op) && op->getNumResults() == 1)
+  else if ((isPlainAccess(op) || isScratchAccess(op)) &&
+           op->getNumResults() == 1)
     moved = op->getResult(0);
   else if (isa<memref::StoreOp, vector::StoreOp>(op))
     moved = op->getOperand(0);
@@ -369,8 +376,9 @@ LogicalResult ProgramBuilder::action(Operation *op) {
               [&](auto) { return channelAction(op, made); })
           .Case<ContractOp>([&](auto) { return matrixAction(op, made); })
           .Default([&](Operation *) {
-            return isPlainAccess(op) ? plainAction(op, made)
-                                     : tileAction(op, made);
+            return isPlainAccess(op) || isScratchAccess(op)
+                       ? plainAction(op, made)
+                       : tileAction(op, made);
           });
   if (failed(result))
     return failure();

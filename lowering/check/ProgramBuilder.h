@@ -34,12 +34,16 @@ unsigned widthOf(Type type);
 int64_t elementsOf(Type type);
 /// Tiles, and floats that are not in one.
 bool isFollowedValue(Type type);
+/// Ops that compute an integer from tiles or floats.
+bool isOfTiles(Operation *op);
 /// Ops by which blocks and ranks wait for or release one another.
 bool isSync(Operation *op);
 /// Ops that only access memory that others can access.
 bool isPlainAccess(Operation *op);
 /// Ops that become actions.
 bool isAction(Operation *op);
+/// Ops that load from or store to memory that is the block's alone.
+bool isScratchAccess(Operation *op);
 /// The code of an op that computes an integer from two.
 std::optional<Code> binaryCode(Operation *op);
 /// The memref that `value` is a view of, when the view keeps the place of the
@@ -140,6 +144,11 @@ private:
   RangePlan peerRange(Value window, Value offset, Value count, Value peer,
                       int32_t team, bool write);
   Register movedTile(Operation *op);
+  /// Ops that become actions of this program: with values also those on memory
+  /// of one block.
+  bool acts(Operation *op) const {
+    return isAction(op) || (withValues && isScratchAccess(op));
+  }
   LogicalResult action(Operation *op);
   LogicalResult append(Action made);
   LogicalResult signalAction(Operation *op, Action &action);

@@ -47,6 +47,25 @@ void ProgramBuilder::narrow(CheckBoundsOp check, Narrowed &before) {
   }
 }
 
+/// The condition that decides whether a check passes, and how: its offset is
+/// one of two constants.
+static std::optional<std::pair<Value, bool>> deciding(CheckBoundsOp check) {
+  auto choice = check.getOffset().getDefiningOp<arith::SelectOp>();
+  IntegerAttr yes, no, count, limit;
+  if (!choice || !matchPattern(choice.getTrueValue(), m_Constant(&yes)) ||
+      !matchPattern(choice.getFalseValue(), m_Constant(&no)) ||
+      !matchPattern(check.getCount(), m_Constant(&count)) ||
+      !matchPattern(check.getLimit(), m_Constant(&limit)))
+    return std::nullopt;
+  auto passes = [&](IntegerAttr offset) {
+    return offset.getInt() >= 0 && count.getInt() >= 0 &&
+           offset.getInt() <= limit.getInt() - count.getInt();
+  };
+  if (passes(yes) == passes(no))
+    return std::nullopt;
+  return std::pair(choice.getCondition(), passes(yes));
+}
+
 /// Whether data or the host may decide an integer.
 static bool mayBeUnknown(Value value) {
   if (auto argument = dyn_cast<BlockArgument>(value))
@@ -140,7 +159,9 @@ LogicalResult ProgramBuilder::block(Block &block) {
   for (Operation &op : block) {
     if (auto check = dyn_cast<CheckBoundsOp>(op)) {
       narrow(check, before);
-    } else if (isAction(&op) ||
+      if (auto decided = deciding(check))
+        assume(decided->first, decided->second, before);
+    } else if (acts(&op) ||
                (isa<ReadSignalOp>(op) && needed.contains(op.getResult(0)))) {
       if (failed(action(&op)))
         return failure();
@@ -163,8 +184,7 @@ LogicalResult ProgramBuilder::block(Block &block) {
       if (needed.contains(op.getResult(0)))
         move(integerOf[loadedInteger(&op)], reg(op.getResult(0)));
     } else if (withValues && op.getNumResults() == 1 &&
-               (isFollowedValue(op.getResult(0).getType()) ||
-                isa<tensor::ExtractOp>(op))) {
+               (isFollowedValue(op.getResult(0).getType()) || isOfTiles(&op))) {
       computeTile(&op);
     } else if (op.getNumResults() == 1 && needed.contains(op.getResult(0))) {
       if (failed(evaluate(&op)))

@@ -38,6 +38,16 @@ bool mlir::comms::check::isPlainAccess(Operation *op) {
   return llvm::any_of(instances, isVisible);
 }
 
+bool mlir::comms::check::isScratchAccess(Operation *op) {
+  Value memory = llvm::TypeSwitch<Operation *, Value>(op)
+                     .Case<memref::LoadOp, memref::StoreOp>(
+                         [](auto access) { return access.getMemRef(); })
+                     .Case<vector::LoadOp, vector::StoreOp>(
+                         [](auto access) { return access.getBase(); })
+                     .Default(Value());
+  return memory && getMemoryRoot(memory).kind == MemoryRoot::Scratch;
+}
+
 /// What `value` is a view of.
 static Value viewSource(Value value) {
   auto view = value.getDefiningOp<ViewLikeOpInterface>();
@@ -279,7 +289,7 @@ LogicalResult ProgramBuilder::plainAction(Operation *op, Action &action) {
         SmallVector<MemoryEffects::EffectInstance> effects;
         cast<MemoryEffectOpInterface>(o).getEffects(effects);
         for (const auto &effect : effects)
-          if (isVisible(effect))
+          if (isVisible(effect) || isa<memref::CopyOp>(o))
             ranges.push_back(whole(effect.getValue(), isa<MemoryEffects::Write>(
                                                           effect.getEffect())));
       });

@@ -82,7 +82,8 @@ int32_t Terms::node(const Instruction &in, Interval a, Interval b, Interval c) {
 
 Terms::Definition Terms::describe(int32_t term) const {
   const Node &node = nodes[term];
-  Definition made{node.code, {}, node.isConstant, node.constant, node.extra};
+  Definition made{node.code,     {},         node.isConstant,
+                  node.constant, node.extra, node.width};
   llvm::copy(node.operands, made.operands);
   return made;
 }

@@ -50,8 +50,10 @@ public:
     int32_t operands[3] = {};
     bool isConstant = false;
     int64_t constant = 0;
-    /// The predicate of a comparison.
+    /// The predicate of a comparison; the width that a cast is from.
     int32_t extra = 0;
+    /// The result's, in bits.
+    unsigned width = 64;
   };
   Definition describe(int32_t term) const;
   /// Whether it depends only on scalars, which are the same on all ranks.

@@ -9,6 +9,7 @@
 
 #include "llvm/ADT/Hashing.h"
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
@@ -115,6 +116,8 @@ Ref Values::makeRelative(llvm::MutableArrayRef<Ref> operands) const {
 }
 
 Ref Values::input(int32_t argument, int64_t rank, int32_t launch) {
+  if (sameOnRanks.contains(argument))
+    rank = 0;
   Node node;
   node.kind = Kind::Input;
   node.moves = true;
@@ -195,19 +198,123 @@ Ref Values::pin(Ref ref, int64_t element) {
   return {id, 0, place};
 }
 
+Ref Values::assume(Ref ref, const Sum &condition, bool holds,
+                   std::map<Ref, Ref> &done) {
+  auto [it, isNew] = done.try_emplace(ref, ref);
+  // Others are made meanwhile.
+  const Node node = nodes[ref.node];
+  if (!isNew || node.kind != Kind::Apply || node.isUnordered)
+    return it->second;
+  bool isChoice = nameTexts[node.name] == "where";
+  if (isChoice && areEqual(sumOf(within(node.operands[0], ref)), condition)) {
+    Ref side = within(node.operands[holds ? 1 : 2], ref);
+    return done[ref] = assume(side, condition, holds, done);
+  }
+  SmallVector<Ref> operands;
+  for (Ref operand : node.operands)
+    operands.push_back(assume(within(operand, ref), condition, holds, done));
+  return done[ref] = isChoice ? choose(operands[0], operands[1], operands[2])
+                              : make(node.kind, nameTexts[node.name],
+                                     node.numbers, operands);
+}
+
+std::optional<Ref> Values::negated(Ref condition) const {
+  const Node &node = nodes[condition.node];
+  if (node.kind != Kind::Apply || nameTexts[node.name] != "not")
+    return std::nullopt;
+  return within(node.operands[0], condition);
+}
+
+Ref Values::assume(Ref ref, Ref condition, bool holds) {
+  if (auto opposite = negated(condition))
+    return assume(ref, *opposite, !holds);
+  std::map<Ref, Ref> done;
+  return assume(ref, sumOf(condition), holds, done);
+}
+
 Ref Values::choose(Ref condition, Ref yes, Ref no) {
   double known = 0;
   if (isConstant(condition, known))
     return known != 0 ? yes : no;
+  if (auto opposite = negated(condition))
+    return choose(*opposite, no, yes);
   // Within a choice the same condition is decided.
-  for (bool isYes : {true, false}) {
-    Ref &side = isYes ? yes : no;
-    const Node &node = nodes[side.node];
-    if (node.kind == Kind::Apply && nameTexts[node.name] == "where" &&
-        areEqual(sumOf(within(node.operands[0], side)), sumOf(condition)))
-      side = within(nodes[side.node].operands[isYes ? 1 : 2], side);
-  }
+  yes = assume(yes, condition, true);
+  no = assume(no, condition, false);
   return yes == no ? yes : apply("where", {condition, yes, no});
+}
+
+//===----------------------------------------------------------------------===//
+// Elements
+//===----------------------------------------------------------------------===//
+
+/// Elements of a row that are spelled out.
+static constexpr int64_t longestRow = 4096;
+
+Ref Values::atElement(Ref ref, int64_t element) {
+  Ref key = moved(ref, element);
+  if (auto it = elements.find(key); it != elements.end())
+    return it->second;
+  Ref made = computeElement(key);
+  elements[key] = made;
+  return made;
+}
+
+Ref Values::computeElement(Ref ref) {
+  constexpr int64_t element = 0;
+  // Others are made meanwhile.
+  const Node node = nodes[ref.node];
+  switch (node.kind) {
+  case Kind::Number:
+    return constant(static_cast<double>(ref.shift + element));
+  case Kind::Pin: {
+    // Its operand's positions that move are at the place of the pin.
+    Ref operand = node.operands[0];
+    operand.shift = ref.at;
+    operand.at += nodes[operand.node].isFixed ? ref.at : 0;
+    return atElement(operand, 0);
+  }
+  case Kind::Row:
+    return atElementOfRow(node, ref, element);
+  case Kind::Gather:
+    return atElementOfGather(node, ref, element);
+  case Kind::Apply: {
+    SmallVector<Ref> operands;
+    for (Ref operand : node.operands)
+      operands.push_back(atElement(within(operand, ref), element));
+    Ref made = make(node.kind, nameTexts[node.name], node.numbers, operands);
+    nodes[made.node].isUnordered |= node.isUnordered;
+    return made;
+  }
+  default:
+    return pin(ref, element);
+  }
+}
+
+Ref Values::atElementOfRow(const Node &node, Ref ref, int64_t element) {
+  int64_t length = node.numbers.empty() ? 0 : node.numbers.back();
+  if (length > longestRow)
+    return pin(ref, element);
+  std::optional<Ref> total;
+  int64_t at = 0;
+  for (auto [end, operand] : llvm::zip(node.numbers, node.operands))
+    for (; at < end; ++at) {
+      Ref next = atElement(within(operand, ref), element + at);
+      total = total ? apply(nameTexts[node.name], {*total, next}) : next;
+    }
+  return total ? *total : pin(ref, element);
+}
+
+/// What is known of the place goes to the array's position.
+Ref Values::atElementOfGather(const Node &node, Ref ref, int64_t element) {
+  Sum number = sumOf(atElement(within(node.operands[1], ref), 0));
+  auto known = static_cast<int64_t>(number.constant);
+  Ref array = within(node.operands[0], ref);
+  if (static_cast<double>(known) == number.constant)
+    number.constant = 0;
+  else
+    known = 0;
+  return pin(gather(array, fold(std::move(number)), known), element);
 }
 
 Ref Values::gather(Ref array, Ref number, int64_t begin) {
@@ -357,6 +464,61 @@ bool Values::areEqual(const Sum &a, const Sum &b) const {
          });
 }
 
+/// Products that are compared after sums are multiplied out.
+static constexpr size_t mostExpanded = 4096;
+
+std::optional<Values::Polynomial> Values::expandFactor(Ref factor) {
+  const Node node = nodes[factor.node];
+  bool isApplied = node.kind == Kind::Apply;
+  if (isApplied && nameTexts[node.name] == "linear")
+    return expand(sumOf(factor));
+  if (!isApplied || nameTexts[node.name] != "product")
+    return Polynomial{{{factor}, 1.0}};
+  Polynomial made = {{{}, 1.0}};
+  for (Ref operand : node.operands) {
+    auto other = expandFactor(within(operand, factor));
+    if (!other || made.size() * other->size() > mostExpanded)
+      return std::nullopt;
+    Polynomial product;
+    for (const auto &[left, a] : made)
+      for (const auto &[right, b] : *other) {
+        std::vector<Ref> both = left;
+        both.insert(both.end(), right.begin(), right.end());
+        llvm::sort(both);
+        product[std::move(both)] += a * b;
+      }
+    made = std::move(product);
+  }
+  return made;
+}
+
+std::optional<Values::Polynomial> Values::expand(const Sum &sum) {
+  Polynomial made;
+  made[{}] = sum.constant;
+  for (auto [ref, factor] : sum.parts) {
+    auto part = expandFactor(ref);
+    if (!part || made.size() + part->size() > mostExpanded)
+      return std::nullopt;
+    for (const auto &[product, times] : *part)
+      made[product] += times * factor;
+  }
+  return made;
+}
+
+bool Values::areEqualExpanded(const Sum &a, const Sum &b) {
+  auto left = expand(a), right = expand(b);
+  if (!left || !right)
+    return false;
+  // What is on one side alone is not there, unless its factor is zero.
+  for (const auto &[product, times] : *right)
+    (*left)[product] -= times;
+  return llvm::all_of(*left, [&](const auto &term) {
+    auto it = right->find(term.first);
+    double size = it == right->end() ? 0 : std::abs(it->second);
+    return std::abs(term.second) <= 1e-5 * size;
+  });
+}
+
 Ref Values::fold(Sum sum) {
   order(sum);
   if (sum.parts.empty())
@@ -498,8 +660,10 @@ Sum Values::computeSum(int32_t id) {
       operands.push_back(ref);
       ends.push_back(end);
     }
-    return atom(
-        makeReal(Kind::Row, "real " + nameTexts[node.name], ends, operands));
+    std::string kind = StringRef(nameTexts[node.name])
+                           .take_until([](char c) { return c == ':'; })
+                           .str();
+    return atom(makeReal(Kind::Row, "real " + kind, ends, operands));
   }
   case Kind::Gather: {
     Ref number = fold(sumOf(node.operands[1]));
@@ -603,6 +767,183 @@ Sum Values::sumOfApply(const Node &node) {
 }
 
 //===----------------------------------------------------------------------===//
+// Samples
+//===----------------------------------------------------------------------===//
+
+/// Seeds from this one on give elements the values of constants; nodes that are
+/// searched for those.
+static constexpr uint64_t firstSpecial = 16;
+static constexpr unsigned mostVisited = 10000;
+
+/// A number that `parts` determine: a real one between 1 and 2 for seed 0, for
+/// others an integer of a range that grows with the seed.
+static double randomOf(uint64_t seed, ArrayRef<uint64_t> parts,
+                       uint64_t salt = 0) {
+  uint64_t state = 0x9e3779b97f4a7c15 + seed + (salt << 32);
+  for (uint64_t part : parts) {
+    state = (state ^ part) * 0xbf58476d1ce4e5b9;
+    state ^= state >> 29;
+    state *= 0x94d049bb133111eb;
+    state ^= state >> 32;
+  }
+  double unit =
+      static_cast<double>(state >> 12) / static_cast<double>(1ULL << 52);
+  if (seed == 0)
+    return 1 + unit;
+  double range = std::exp2(static_cast<double>(seed % 8 + 1));
+  return std::floor(unit * range * 1.25 - range / 4);
+}
+
+/// The op `name` of numbers; absent: it has no known meaning.
+static std::optional<double> compute(StringRef name, ArrayRef<double> of) {
+  auto fold = [&](llvm::function_ref<double(double, double)> combine) {
+    double total = of.front();
+    for (double next : of.drop_front())
+      total = combine(total, next);
+    return total;
+  };
+  if (of.empty())
+    return std::nullopt;
+  if (name == "add")
+    return fold([](double a, double b) { return a + b; });
+  if (name == "mul" || name == "product")
+    return fold([](double a, double b) { return a * b; });
+  if (name == "max")
+    return fold([](double a, double b) { return std::max(a, b); });
+  if (name == "min")
+    return fold([](double a, double b) { return std::min(a, b); });
+  using Function = double (*)(double);
+  auto unary = llvm::StringSwitch<Function>(name)
+                   .Case("cast", [](double a) { return a; })
+                   .Case("neg", [](double a) { return -a; })
+                   .Case("not", [](double a) { return a == 0 ? 1.0 : 0.0; })
+                   .Case("reciprocal", [](double a) { return 1 / a; })
+                   .Case("rsqrt", [](double a) { return 1 / std::sqrt(a); })
+                   .Case("absf", std::fabs)
+                   .Case("sqrt", std::sqrt)
+                   .Case("cbrt", std::cbrt)
+                   .Case("exp", std::exp)
+                   .Case("exp2", std::exp2)
+                   .Case("expm1", std::expm1)
+                   .Case("log", std::log)
+                   .Case("log2", std::log2)
+                   .Case("log1p", std::log1p)
+                   .Case("tanh", std::tanh)
+                   .Case("sinh", std::sinh)
+                   .Case("cosh", std::cosh)
+                   .Case("sin", std::sin)
+                   .Case("cos", std::cos)
+                   .Case("tan", std::tan)
+                   .Case("erf", std::erf)
+                   .Case("erfc", std::erfc)
+                   .Case("floor", std::floor)
+                   .Case("ceil", std::ceil)
+                   .Default(nullptr);
+  if (of.size() == 1)
+    return unary ? std::optional(unary(of[0])) : std::nullopt;
+  if (of.size() == 3 && name == "fma")
+    return of[0] * of[1] + of[2];
+  if (of.size() == 3 && name == "where")
+    return of[0] != 0 ? of[1] : of[2];
+  if (of.size() != 2)
+    return std::nullopt;
+  if (name == "sub")
+    return of[0] - of[1];
+  if (name == "div")
+    return of[0] / of[1];
+  if (name == "powf")
+    return std::pow(of[0], of[1]);
+  if (name == "divsi" && of[1] != 0)
+    return std::trunc(of[0] / of[1]);
+  if (name == "floordivsi" && of[1] != 0)
+    return std::floor(of[0] / of[1]);
+  if (name == "less")
+    return of[0] < of[1];
+  if (name == "at most")
+    return of[0] <= of[1];
+  if (name == "equal")
+    return of[0] == of[1];
+  return std::nullopt;
+}
+
+void Values::findConstants(Ref ref, llvm::DenseSet<int32_t> &seen,
+                           std::vector<double> &into) const {
+  const Node &node = nodes[ref.node];
+  if (!seen.insert(ref.node).second || seen.size() > mostVisited)
+    return;
+  if (node.kind == Kind::Constant)
+    into.push_back(node.value);
+  for (Ref operand : node.operands)
+    findConstants(operand, seen, into);
+}
+
+std::vector<double> Values::constantsIn(ArrayRef<Ref> refs) const {
+  std::vector<double> found = {0, 1, -1};
+  llvm::DenseSet<int32_t> seen;
+  for (Ref ref : refs)
+    findConstants(ref, seen, found);
+  return found;
+}
+
+double Values::sample(Ref ref, uint64_t seed, ArrayRef<double> special,
+                      std::map<Ref, double> &done) const {
+  auto it = done.find(ref);
+  if (it != done.end())
+    return it->second;
+  double found = computeSample(ref, seed, special, done);
+  done[ref] = found;
+  return found;
+}
+
+double Values::computeSample(Ref ref, uint64_t seed, ArrayRef<double> special,
+                             std::map<Ref, double> &done) const {
+  const Node &node = nodes[ref.node];
+  SmallVector<uint64_t> parts = {static_cast<uint64_t>(node.kind),
+                                 static_cast<uint64_t>(node.name)};
+  llvm::append_range(parts, node.numbers);
+  switch (node.kind) {
+  case Kind::Constant:
+    return node.value;
+  case Kind::Number:
+    return static_cast<double>(ref.shift);
+  case Kind::Pin: {
+    Ref operand = node.operands[0];
+    return sample({operand.node, ref.at, operand.at + ref.at}, seed, special,
+                  done);
+  }
+  case Kind::Input:
+    parts.push_back(ref.shift);
+    [[fallthrough]];
+  case Kind::Scalar:
+    // Comparisons change where an element equals what it is compared with.
+    return seed < firstSpecial
+               ? randomOf(seed, parts)
+               : special[static_cast<size_t>(randomOf(0, parts, seed) *
+                                             double(1 << 20)) %
+                         special.size()];
+  case Kind::Unknown:
+    parts.push_back(ref.node);
+    return randomOf(seed, parts);
+  default:
+    break;
+  }
+  SmallVector<double> of;
+  for (Ref operand : node.operands)
+    of.push_back(sample(within(operand, ref), seed, special, done));
+  StringRef plain = StringRef(nameTexts[node.name]).take_until([](char c) {
+    return c == ':';
+  });
+  if (node.kind == Kind::Apply)
+    if (auto known = compute(plain, of))
+      return *known;
+  for (double value : of)
+    parts.push_back(static_cast<uint64_t>(coarse(value)));
+  if (node.kind != Kind::Apply)
+    parts.push_back(ref.shift);
+  return randomOf(seed, parts);
+}
+
+//===----------------------------------------------------------------------===//
 // Texts
 //===----------------------------------------------------------------------===//
 
@@ -654,6 +995,8 @@ std::string Values::print(Ref ref, int32_t launch,
   case Kind::Scalar:
     return nameOf(static_cast<int32_t>(node.numbers[0]));
   case Kind::Number:
+    if (ref.shift == 0)
+      return "i";
     return llvm::formatv("(i {0} {1})", ref.shift < 0 ? "-" : "+",
                          std::abs(ref.shift));
   case Kind::Unknown:
@@ -671,7 +1014,8 @@ std::string Values::print(Ref ref, int32_t launch,
   case Kind::Row: {
     StringRef kind = nameTexts[node.name];
     kind.consume_front("real ");
-    return list(("the row's " + kind).str());
+    return list("the row's " +
+                kind.take_until([](char c) { return c == ':'; }).str());
   }
   case Kind::Gather:
     return inner(node.operands[0]) + " from " + inner(node.operands[1]) + " on";
@@ -695,6 +1039,13 @@ std::string Values::print(Ref ref, int32_t launch,
   }
   if (name == "reciprocal")
     return "1 / " + factor(node.operands[0]);
+  StringRef sign = llvm::StringSwitch<StringRef>(name)
+                       .Case("less", " < ")
+                       .Case("at most", " <= ")
+                       .Case("equal", " == ")
+                       .Default("");
+  if (!sign.empty() && node.operands.size() == 2)
+    return inner(node.operands[0]) + sign.str() + inner(node.operands[1]);
   return list(name.take_until([](char c) { return c == ':'; }));
 }
 

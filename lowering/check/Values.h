@@ -25,12 +25,14 @@
 #include "mlir/IR/Operation.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringMap.h"
 
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -80,8 +82,22 @@ public:
   /// Element `element` of an array with the reference `ref`, repeated at all
   /// positions.
   Ref pin(Ref ref, int64_t element);
+  /// Element `element` of an array with the reference `ref`, with the positions
+  /// of its leaves fixed: equal for equal elements, whether an op computed one
+  /// element or a whole array. Rows are spelled out if they are short.
+  Ref atElement(Ref ref, int64_t element);
+  /// `ref` where `condition` holds, or does not hold.
+  Ref assume(Ref ref, Ref condition, bool holds);
   /// Selects `yes` or `no` by a condition.
   Ref choose(Ref condition, Ref yes, Ref no);
+  /// The value of an element (`atElement`) if every element of an argument has
+  /// a random value that `seed` determines; from seed 16 on, one of `special`.
+  /// Ops without a known meaning are random functions of their operands. `done`
+  /// has what was computed before with the same seed.
+  double sample(Ref ref, uint64_t seed, llvm::ArrayRef<double> special,
+                std::map<Ref, double> &done) const;
+  /// The constants in terms, and 0, 1 and -1.
+  std::vector<double> constantsIn(llvm::ArrayRef<Ref> refs) const;
   /// The element of an argument at a position that depends on data: `number`,
   /// which is fixed, plus the position.
   Ref gather(Ref array, Ref number, int64_t begin);
@@ -106,6 +122,9 @@ public:
   /// The value as a real number.
   Sum sumOf(Ref ref);
   bool areEqual(const Sum &a, const Sum &b) const;
+  /// Whether two sums are equal once products of sums are multiplied out; false
+  /// also if there are too many terms.
+  bool areEqualExpanded(const Sum &a, const Sum &b);
 
   /// "x(0)[i] + x(1)[i]", with the names of arguments, as of launch `launch`.
   /// Truncates long sums.
@@ -119,6 +138,9 @@ public:
                int32_t &launch) const;
 
   size_t size() const { return nodes.size(); }
+
+  /// Arguments whose elements are the same on all ranks: rank 0's.
+  llvm::DenseSet<int32_t> sameOnRanks;
 
 private:
   enum class Kind : uint8_t {
@@ -157,6 +179,21 @@ private:
   /// The same, as a node that is not a sum or multiple.
   Ref makeReal(Kind kind, llvm::StringRef name, llvm::ArrayRef<int64_t> numbers,
                llvm::ArrayRef<Ref> operands);
+  void findConstants(Ref ref, llvm::DenseSet<int32_t> &seen,
+                     std::vector<double> &into) const;
+  /// The opposite of a condition that is one.
+  std::optional<Ref> negated(Ref condition) const;
+  /// Products of factors, sorted, and how often each is added.
+  using Polynomial = std::map<std::vector<Ref>, double>;
+  std::optional<Polynomial> expand(const Sum &sum);
+  std::optional<Polynomial> expandFactor(Ref factor);
+  Ref computeElement(Ref ref);
+  double computeSample(Ref ref, uint64_t seed, llvm::ArrayRef<double> special,
+                       std::map<Ref, double> &done) const;
+  Ref atElementOfRow(const Node &node, Ref ref, int64_t element);
+  Ref atElementOfGather(const Node &node, Ref ref, int64_t element);
+  Ref assume(Ref ref, const Sum &condition, bool holds,
+             std::map<Ref, Ref> &done);
   Ref computeCanonical(int32_t id);
   /// An operand of the node of `ref`, at the position of `ref`.
   Ref within(Ref operand, Ref ref) const;
@@ -174,6 +211,8 @@ private:
 
   std::vector<Node> nodes;
   llvm::DenseMap<int32_t, Ref> canonicals;
+  /// Results of `atElement` for element 0.
+  std::map<Ref, Ref> elements;
   std::unordered_map<std::vector<int64_t>, int32_t, Hash> known;
   llvm::StringMap<int32_t> names;
   /// References to its elements stay valid.

@@ -7,6 +7,8 @@
 
 #include "lowering/check/Verdict.h"
 
+#include "dialect/Assumptions.h"
+
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
 
@@ -205,5 +207,8 @@ mlir::comms::check::findAssumptions(const Program &program,
   std::vector<std::string> names;
   for (llvm::StringRef name : found)
     names.push_back(name.str());
+  for (const ArgumentPlan &plan : program.arguments)
+    if (plan.isSame && plan.isRead)
+      names.push_back(sameOnRanks(plan.name));
   return names;
 }

@@ -17,4 +17,8 @@ def k(c: index, x: f32[Array, 64], box: i64[Window, 128], y: f32[Array, 64]) -> 
     barrier()
 
 
+def inputs() -> dict[str, object]:
+    return {"c": 40}
+
+
 K = k

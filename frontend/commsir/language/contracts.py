@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -11,8 +12,8 @@ from .compiler.emitter import quote
 
 __all__ = ["ASSUMPTIONS", "Contract", "render", "render_assumptions"]
 
-#: Assumptions on hardware that a kernel can state (docs/Spec.md, Named assumptions).
-ASSUMPTIONS = ("packets_cumulative",)
+#: Assumptions that a kernel can state (docs/Spec.md, Named assumptions): on hardware, and on an array.
+ASSUMPTIONS = ("packets_cumulative", "same_on_ranks(x)")
 
 _KINDS = ("sum", "prod", "min", "max", "avg", "and", "or", "xor")
 _REDUCING = ("all_reduce", "reduce_scatter", "reduce")
@@ -60,7 +61,7 @@ def render_assumptions(names: Any) -> str:
     """The attribute `comms.assumes`; empty: none is stated."""
     listed = (names,) if isinstance(names, str) else tuple(names)
     for name in listed:
-        if name not in ASSUMPTIONS:
+        if name not in ASSUMPTIONS and not re.fullmatch(r"same_on_ranks\(\w+\)", str(name)):
             raise errors.UsageError(f"assumes is {name!r}; a kernel can state {', '.join(map(repr, ASSUMPTIONS))}")
     return f"[{', '.join(map(quote, listed))}]" if listed else ""
 

@@ -182,7 +182,7 @@ comms.kernel @k(%x: !comms.window<4xf32> {comms.host = 1}) {
 
 // -----
 
-// expected-error @+1 {{C12: comms.assumes is ["store9_whole"]; it must be an array of assumptions that a kernel can state: "packets_cumulative"}}
+// expected-error @+1 {{C12: comms.assumes is ["store9_whole"]; it must be an array of assumptions that a kernel can state: "packets_cumulative", or "same_on_ranks(x)" of an array x among its arguments}}
 comms.kernel @unknownAssumption() attributes {comms.assumes = ["store9_whole"]} {
   comms.return
 }

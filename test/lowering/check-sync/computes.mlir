@@ -317,9 +317,10 @@ comms.kernel @k(%x: memref<64xf32>, %count: memref<1xi64>, %y: memref<64xf32>)
   %many = arith.index_cast %w : i64 to index
   %a = arith.maxsi %many, %c0 : index
   %valid = arith.minsi %a, %c64 : index
-  // expected-remark @below {{not decided: 'comms.tile_load' op decides what 'y' holds in a way that is not followed}}
-  // expected-note @below {{values are followed through tiles, copies, packets, channels and reductions at places and of lengths that are known}}
   %t = comms.tile_load %x[%c0] valid %valid : memref<64xf32> -> tensor<64xf32>
+  // expected-error @below {{'comms.tile_store' op writes where(i < min(64, max(count(0)[0], 0)), x(0), 0) to 'y'[0, 64) of rank 0 in launch 1; expected is x(0)}}
+  // expected-note @below {{'x' of rank 0 is missing}}
+  // expected-note @below {{where(i < min(64, max(count(0)[0], 0)), x(0), 0) should not be in it}}
   comms.tile_store %t, %y[%c0] : tensor<64xf32>, memref<64xf32>
   comms.return
 }

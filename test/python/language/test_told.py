@@ -18,7 +18,6 @@ FUNCTIONS = {
     "max": lambda *all: reduce(np.maximum, all),
     "min": lambda *all: reduce(np.minimum, all),
     "where": np.where,
-    "less": np.less,
     "exp": np.exp,
     "sqrt": np.sqrt,
 }
@@ -55,16 +54,23 @@ def evaluate(text: str, begin: int, end: int, arrays: dict[str, list[Any]]) -> A
         return key
 
     plain = text.replace(" as it was before the first launch", "")
+    known["i"] = np.arange(begin, end)
+    known |= {name: parts[0] for name, parts in arrays.items() if np.ndim(parts[0]) == 0}
     return eval(ELEMENT.sub(element, plain), {"__builtins__": {}}, known)
 
 
-@pytest.mark.parametrize("path", sorted(CORPUS.glob("*.good.py")), ids=lambda path: path.name)
+KERNELS = [path for path in sorted(CORPUS.glob("*.good.py")) if "\nK = " in path.read_text()]
+
+
+@pytest.mark.parametrize("path", KERNELS, ids=lambda path: path.name)
 def test_told_is_simulated(path: Path) -> None:
     module = load(path)
     ranks, options = getattr(module, "RANKS", 4), getattr(module, "KW", {})
     told = module.K.explain(ranks=ranks, **options)["proof"].get("computed", [])
     lines = [found for found in map(LINE.fullmatch, told) if found and "not followed" not in found["value"]]
-    lines = [found for found in lines if "…" not in found["value"] and " from " not in found["value"]]
+    # Neither texts that are cut, nor rows, nor places that data decide, nor what holds for some scalars only.
+    skipped = ("…", " from ", ", where ", "the row's ")
+    lines = [found for found in lines if not any(part in found["value"] for part in skipped)]
     if not lines:
         pytest.skip("data decide what it computes")
     inputs = module.inputs() if hasattr(module, "inputs") else {}

@@ -124,6 +124,40 @@ BY_ORDER = [
     "p174",
     "p175",
     "p176",
+    "p179",
+    "p180",
+    "p181",
+    "p182",
+    "p183",
+    "p184",
+    "p185",
+    "p186",
+    "p187",
+    "p188",
+    "p189",
+    "p190",
+    "p191",
+    "p192",
+    "p195",
+    "p196",
+    "p198",
+    "p199",
+    "p225",
+    "p226",
+    "p227",
+    "p228",
+    "p229",
+    "p230",
+    "p231",
+    "p232",
+    "p233",
+    "p239",
+    "p240",
+    "p243",
+    "p245",
+    "p246",
+    "p248",
+    "p249",
 ]
 
 #: Inputs that lead to the fault, where the pair's own do not.
@@ -133,10 +167,23 @@ DATA: dict[str, dict[str, Any]] = {
     "p68": {"go": [1, 0]},
     "p88": {"go": [1]},
     "p133": {"count": [4]},
+    "p180": {"count": [4]},
+    "p196": {"count": [4]},
+    "p246": {"count": [4]},
+    "p229": {"work": [1] * 16},
 }
 
 #: Launches until the fault is reached, where the usual ones are too few.
-LAUNCHES = {"p171": 6, "p73": 60, "p74": 20, "p116": 40, "p117": 40, "p118": 40, "p119": 40, "p122": 40}
+LAUNCHES = {
+    "p171": 6,
+    "p73": 60,
+    "p74": 20,
+    "p116": 40,
+    "p117": 40,
+    "p118": 40,
+    "p119": 40,
+    "p122": 40,
+} | dict.fromkeys(("p182", "p183", "p184"), 40)
 
 ELEMENTS = {
     "f32": np.float32, "f64": np.float64, "f16": np.float16, "i8": np.int8, "i32": np.int32, "i64": np.int64,

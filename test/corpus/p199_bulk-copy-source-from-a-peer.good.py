@@ -1,0 +1,24 @@
+"""The repaired twin of: A tile arrives by put and is copied on by TMA; no proxy fence stands behind the wait.
+
+From: relays through shared memory
+"""
+
+from __future__ import annotations
+
+import commsir
+from commsir import *
+
+
+@commsir.kernel(blocks=1)
+def k(x: f32[Array, 64], box: f32[Window, 64], s: i64[Signal, 1], y: f32[Array, 64]) -> None:
+    nxt = (rank() + 1) % size()
+    box.peer(nxt)[:] = x[:]
+    signal(s[0], nxt)
+    wait_signal(s[0], ge=epoch())
+    fence(proxy="async")
+    t = bulk_copy(box.local(), y)
+    bulk_wait(t)
+    barrier()
+
+
+K = k

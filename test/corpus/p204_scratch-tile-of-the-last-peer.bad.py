@@ -1,0 +1,25 @@
+"""Tiles of all peers pass through scratch memory; the sum adds the tile before it has been replaced.
+
+From: staging in shared memory
+"""
+
+from __future__ import annotations
+
+import commsir
+from commsir import *
+
+
+@commsir.kernel(blocks=1)
+def k(x: f32[Window, 64], y: f32[Array, 64]) -> None:
+    s = scratch(f32, 64)
+    barrier()
+    total = zeros(64)
+    s[:] = x.peer(0)[:]
+    for p in range(size()):
+        total += s[:]
+        s[:] = x.peer(p)[:]
+    y[:] = total
+    barrier()
+
+
+K = k
