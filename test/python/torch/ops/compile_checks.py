@@ -482,6 +482,7 @@ def every_collective(rank: int, size: int) -> dict[str, str]:
             funcol.all_reduce(x.sum(), "sum", group) * 2,
             funcol.all_gather_tensor(x.long(), 0, group) + 1,
             _theirs(x) * 2,
+            _written(x * 3) + 1,
         )
 
     _compiled(function, leaves=True)(_tensor(rank, 8, SQUARE, dtype=torch.float32))
@@ -500,6 +501,16 @@ def _theirs(x: torch.Tensor) -> torch.Tensor:
 @_theirs.register_fake
 def _(x: torch.Tensor) -> torch.Tensor:
     return torch.empty_like(x)
+
+
+@torch.library.custom_op("checks::tp_all_reduce_", mutates_args=("x",))
+def _theirs_in_place(x: torch.Tensor) -> None:
+    dist.all_reduce(x)
+
+
+def _written(x: torch.Tensor) -> torch.Tensor:
+    _theirs_in_place(x)
+    return x
 
 
 class _Functional(torch._inductor.custom_graph_pass.CustomGraphPass):
