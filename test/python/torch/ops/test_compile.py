@@ -195,6 +195,11 @@ def test_passes_without_a_name_are_not_cached(pair: World) -> None:
     assert pair.run(compile_checks.another_pass_each_time, "gloo") == [[5.0, 7.0]] * 2
 
 
+def test_the_module_is_there_at_once() -> None:
+    program = "import commsir.torch; commsir.torch.compile.enable(); commsir.torch.compile.disable()"
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
 def test_a_group_without_a_name_is_left() -> None:
     """A newer torch puts groups themselves into graphs that it compiles for several ranks."""
     graph = torch.fx.Graph()
