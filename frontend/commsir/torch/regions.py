@@ -542,6 +542,8 @@ def is_arithmetic(node: Node) -> bool:
 
 def moves_nothing(node: Node) -> bool:
     """Whether the node only changes the view of its operand; outside of a region, that costs nothing."""
+    if node.target is aten.expand.default:  # To the shape that it has, as before a bmm.
+        return _same(node.meta["val"].numel(), node.all_input_nodes[0].meta["val"].numel())
     return node.target in _VIEWS
 
 

@@ -397,6 +397,17 @@ def waited_for_twice(rank: int, size: int) -> list[Said]:
     return _said()
 
 
+def followed_by_bmm(rank: int, size: int) -> list[Said]:
+    """Inductor expands an operand of a bmm to the shape that it has."""
+
+    def function(x: Any, w: Any) -> Any:
+        return funcol.all_reduce(x, "sum", dist.group.WORLD) @ w
+
+    x, w = (_tensor(rank, 2, 8, 8, dtype=torch.float32, seed=seed) for seed in range(2))
+    _compare(function(x, w), _compiled(function, leaves=True)(x, w), 2e-5)
+    return _said()
+
+
 def waits_behind_views(rank: int, size: int) -> int:
     """What has begun is seen in other shapes, and waited for more than once; returns how many kernels there are."""
     functional, aten = torch.ops._c10d_functional, torch.ops.aten

@@ -152,6 +152,11 @@ def test_waits_for_what_was_waited_for(pair: World) -> None:
     assert fused.count("aten.rsqrt") == 2 and not because, (fused, because)
 
 
+def test_nothing_but_a_view_follows(pair: World) -> None:
+    ((fused, because),) = pair.run(compile_checks.followed_by_bmm, "gloo")[0]
+    assert not fused and "aten.bmm" in because[0], (fused, because)
+
+
 def test_waits_behind_views(pair: World) -> None:
     assert pair.run(compile_checks.waits_behind_views, "gloo") == [1, 1]
 
