@@ -76,8 +76,9 @@ docs: setup ## Write the pages that .td files hold, and render the site: build/s
 	@$(PYTHON) test/scripts/generate-docs.py --build $(BUILD)
 	@cmake/site/render.sh $(BUILD)
 
-# Needs `pip install transformers accelerate` in .venv; 20 minutes on two cores.
+# 25 minutes on two cores.
 models: build ## Compile models of transformers; write their table into docs/TorchCompile.md
+	@cmake/setup.sh models
 	@COMMSIR_LIBRARY=$(BUILD)/lib $(PYTHON) test/python/torch/models/table.py --write docs/TorchCompile.md
 
 lint: build ## clang-format, clang-tidy, ruff, mypy, codespell

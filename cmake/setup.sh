@@ -4,6 +4,7 @@
 #
 #   setup.sh        what the build, the tests and lint need
 #   setup.sh demo   what `make demo` needs of that
+#   setup.sh models what `make models` needs beside all of that
 #
 # That is: Debian packages (cmake/packages-demo.txt, cmake/packages.txt), a Python
 # environment in .venv (cmake/requirements.txt and, for the GPU target's headers
@@ -24,9 +25,9 @@ fail() { printf 'setup: error: %s\n' "$*" >&2; exit 1; }
 [ "$what" != demo ] || [ ! -f .venv/commsir.sha256 ] || what=all
 
 case $what in
-  all) packages=(cmake/packages-demo.txt cmake/packages.txt) ;;
+  all | models) packages=(cmake/packages-demo.txt cmake/packages.txt) ;;
   demo) packages=(cmake/packages-demo.txt) ;;
-  *) fail "there is no part '$what': setup.sh, or setup.sh demo" ;;
+  *) fail "there is no part '$what': setup.sh, setup.sh demo, or setup.sh models" ;;
 esac
 
 missing_packages() {
@@ -95,7 +96,7 @@ install_python() {
   want_all=$( (cat cmake/requirements-cuda.txt cmake/requirements.txt; python3 --version) | sha256sum)
   want_demo=$( (cat "${demo_files[@]}" cmake/requirements.txt; python3 --version) | sha256sum)
   is_made $all "$want_all" && return
-  [ "$what" = all ] || ! is_made $demo "$want_demo" || return 0
+  [ "$what" != demo ] || ! is_made $demo "$want_demo" || return 0
   must_install "the Python environment .venv is missing or old"
   if [ -f .venv/$all ] || ! is_made $demo "$want_demo"; then make_environment; fi
   if [ "$what" = demo ]; then
@@ -110,6 +111,18 @@ install_python() {
   pip_install -r cmake/requirements.txt
   pip_install --no-deps -r cmake/requirements-cuda.txt
   printf '%s' "$want_all" >.venv/$all
+}
+
+# None of the versions that are there changes.
+install_models() {
+  local stamp=commsir.models.sha256 want
+  [ "$what" = models ] || return 0
+  want=$(cat cmake/requirements-models.txt .venv/commsir.sha256 | sha256sum)
+  is_made $stamp "$want" && return
+  must_install "the packages of cmake/requirements-models.txt are missing in .venv or old"
+  say "putting into .venv: $(names cmake/requirements-models.txt)"
+  pip_install -c cmake/requirements.txt -r cmake/requirements-models.txt
+  printf '%s' "$want" >.venv/$stamp
 }
 
 # Needs no network: frontend/make_wheel.py is its build backend. What the package
@@ -127,5 +140,6 @@ install_package() {
 
 install_packages
 install_python
+install_models
 install_package
 say "everything is there"

@@ -132,16 +132,29 @@ static LogicalResult verifyTile(ContractOp op) {
   return success();
 }
 
+namespace {
+/// How many rows, and how many columns, memory of static shape has.
+struct Extents {
+  explicit Extents(Value memory, bool termsAreRows) {
+    ArrayRef<int64_t> shape = cast<MemRefType>(memory.getType()).getShape();
+    across = shape.back();
+    for (int64_t size : shape.drop_back())
+      terms *= size;
+    if (!termsAreRows)
+      std::swap(across, terms);
+  }
+  int64_t across, terms = 1;
+};
+} // namespace
+
 /// C6: what constants tell of a part lies in its memory.
 static LogicalResult verifyPlace(ContractOp op, const Part &part) {
-  auto type = cast<MemRefType>(part.memory.getType());
-  int64_t columns = type.getShape().back();
-  int64_t rows = columns ? *getElements(type) / columns : 0;
+  Extents extents(part.memory, /*termsAreRows=*/true);
   return success(
       succeeded(inRange(op, "C6", (part.name + ", counted by rows").str(),
-                        part.row, part.rows, rows)) &&
+                        part.row, part.rows, extents.terms)) &&
       succeeded(inRange(op, "C6", (part.name + ", counted by columns").str(),
-                        part.column, part.columns, columns)));
+                        part.column, part.columns, extents.across)));
 }
 
 //===----------------------------------------------------------------------===//
@@ -163,18 +176,6 @@ struct Scaled {
   bool termsAreRows;
 };
 
-/// How many rows, and how many columns, memory of static shape has.
-struct Extents {
-  explicit Extents(Value memory, bool termsAreRows) {
-    ArrayRef<int64_t> shape = cast<MemRefType>(memory.getType()).getShape();
-    across = shape.back();
-    for (int64_t size : shape.drop_back())
-      terms *= size;
-    if (!termsAreRows)
-      std::swap(across, terms);
-  }
-  int64_t across, terms = 1;
-};
 } // namespace
 
 static int64_t getBlocks(int64_t count) {

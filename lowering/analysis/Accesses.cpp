@@ -208,8 +208,11 @@ int64_t mlir::comms::getMatrixColumns(Type memoryType) {
 }
 
 int64_t mlir::comms::getMatrixRows(Type memoryType) {
-  int64_t columns = getMatrixColumns(memoryType);
-  return columns ? *getStaticElements(memoryType) / columns : 0;
+  // Not its elements by its columns, of which there may be none.
+  int64_t rows = 1;
+  for (int64_t dim : cast<MemRefType>(memoryType).getShape().drop_back())
+    rows *= dim;
+  return rows;
 }
 
 /// Ranks of the team `world`, or of a split of depth 0.

@@ -154,7 +154,7 @@ bool KernelLowering::canUseMaps(ContractOp op, const ContractShape &shape) {
     int64_t bytes = getElementBytes(type.getElementType()),
             stride = getMatrixColumns(type);
     return bytes == shape.elementBytes && stride * bytes % 16 == 0 &&
-           stride < (int64_t(1) << 31) &&
+           stride > 0 && stride < (int64_t(1) << 31) &&
            getMatrixRows(type) < (int64_t(1) << 31) &&
            !isSharedMemory(memory) && getAlignment(memory) >= 16 &&
            shape.getMapRows(isLhs) <= kMostTileRows;

@@ -80,15 +80,19 @@ _LAZY = {
     "window": "windows",
     "window_tensor": "interop",
 }
+#: Modules that are imported when they are first used.
+_LAZY_MODULES = ("compile",)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
+    if name not in _LAZY and name not in _LAZY_MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib
 
-    if _LAZY[name] != "call_counts":  # Of which `commsir.stats` is, for programs without torch.
+    if _LAZY.get(name) != "call_counts":  # Of which `commsir.stats` is, for programs without torch.
         importlib.import_module(f"{__name__}._needed")
+    if name in _LAZY_MODULES:
+        return importlib.import_module(f"{__name__}.{name}")
     return getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)
 
 

@@ -29,6 +29,7 @@ _FUSED: dict[Any, str] = {
     _functional.all_gather_into_tensor.default: "all_gather",
     _functional.all_to_all_single.default: "all_to_all",
 }
+_WRITERS = (torch.ops.higher_order.auto_functionalized, torch.ops.higher_order.auto_functionalized_v2)
 _FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 #: What arrives as it was sent may be of these types, too.
 _QUANTIZED = (torch.float8_e4m3fn, torch.float8_e5m2, torch.int8)
@@ -118,18 +119,18 @@ class Collective:
     def _partial_reason(self) -> str:
         if self.op == "all_to_all":
             return "its parts are not of one size that is known when it is compiled"
-        namespace = _target(self.node).namespace
+        target = _target(self.node)
         taken = "regions begin with all_reduce, reduce_scatter_tensor, all_gather_into_tensor and all_to_all_single"
-        if namespace == "commsir":
+        if target.namespace == "commsir":
             return "it is a call of torch.ops.commsir in the program, which is left as it is"
-        if namespace not in _COMMUNICATION:
+        if target.namespace not in _COMMUNICATION and not target._schema.is_mutable:
             return (
-                "it is an operation of its own, of which the pass knows no more than the name; a pass before this one "
-                "can write torch.distributed's functional collective in its place"
+                "the pass knows only the name of this operation: commsir.torch.register_collective says which "
+                "collective it is; or a pass before this one writes torch.distributed's functional collective"
             )
         if "coalesced" in self.op:
             return f"it takes several tensors at once; {taken} of one tensor"
-        if self.op.endswith(("_", "_out")):
+        if self.op.endswith(("_", "_out")) or target._schema.is_mutable:
             return f"it writes into a tensor that it is given; {taken} that make their result"
         return f"{taken}, not with {self.op}"
 
@@ -147,15 +148,27 @@ def first_tensor(value: Any) -> torch.Tensor | None:
 
 
 def _target(node: Node) -> Any:
-    """Returns the called operation, without a wrapper for effects."""
+    """Returns the called operation, without a wrapper for effects, or for writing into its arguments."""
     if node.target is torch.ops.higher_order.with_effects:
         return node.args[1]
+    if node.target in _WRITERS:
+        return node.args[0]
     return node.target
+
+
+def _is_named_as_collective(target: Any) -> bool:
+    """Whether it is an operation of another library that may be a collective, by its name."""
+    if not isinstance(target, torch._ops.OpOverload) or target.namespace in ("aten", "prims", *_COMMUNICATION):
+        return False
+    return any(one in target._opname for one in _NAMES)
 
 
 def is_communication(node: Node) -> bool:
     """Whether other ranks may wait for the operation."""
-    return node.op == "call_function" and getattr(_target(node), "namespace", "") in _COMMUNICATION
+    if node.op != "call_function":
+        return False
+    target = _target(node)
+    return getattr(target, "namespace", "") in _COMMUNICATION or _is_named_as_collective(target)
 
 
 def named_argument(node: Node, *names: str) -> Any:
@@ -173,10 +186,7 @@ def _collective(node: Node) -> Collective | None:
     if node.op != "call_function" or not isinstance(target, torch._ops.OpOverload):
         return None
     name = target._opname
-    if target.namespace in _COMMUNICATION:
-        if name in _NO_COLLECTIVES:
-            return None
-    elif target.namespace in ("aten", "prims") or not any(one in name for one in _NAMES):
+    if not is_communication(node) or (target.namespace in _COMMUNICATION and name in _NO_COLLECTIVES):
         return None
     reduce_op, group = named_argument(node, "reduce_op"), named_argument(node, "group_name", "group", "process_group")
     op = _FUSED.get(node.target)

@@ -49,6 +49,8 @@ _FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 _SMALL_FLOATS = (torch.float8_e4m3fn, torch.float8_e5m2)
 #: Integers that casts make, and that arguments may be of.
 _INTEGERS = (torch.int8, torch.int16, torch.int32, torch.int64)
+#: Comparisons of floats, ordered but for `une`, and those of integers that they stand for.
+_INTEGER_ORDERS = {"ogt": "sgt", "oge": "sge", "olt": "slt", "ole": "sle", "oeq": "eq", "une": "ne"}
 #: The largest number that rounds to the largest of e4m3fn, 448: half of the way to what would be the next.
 _MOST_E4M3FN = 464.0
 _CONSTANTS = (aten.full.default, aten.scalar_tensor.default)
@@ -147,6 +149,12 @@ class Region:
         text = "0x7FC00000" if math.isnan(value) else bits.get(value, f"{value:.17e}")
         return self.emit(f"arith.constant dense<{text}> : {self.tensor(width)}", width)
 
+    def integer(self, value: int, width: int, kind: str) -> Tile:
+        """`value` as an integer of type `kind`. One that does not fit wraps around, as in torch."""
+        half = 1 << (int(kind[1:]) - 1)
+        wrapped = (value + half) % (2 * half) - half
+        return self.emit(f"arith.constant dense<{wrapped}> : {self.tensor(width, kind)}", width, kind)
+
     def cast(self, op: str, tile: Tile, kind: str) -> Tile:
         return self.emit(f"{op} {tile.name} : {self.of(tile)} to {self.tensor(tile.width, kind)}", tile.width, kind)
 
@@ -171,6 +179,15 @@ class Region:
         if tile.kind == "f32":
             return tile
         return self.cast("arith.uitofp" if tile.kind == "i1" else "arith.sitofp", tile, "f32")
+
+    def integers_of(self, tile: Tile, kind: str) -> Tile:
+        """The tile as integers of type `kind`: of floats the whole part, of wider integers the last bits."""
+        if tile.kind == kind:
+            return tile
+        if tile.kind in ("f32", "i1"):
+            return self.cast("arith.fptosi" if tile.kind == "f32" else "arith.extui", tile, kind)
+        is_wider = int(kind[1:]) > int(tile.kind[1:])
+        return self.cast("arith.extsi" if is_wider else "arith.trunci", tile, kind)
 
     def mask_of(self, tile: Tile) -> Tile:
         """Returns a mask of the elements that are not 0."""
@@ -208,8 +225,15 @@ class Region:
         return self.logical("arith.xori", a, true)
 
     def compare(self, how: str, a: Tile, b: Tile) -> Tile:
-        left, right = self._aligned(self.numbers_of(a), self.numbers_of(b))
-        return self.emit(f"arith.cmpf {how}, {left.name}, {right.name} : {self.of(left)}", left.width, "i1")
+        """Compares floats by `how`; two integers as such, which not all are floats."""
+        kinds = [tile.kind for tile in (a, b)]
+        if "f32" in kinds or "i1" in kinds:
+            op, given = f"arith.cmpf {how}", [self.numbers_of(tile) for tile in (a, b)]
+        else:
+            wider = max(kinds, key=lambda kind: int(kind[1:]))
+            op, given = f"arith.cmpi {_INTEGER_ORDERS[how]}", [self.integers_of(tile, wider) for tile in (a, b)]
+        left, right = self._aligned(*given)
+        return self.emit(f"{op}, {left.name}, {right.name} : {self.of(left)}", left.width, "i1")
 
     def select(self, mask: Tile, a: Tile, b: Tile) -> Tile:
         chosen, left, right = self._aligned(self.mask_of(mask), self.numbers_of(a), self.numbers_of(b))
@@ -349,8 +373,10 @@ class Region:
             return self.emit(f"arith.cmpi ne, {names} : {self.of(zero)}", tile.width, "i1")
         return Tile(tile.name, tile.width, kind) if dtype in _INTEGERS else self.widen(tile, kind)
 
-    def operand(self, value: Any, width: int = 1) -> Tile:
-        """Returns the tile of an operand: a node's tile, or a constant of that width."""
+    def operand(self, value: Any, width: int = 1, kind: str = "f32") -> Tile:
+        """Returns the tile of an operand: a node's tile, or a constant of that width. A whole number is an integer if
+        `kind`, the other operand's, is one.
+        """
         if isinstance(value, Node):
             tile = self.tiles.get(value)
             if tile is None:
@@ -358,6 +384,8 @@ class Region:
             if not isinstance(tile, Tile):
                 raise Unsupported(f"{value} is several values")
             return tile
+        if isinstance(value, int) and kind not in ("f32", "i1"):
+            return self.integer(int(value), width, kind)
         if isinstance(value, (int, float)):
             return self.constant(float(value), width)
         raise Unsupported(f"the operand {value} is neither a tensor nor a number")
@@ -369,6 +397,8 @@ class Region:
         value = node.args[1] if node.target is aten.full.default else node.args[0]
         if not isinstance(value, (int, float)):
             return None
+        if (dtype := node.meta["val"].dtype) in _INTEGERS:
+            return self.integer(int(value), 1, element_type(dtype))
         with unset_fake_temporarily():  # type: ignore[no-untyped-call, unused-ignore]
             return self.constant(float(torch.tensor(value, dtype=node.meta["val"].dtype)), 1)
 
@@ -512,6 +542,8 @@ def is_arithmetic(node: Node) -> bool:
 
 def moves_nothing(node: Node) -> bool:
     """Whether the node only changes the view of its operand; outside of a region, that costs nothing."""
+    if node.target is aten.expand.default:  # To the shape that it has, as before a bmm.
+        return _same(node.meta["val"].numel(), node.all_input_nodes[0].meta["val"].numel())
     return node.target in _VIEWS
 
 
@@ -637,6 +669,12 @@ def _pair(region: Region, a: Any, b: Any) -> tuple[Tile, Tile]:
     return region.operand(a, right.width), right
 
 
+def _compared(region: Region, a: Node, b: Any) -> tuple[Tile, Tile]:
+    """The operands of a comparison. A whole number is an integer of the type of those that it is compared with."""
+    left = region.operand(a)
+    return left, region.operand(b, left.width, left.kind)
+
+
 _UNARY = {
     "neg": "arith.negf",
     "abs": "math.absf",
@@ -679,7 +717,7 @@ def _rounded_division(region: Region, node: Node) -> Tile:
 
 
 def _comparison(how: str) -> _Rule:
-    return lambda region, node: region.compare(how, *_pair(region, node.args[0], node.args[1]))
+    return lambda region, node: region.compare(how, *_compared(region, node.args[0], node.args[1]))  # type: ignore[arg-type]
 
 
 for _name, _how in {"gt": "ogt", "ge": "oge", "lt": "olt", "le": "ole", "eq": "oeq", "ne": "une"}.items():
@@ -796,7 +834,7 @@ def _convert(region: Region, node: Node) -> Tile:
     if dtype is torch.bool:
         return region.mask_of(tile)
     if dtype in _INTEGERS:
-        return tile if tile.kind == kind else region.cast("arith.fptosi", region.numbers_of(tile), kind)
+        return region.integers_of(tile, kind)
     if dtype not in (*_FLOATS, *_SMALL_FLOATS):
         raise Unsupported(f"{node} casts to {dtype}")
     tile = region.numbers_of(tile)

@@ -69,6 +69,17 @@ def test_ragged(load: Load, m: int, k: int, n: int, kind: str) -> None:
     check(got, a, b, c, {"f32": 2.0**-24, "bf16": 2.0**-8, "f16": 2.0**-11}[kind])
 
 
+def test_matrices_without_terms(load: Load) -> None:
+    """Matrices without columns, or rows, still have rows, or columns."""
+    module = load(
+        "@kernel\ndef f(a: f32[Array, 37, 0], b: f32[Array, 0, 29], c: f32[Array, 37, 29]):\n"
+        "    for i in range(block_id() * 16, 37, num_blocks() * 16):\n"
+        "        c[i:min(i + 16, 37)] = a[i:min(i + 16, 37)] @ b\n"
+    )
+    given = {"a": np.zeros((37, 0), np.float32), "b": np.zeros((0, 29), np.float32), "c": draw(2, (37, 29), "f32")}
+    assert not module.f.simulate(1, given, blocks=2)["c"][0].any()
+
+
 def test_ragged_and_transposed(load: Load) -> None:
     """Ends that are calculated, on both sides."""
     module = load(

@@ -71,8 +71,7 @@ def _keeps_rows(node: Node) -> bool:
 
 
 def _rows(node: Node) -> int:
-    value = _value(node)
-    return int(value.numel() // max(value.shape[-1], 1))
+    return math.prod(map(int, _value(node).shape[:-1]))
 
 
 def _of_all_batches(node: Any) -> Node | None:

@@ -311,7 +311,7 @@ def _fake_multiply_arrivals(
 
 def _space_of_products(op: str, ranks: int, a: torch.Tensor, factor: Factor) -> int:
     """Bytes of symmetric memory."""
-    whole = a.numel() // a.shape[-1] * factor.columns * factor.result_type(a).itemsize
+    whole = prod(a.shape[:-1]) * factor.columns * factor.result_type(a).itemsize
     return whole // ranks * (ranks - 1) if op == "reduce_scatter" else whole
 
 

@@ -100,8 +100,12 @@ def _model(rank: int, size: int, name: str, dtype: torch.dtype, plan: str) -> An
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     load = transformers.AutoModelForCausalLM.from_pretrained
-    if plan == "own":
-        return load(_path(name, size), tp_plan="auto", dtype=dtype)
+    if plan in ("own", "experts"):
+        parts = {"ep_size": size} if plan == "experts" else {}
+        own = importlib.import_module("transformers.distributed").DistributedConfig(
+            tp_plan="auto", tp_size=size, **parts
+        )
+        return load(_path(name, size), distributed_config=own, dtype=dtype)
     return plans.PLANS[plan](load(_path(name, size), dtype=dtype), size)
 
 

@@ -27,7 +27,7 @@ _BEGIN, _END = "<!-- models -->\n", "<!-- end of models -->\n"
 
 
 #: How a plan is called in the table; the model's own is not.
-_PLANS = {"own": "", "module": " by module", "sequence": " by sequence"}
+_PLANS = {"own": "", "experts": ", a rank's experts whole", "module": " by module", "sequence": " by sequence"}
 
 
 def _lines(world: World, name: str, dtypes: list[str], ranks: int, plan: str) -> list[str]:

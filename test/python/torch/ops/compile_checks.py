@@ -397,6 +397,17 @@ def waited_for_twice(rank: int, size: int) -> list[Said]:
     return _said()
 
 
+def followed_by_bmm(rank: int, size: int) -> list[Said]:
+    """Inductor expands an operand of a bmm to the shape that it has."""
+
+    def function(x: Any, w: Any) -> Any:
+        return funcol.all_reduce(x, "sum", dist.group.WORLD) @ w
+
+    x, w = (_tensor(rank, 2, 8, 8, dtype=torch.float32, seed=seed) for seed in range(2))
+    _compare(function(x, w), _compiled(function, leaves=True)(x, w), 2e-5)
+    return _said()
+
+
 def waits_behind_views(rank: int, size: int) -> int:
     """What has begun is seen in other shapes, and waited for more than once; returns how many kernels there are."""
     functional, aten = torch.ops._c10d_functional, torch.ops.aten
@@ -482,6 +493,7 @@ def every_collective(rank: int, size: int) -> dict[str, str]:
             funcol.all_reduce(x.sum(), "sum", group) * 2,
             funcol.all_gather_tensor(x.long(), 0, group) + 1,
             _theirs(x) * 2,
+            _written(x * 3) + 1,
         )
 
     _compiled(function, leaves=True)(_tensor(rank, 8, SQUARE, dtype=torch.float32))
@@ -500,6 +512,16 @@ def _theirs(x: torch.Tensor) -> torch.Tensor:
 @_theirs.register_fake
 def _(x: torch.Tensor) -> torch.Tensor:
     return torch.empty_like(x)
+
+
+@torch.library.custom_op("checks::tp_all_reduce_", mutates_args=("x",))
+def _theirs_in_place(x: torch.Tensor) -> None:
+    dist.all_reduce(x)
+
+
+def _written(x: torch.Tensor) -> torch.Tensor:
+    _theirs_in_place(x)
+    return x
 
 
 class _Functional(torch._inductor.custom_graph_pass.CustomGraphPass):

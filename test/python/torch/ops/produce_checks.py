@@ -89,6 +89,11 @@ def mask_comes_first(x: Any, t: Any) -> Any:
     return _reduce(torch.where(t["mask_of_elements"], 0.0, x)) * 2
 
 
+def integers_before_reduce(x: Any, t: Any) -> Any:
+    """Which are compared: float32 does not tell all of them apart."""
+    return _reduce(torch.where((t["near"] == 1 + (1 << 24)) | (t["near"].to(torch.int32) == 3 + (1 << 24)), x, x * 2))
+
+
 def read_elsewhere(x: Any, t: Any) -> Any:
     """The norm is read by the residual as well: it stays outside, the cast goes along."""
     h = _rms_norm(x, t["row"])
@@ -149,6 +154,7 @@ PRODUCED: dict[str, tuple[Callable[..., Any], str]] = {
     "layer_norm_before_gather": (layer_norm_before_gather, "rsqrt"),
     "gelu_before_reduce": (gelu_before_reduce, "erf"),
     "masked_before_reduce": (masked_before_reduce, "where"),
+    "integers_before_reduce": (integers_before_reduce, "eq"),
     "mask_comes_first": (mask_comes_first, "where"),
     "read_elsewhere": (read_elsewhere, "convert_element_type"),
     "after_a_matmul": (after_a_matmul, "convert_element_type"),
@@ -200,6 +206,7 @@ def _given() -> dict[str, Any]:
         "row_scale": _tensor(0, ROWS, 1, dtype=torch.float32, seed=8).abs() + 0.1,
         "scale": torch.tensor(0.75, device=DEVICE),
         "mask": torch.arange(ROWS, device=DEVICE).view(ROWS, 1) % 2 == 0,
+        "near": torch.arange(ROWS * WIDTH, device=DEVICE).view(ROWS, WIDTH) % 4 + (1 << 24),
         "mask_of_elements": torch.arange(ROWS * WIDTH, device=DEVICE).view(ROWS, WIDTH) % 3 == 0,
     }
     return given

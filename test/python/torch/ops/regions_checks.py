@@ -16,6 +16,8 @@ dist: Any = torch.distributed
 BATCH, LENGTH, HEADS, SIZE = 2, 4, 4, 8
 WIDTH = HEADS * SIZE
 _f: Any = torch.nn.functional
+#: The first float32 that is no other float32 plus 1.
+_LARGE = 1 << 24
 
 
 def masked(h: Any, t: Any) -> Any:
@@ -71,6 +73,14 @@ def back_from_int8(h: Any, t: Any) -> Any:
 def largest_of_all(h: Any, t: Any) -> Any:
     """Delayed scaling: the largest element of the tensor, and last time's scale."""
     return (h / t["scale"]).to(torch.float8_e5m2), h.abs().amax()
+
+
+def integers(h: Any, t: Any) -> Any:
+    """Integers that float32 does not tell apart, and ones that wrap around."""
+    large = (h.sign() * 2 + _LARGE).to(torch.int32)
+    near = large == t["near"]
+    wrapped = (h.round() * 4).clamp(-128, 127).to(torch.int8)
+    return near, torch.where(large > _LARGE, h, -h), wrapped == 260, large.to(torch.int64) >= t["near"]
 
 
 def norm_over_heads(h: Any, t: Any) -> Any:
@@ -181,6 +191,7 @@ FUSED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
         as_int8,
         back_from_int8,
         largest_of_all,
+        integers,
         norm_over_heads,
         group_quantized,
         over_the_batch,
@@ -221,6 +232,7 @@ def _given(dtype: torch.dtype) -> dict[str, Any]:
     first = torch.arange(BATCH * LENGTH, device=DEVICE).view(BATCH, LENGTH, 1) % 3
     given["places"] = torch.cat([first, 5 - first], -1)
     given["scale"] = torch.tensor(0.75, device=DEVICE)
+    given["near"] = torch.arange(WIDTH, device=DEVICE) % 4 + _LARGE - 1
     return given
 
 

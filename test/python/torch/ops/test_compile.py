@@ -152,6 +152,11 @@ def test_waits_for_what_was_waited_for(pair: World) -> None:
     assert fused.count("aten.rsqrt") == 2 and not because, (fused, because)
 
 
+def test_nothing_but_a_view_follows(pair: World) -> None:
+    ((fused, because),) = pair.run(compile_checks.followed_by_bmm, "gloo")[0]
+    assert not fused and "aten.bmm" in because[0], (fused, because)
+
+
 def test_waits_behind_views(pair: World) -> None:
     assert pair.run(compile_checks.waits_behind_views, "gloo") == [1, 1]
 
@@ -177,7 +182,8 @@ def test_every_collective_is_named(pair: World) -> None:
         "broadcast": "not with broadcast",
         "all_reduce": "without dimensions",
         "all_gather": "of torch.int64",
-        "tp_all_reduce": "an operation of its own",
+        "tp_all_reduce": "knows only the name",
+        "tp_all_reduce_": "writes into a tensor",
     }
     assert said.keys() == reasons.keys()
     for name, reason in reasons.items():
@@ -192,6 +198,11 @@ def test_behind_another_pass(pair: World, as_function: bool) -> None:
 
 def test_passes_without_a_name_are_not_cached(pair: World) -> None:
     assert pair.run(compile_checks.another_pass_each_time, "gloo") == [[5.0, 7.0]] * 2
+
+
+def test_the_module_is_there_at_once() -> None:
+    program = "import commsir.torch; commsir.torch.compile.enable(); commsir.torch.compile.disable()"
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_a_group_without_a_name_is_left() -> None:

@@ -8,6 +8,7 @@ import matmul_checks
 import pytest
 import torch
 from commsir.torch.matmul import model, overlapped
+from commsir.torch.matmul import ops as matmul_ops
 from commsir.torch.matmul.factor import Factor
 from harness import World
 
@@ -42,6 +43,7 @@ _INTO: dict[str, list[tuple[str, tuple[str, ...]]]] = {
     "summed_groups": [("all_reduce", (_GROUPED,))],
     "scattered_groups": [("reduce_scatter", (_GROUPED,))],
     "grouped_batches": [("all_reduce", (_GROUPED,))],
+    "without_terms": [("all_reduce", (_BMM,))],
     "dispatched": [("all_to_all", (_BMM,))],
     "combined": [("all_to_all", (_BMM,))],
     "experts_of_ranks": [("all_to_all", (_BMM,)), ("all_to_all", (_BMM,))],
@@ -53,6 +55,12 @@ _INTO: dict[str, list[tuple[str, tuple[str, ...]]]] = {
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_products(world: World, dtype: torch.dtype, shape: tuple[int, ...]) -> None:
     world.run(matmul_checks.products, "gloo", dtype=dtype, shape=shape, columns=24)
+
+
+def test_memory_of_products_without_terms() -> None:
+    bytes_of = matmul_ops._space_of_products
+    assert bytes_of("all_reduce", 2, torch.empty(8, 0), Factor(torch.empty(0, 24))) == 8 * 24 * 4
+    assert bytes_of("reduce_scatter", 2, torch.empty(8, 0), Factor(torch.empty(0, 24))) == 4 * 24 * 4
 
 
 def _factors() -> dict[str, tuple[torch.Tensor, Factor, torch.Tensor]]:
