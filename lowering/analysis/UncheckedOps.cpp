@@ -1,4 +1,4 @@
-//===- UncheckedOps.cpp - What a kernel must not hold ---------------------===//
+//===- UncheckedOps.cpp - Ops that kernels must not contain ---------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

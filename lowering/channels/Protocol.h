@@ -1,4 +1,4 @@
-//===- Protocol.h - How a channel becomes memory operations -----*- C++ -*-===//
+//===- Protocol.h - The interface of protocols ------------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

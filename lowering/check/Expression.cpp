@@ -1,4 +1,4 @@
-//===- Expression.cpp - What a kernel says that it computes ---------------===//
+//===- Expression.cpp - Expressions of `comms.computes` -------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

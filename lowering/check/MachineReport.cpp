@@ -1,4 +1,4 @@
-//===- MachineReport.cpp - What a thread waits for, in words --------------===//
+//===- MachineReport.cpp - Texts about waiting threads --------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

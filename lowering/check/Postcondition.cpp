@@ -1,4 +1,4 @@
-//===- Postcondition.cpp - Whether outputs hold what they should ----------===//
+//===- Postcondition.cpp - Proves the promised outputs --------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

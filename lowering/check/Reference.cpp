@@ -1,4 +1,4 @@
-//===- Reference.cpp - What whole collectives compute ---------------------===//
+//===- Reference.cpp - The results that collectives define ----------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- NcclGin.cpp - What travels through an adapter, by GIN --------------===//
+//===- NcclGin.cpp - Calls of NCCL's GIN ----------------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

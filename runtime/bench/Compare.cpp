@@ -1,4 +1,4 @@
-//===- Compare.cpp - What changed from one report to the next -------------===//
+//===- Compare.cpp - Compares two reports ---------------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

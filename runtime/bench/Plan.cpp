@@ -1,4 +1,4 @@
-//===- Plan.cpp - What comms-bench is asked to do -------------------------===//
+//===- Plan.cpp - The plan of a comms-bench run ---------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

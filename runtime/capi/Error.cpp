@@ -1,4 +1,4 @@
-//===- Error.cpp - How functions of the C API fail ------------------------===//
+//===- Error.cpp - Errors of the C API ------------------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Table.cpp - What was measured on a machine -------------------------===//
+//===- Table.cpp - Measured times of one machine --------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- WaitReport.cpp - Who waits for what --------------------------------===//
+//===- WaitReport.cpp - Reports of waiting blocks -------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Seconds.h - How long things take, and may take -----------*- C++ -*-===//
+//===- Seconds.h - Time limits ----------------------------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Shape.cpp - What a collective call asks for ------------------------===//
+//===- Shape.cpp - The shape of a collective call -------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

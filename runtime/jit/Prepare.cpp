@@ -1,4 +1,4 @@
-//===- Prepare.cpp - What every target does with a module -----------------===//
+//===- Prepare.cpp - Steps that all targets share -------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- CacheTest.cpp - What a cache keeps, and what it survives -----------===//
+//===- CacheTest.cpp - The cache under faults -----------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- memory.cpp - What ways take of channel memory ----------------------===//
+//===- memory.cpp - The channel memory of configs -------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

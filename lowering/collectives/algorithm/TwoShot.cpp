@@ -1,4 +1,4 @@
-//===- TwoShot.cpp - Each tile has an owner, who hands it on -----------===//
+//===- TwoShot.cpp - Reduce-scatter, then all-gather ----------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

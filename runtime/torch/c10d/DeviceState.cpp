@@ -1,4 +1,4 @@
-//===- DeviceState.cpp - What a process group has for one kind of device --===//
+//===- DeviceState.cpp - State per device type ----------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
