@@ -12,6 +12,7 @@
 
 #include "lowering/check/Expression.h"
 
+#include "dialect/Collectives.h"
 #include "lowering/check/ProgramBuilder.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -29,8 +30,9 @@ namespace {
 /// the members r, K the root, Y what the output held.
 struct Row {
   const char *name;
-  bool reduces, hasRoot;
   const char *text;
+
+  const CollectiveKind &kind() const { return *findCollectiveKind(name); }
 };
 
 /// One collective as it was written.
@@ -44,20 +46,16 @@ struct ParsedCollective {
 } // namespace
 
 static constexpr Row rows[] = {
-    {"all_reduce", true, false, "S(X(M(r))[i])D"},
-    {"reduce_scatter", true, false, "S(X(M(r))[R * len(Y) + i])D"},
-    {"all_gather", false, false, "X(M(i / len(X)))[i % len(X)]"},
-    {"all_to_all", false, false,
+    {"all_reduce", "S(X(M(r))[i])D"},
+    {"reduce_scatter", "S(X(M(r))[R * len(Y) + i])D"},
+    {"all_gather", "X(M(i / len(X)))[i % len(X)]"},
+    {"all_to_all",
      "X(M(i / (len(X) / N)))[R * (len(X) / N) + i % (len(X) / N)]"},
-    {"broadcast", false, true, "X(M(K))[i]"},
-    {"reduce", true, true, "where(R == K, S(X(M(r))[i])D, Y[i])"},
-    {"gather", false, true,
-     "where(R == K, X(M(i / len(X)))[i % len(X)], Y[i])"},
-    {"scatter", false, true, "X(M(K))[R * len(Y) + i]"},
+    {"broadcast", "X(M(K))[i]"},
+    {"reduce", "where(R == K, S(X(M(r))[i])D, Y[i])"},
+    {"gather", "where(R == K, X(M(i / len(X)))[i % len(X)], Y[i])"},
+    {"scatter", "X(M(K))[R * len(Y) + i]"},
 };
-
-static constexpr StringRef kinds[] = {"sum", "prod", "min", "max",
-                                      "avg", "and",  "or",  "xor"};
 
 /// Whether `text` names a collective; `mistake` says what is wrong with it.
 static std::optional<ParsedCollective> readCollective(StringRef text,
@@ -76,10 +74,11 @@ static std::optional<ParsedCollective> readCollective(StringRef text,
     mistake = why.str();
     return collective;
   };
-  if (row->reduces) {
+  if (row->kind().reduces) {
+    auto kinds = getReductionNames();
     if (parts.empty() || !llvm::is_contained(kinds, parts.front().trim()))
-      return fail("its first argument is sum, prod, min, max, avg, and, or or "
-                  "xor");
+      return fail("its first argument must be one of " +
+                  llvm::join(kinds, ", "));
     collective.kind = parts.front().trim().str();
     parts.erase(parts.begin());
   }

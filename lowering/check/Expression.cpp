@@ -7,6 +7,7 @@
 
 #include "lowering/check/Expression.h"
 
+#include "dialect/Collectives.h"
 #include "lowering/check/ProgramBuilder.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -188,8 +189,7 @@ private:
                   "size");
     if (word == "len")
       return length();
-    if (llvm::is_contained({"sum", "prod", "min", "max", "and", "or", "xor"},
-                           word))
+    if (word != "avg" && llvm::is_contained(getReductionNames(), word))
       return reduction(word);
     return call(word);
   }

@@ -124,10 +124,10 @@ commsir::group::noKernelReason(const CollectiveCall &call, const Group &group) {
   if (!operation->reduces)
     return std::nullopt;
   llvm::StringRef reduction = call.reduction;
-  if (!llvm::is_contained(
-          {"sum", "prod", "min", "max", "avg", "and", "or", "xor"}, reduction))
-    return "there is no reduction '" + call.reduction +
-           "': it is one of sum, prod, min, max, avg, and, or, xor";
+  auto reductions = mlir::comms::getReductionNames();
+  if (!llvm::is_contained(reductions, reduction))
+    return "there is no reduction '" + call.reduction + "': it is one of " +
+           llvm::join(reductions, ", ");
   llvm::StringRef type = call.elementType;
   if (isFloat(type) &&
       !llvm::is_contained({"f64", "f32", "f16", "bf16", "f8E4M3FN", "f8E5M2"},

@@ -399,7 +399,7 @@ comms.kernel @k(%x: memref<64xf32>, %y: memref<64xf32>)
 // -----
 
 // What cannot be read.
-// expected-error @below {{'comms.kernel' op says that it computes "all_reduce(plus)": its first argument is sum, prod, min, max, avg, and, or or xor}}
+// expected-error @below {{'comms.kernel' op says that it computes "all_reduce(plus)": its first argument must be one of sum, prod, min, max, avg, and, or, xor}}
 comms.kernel @k(%x: memref<64xf32>, %y: memref<64xf32>)
     attributes {ranks = 4, blocks = 1, comms.computes = "all_reduce(plus)"} {
   %c0 = arith.constant 0 : index

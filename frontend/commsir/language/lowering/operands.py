@@ -9,7 +9,6 @@ from ..dtypes import BOOL, F32, I32, INDEX, DType
 
 ORDERS = ("relaxed", "acquire", "release", "acq_rel")
 SCOPES = ("block", "cluster", "gpu", "sys")
-KINDS = ("sum", "prod", "min", "max", "avg", "and", "or", "xor")
 
 
 def a_team(c: Compiler, team: Value) -> Team:
