@@ -1,4 +1,4 @@
-//===- StartThread.h - Work beside the compiler -----------------*- C++ -*-===//
+//===- StartThread.h - Work parallel to the compiler ------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
