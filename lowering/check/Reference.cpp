@@ -37,7 +37,7 @@ bool Reference::prepare(std::string &problem) {
     auto move = dyn_cast<SendRecvOp>(op);
     if (!collective && !move) {
       problem = "has '" + op.getName().getStringRef().str() +
-                "' beside its collectives, whose meaning is not followed";
+                "' besides its collectives, which is not followed";
       return false;
     }
     auto team = (collective ? collective.getTeam() : move.getTeam())

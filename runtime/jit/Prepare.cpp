@@ -233,8 +233,7 @@ Error commsir::jit::setWorld(comms::KernelOp kernel, int64_t ranks,
   if (!kernel.getRanks())
     return failCompilation(CompileError::Stage::Input,
                            "kernel @" + kernel.getSymName() +
-                               " does not say for how many ranks it is; give "
-                               "the number of ranks");
+                               " does not specify a number of ranks; give one");
   return Error::success();
 }
 

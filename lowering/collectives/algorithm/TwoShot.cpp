@@ -109,7 +109,7 @@ static bool supports(const CollectiveInfo &problem, std::string &why) {
                (problem.kind->direction == Direction::AllToAll &&
                 problem.kind->reduces));
   if (!fits)
-    why = "it carries out all_reduce and broadcast, in which every rank gets "
+    why = "it implements all_reduce and broadcast, in which every rank gets "
           "the whole";
   return fits;
 }
