@@ -14,7 +14,7 @@ git ls-files '*.h' '*.cpp' '*.cu' '*.td' '*.def' '*.mlir' '*.py' '*.sh' '*.cmake
 .venv/bin/ruff check -q . || status=1
 .venv/bin/mypy --no-error-summary $(git ls-files '*.py' ':!:*lit.cfg.py' ':!:test/corpus') || status=1
 if [ "${LINT_TIDY:-1}" = 1 ]; then
-  git ls-files 'dialect/*.cpp' 'lowering/*.cpp' 'runtime/*.cpp' 'tools/*.cpp' ':!runtime/torch/torchcomms' |
+  git ls-files 'dialect/*.cpp' 'lowering/*.cpp' 'runtime/*.cpp' 'tools/*.cpp' 'frontend/*.cpp' ':!runtime/torch/torchcomms' |
     xargs -P2 -n4 clang-tidy-22 -p "$build" --quiet 2>/dev/null || status=1
 fi
 exit $status

@@ -42,8 +42,8 @@ LogicalResult BarrierArriveOp::verify() {
     return failure();
   BarrierWaitOp wait = getOnlyWait(*this);
   if (!wait)
-    return emitOpError("C3: the token goes to exactly one comms.barrier_wait, "
-                       "and to nothing else");
+    return emitOpError("C3: exactly one comms.barrier_wait must use the token, "
+                       "and no other op");
   // Operations before the wait; a wait that does not follow is an error of
   // dominance, which is reported after this.
   for (Operation *op = (*this)->getNextNode(); op && op != wait;

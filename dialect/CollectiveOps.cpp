@@ -1,4 +1,4 @@
-//===- CollectiveOps.cpp - Whole collectives -------------*- C++ -*-===//
+//===- CollectiveOps.cpp - Whole collectives --------------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Collectives.cpp - What is known of a collective by its name --------===//
+//===- Collectives.cpp - The facts of each collective ---------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,6 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialect/Collectives.h"
+
+#include "dialect/Comms.h"
 
 #include "mlir/IR/Operation.h"
 #include "llvm/ADT/STLExtras.h"
@@ -33,6 +35,14 @@ const CollectiveKind *mlir::comms::findCollectiveKind(llvm::StringRef name) {
 const CollectiveKind *mlir::comms::getCollectiveKind(Operation *op) {
   StringRef name = op->getName().getStringRef();
   return name.consume_front("comms.") ? findCollectiveKind(name) : nullptr;
+}
+
+llvm::SmallVector<llvm::StringRef> mlir::comms::getReductionNames() {
+  llvm::SmallVector<llvm::StringRef> names;
+  for (unsigned kind = 0; kind <= getMaxEnumValForReductionKind(); ++kind)
+    if (auto known = symbolizeReductionKind(kind))
+      names.push_back(stringifyReductionKind(*known));
+  return names;
 }
 
 llvm::StringRef mlir::comms::stringifyMovement(Movement movement) {

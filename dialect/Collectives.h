@@ -1,5 +1,4 @@
-//===- Collectives.h - What is known of a collective by its name -*- C++
-//-*-===//
+//===- Collectives.h - The facts of each collective -------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -10,6 +9,7 @@
 #define COMMSIR_DIALECT_COLLECTIVES_H
 
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
 
 namespace mlir {
@@ -62,6 +62,9 @@ const CollectiveKind *findCollectiveKind(llvm::StringRef name);
 
 /// The row of `op`, or null if it is not a collective.
 const CollectiveKind *getCollectiveKind(Operation *op);
+
+/// The spellings of `ReductionKind`, in its order: "sum", "prod", ….
+llvm::SmallVector<llvm::StringRef> getReductionNames();
 
 /// The name in Collectives.def: "Same", "AllToRoot".
 llvm::StringRef stringifyMovement(Movement movement);

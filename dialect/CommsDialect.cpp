@@ -1,4 +1,4 @@
-//===- CommsDialect.cpp - The comms dialect ------------------*- C++ -*-===//
+//===- CommsDialect.cpp - The comms dialect ---------------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

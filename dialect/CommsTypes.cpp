@@ -1,4 +1,4 @@
-//===- CommsTypes.cpp - Types of comms -----------------------*- C++ -*-===//
+//===- CommsTypes.cpp - Types of comms --------------------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -149,9 +149,9 @@ LogicalResult BulkCopyOp::verify() {
     return emitOpError("C5: this copy needs a comms.bulk_wait");
   for (Operation *user : getToken().getUsers())
     if (!isa<BulkWaitOp>(user))
-      return emitOpError("C5: the token names a copy under way and goes to "
-                         "comms.bulk_wait alone, whose own token says that the "
-                         "copy has been made");
+      return emitOpError(
+          "C5: only comms.bulk_wait may use the token of a copy in flight; for "
+          "what follows the copy, use the token of comms.bulk_wait");
   return success();
 }
 
@@ -193,7 +193,7 @@ LogicalResult EngineCopyOp::verify() {
     return failure();
   if (isa_and_nonnull<KernelOp>((*this)->getParentOp()))
     return success();
-  return emitOpError("C5: a copy by the engine is a step of the host; it "
-                     "stands at the top level "
-                     "of a kernel, in no loop, branch or role");
+  return emitOpError(
+      "C5: the host starts a copy by the engine: place it at the top level of "
+      "a kernel, outside loops, branches and roles");
 }

@@ -1,4 +1,4 @@
-//===- Directives.h - Custom pieces of the assembly formats ---*- C++ -*-===//
+//===- Directives.h - Custom pieces of the assembly formats -----*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

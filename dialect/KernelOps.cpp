@@ -1,4 +1,4 @@
-//===- KernelOps.cpp - Kernels, roles and the visit of peers --*- C++ -*-===//
+//===- KernelOps.cpp - Kernels, roles and the visit of peers ----*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- OpChecks.cpp - What several verifiers ask ----------------*- C++ -*-===//
+//===- OpChecks.cpp - Checks that several verifiers share -------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- OpChecks.h - What several verifiers ask ------------------*- C++ -*-===//
+//===- OpChecks.h - Checks that several verifiers share ---------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Packets.h - How packets lie in memory --------------------*- C++ -*-===//
+//===- Packets.h - The layout of packets in memory --------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

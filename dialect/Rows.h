@@ -1,4 +1,4 @@
-//===- Rows.h - Arrays of a collective as rows ----------*- C++ -*-===//
+//===- Rows.h - Arrays of a collective as rows ------------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Teams.h - What is known of a team at compile time ----*- C++ -*-===//
+//===- Teams.h - Compile-time facts about teams -----------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- TileOps.cpp - Tiles -------------------------------*- C++ -*-===//
+//===- TileOps.cpp - Tiles --------------------------------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Verify.cpp - What verifiers share about types -----*- C++ -*-===//
+//===- Verify.cpp - Checks of types for verifiers ---------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -76,6 +76,6 @@ LogicalResult mlir::comms::verifyTopLevel(Operation *op, StringRef constraint) {
     return success();
   return op->emitOpError()
          << constraint
-         << ": stands in the body of a comms.kernel or of a comms.role, not "
-            "inside other control flow: every block has to run it, once";
+         << ": must be in the body of a comms.kernel or comms.role, not inside "
+            "other control flow: every block must run it exactly once";
 }

@@ -1,4 +1,4 @@
-//===- Verify.h - What verifiers share about types -------*- C++ -*-===//
+//===- Verify.h - Checks of types for verifiers -----------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

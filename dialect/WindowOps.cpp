@@ -1,4 +1,4 @@
-//===- WindowOps.cpp - Views of windows, and scratch memory ---*- C++ -*-===//
+//===- WindowOps.cpp - Views of windows, and scratch memory -----*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -13,7 +13,7 @@
 namespace mlir::comms {
 
 /// Adds passes to `kernels` that fold what the last passes left, so that the
-/// next see constants. Memory and time grow with the number of ops alone.
+/// next see constants. Memory and time grow only with the number of ops.
 void addCleanup(OpPassManager &kernels);
 
 } // namespace mlir::comms

@@ -1,4 +1,4 @@
-//===- Register.cpp - What a program must register to use CommsIR ---------===//
+//===- Register.cpp - Registration of dialects and passes -----------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Register.h - What a program must register to use CommsIR -*- C++ -*-===//
+//===- Register.h - Registration of dialects and passes ---------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

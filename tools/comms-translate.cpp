@@ -24,9 +24,9 @@ int main(int argc, char **argv) {
            argument == "h" || argument == "version";
   };
   if (!llvm::any_of(llvm::ArrayRef(argv, argc).drop_front(), saysWhat)) {
-    llvm::errs() << "comms-translate: error: what to write is missing: give "
+    llvm::errs() << "comms-translate: error: no output format is given: give "
                     "--comms-to-llvmir, --comms-to-nvptx or --comms-to-ptx "
-                    "(--help tells of them)\n";
+                    "(--help describes them)\n";
     return 1;
   }
   mlir::comms::hideLLVMOptions();

@@ -164,7 +164,7 @@ class OwnFolder:
             why = f"belongs to user {status.st_uid}, and neither to this user ({os.geteuid()}) nor to root"
         elif status.st_mode & 0o022:
             mode = stat.S_IMODE(status.st_mode)
-            why = f"can be written to by others than its owner (its permissions are {mode:03o}; chmod go-w helps)"
+            why = f"is writable by users other than its owner (its permissions are {mode:03o}; chmod go-w removes them)"
         elif stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
             why = "has other names too (hard links); remove it, or copy it"
         if not why:

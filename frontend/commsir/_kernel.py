@@ -81,8 +81,8 @@ class Kernel:
             found = None
         if found is None or found.__commsir_function__ is not function:
             raise pickle.PicklingError(
-                f"kernel {self.__name__} cannot be pickled: it is not to be found as {'.'.join(name)}, by which "
-                "another process would look for it; define it at the top of a module that can be imported"
+                f"kernel {self.__name__} cannot be pickled: another process would look it up as {'.'.join(name)}, "
+                "where it is not found; define it at the top of a module that can be imported"
             )
         return _restore, (*name, self.attributes, self.dims)
 
@@ -318,7 +318,9 @@ def _parameters(function: FunctionType) -> dict[str, Parameter]:
         raise diagnostics.compile_error(f"in the annotations: {error}", place, hint) from None
     for name in (function.__name__, *signature):
         if not name.isascii():
-            raise diagnostics.compile_error(f"the name '{name}' is not ASCII", place, "rename it: IR knows no others")
+            raise diagnostics.compile_error(
+                f"the name '{name}' is not ASCII", place, "rename it: the IR has only ASCII names"
+            )
     for name, p in signature.items():
         if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
             raise diagnostics.compile_error("a kernel has no *args and **kwargs", place, "name the parameters")

@@ -76,7 +76,7 @@ class Run:
                 counts = {str(name): whole(count, f"arrays.{name}") for name, count in head["arrays"].items()}
                 # The names are those of files that are there: no more of them are made than the file has.
                 if 2 + sum(counts.values()) != len(file.namelist()):
-                    raise ValueError("it holds other files than it says")
+                    raise ValueError("it contains other files than it lists")
                 arrays = {
                     name: [file.read(f"arrays/{name}/{rank}") for rank in range(count)]
                     for name, count in counts.items()
@@ -103,14 +103,14 @@ def _check_files(file: zipfile.ZipFile, size: int) -> None:
         if not _FILES.fullmatch(part.filename) or part.external_attr >> 28 not in (0, 8):
             raise ValueError(f"it holds {part.filename!r}, which is not a part of a run")
         if part.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or part.flag_bits & 1:
-            raise ValueError(f"{part.filename!r} is packed in a way that is not that of runs")
+            raise ValueError(f"{part.filename!r} is not compressed as in a saved run")
         total, packed = total + part.file_size, packed + part.compress_size
         if part.file_size > _RATIO * part.compress_size + _SMALL:
-            raise ValueError(f"{part.filename!r} says that it is larger than it can be")
+            raise ValueError(f"{part.filename!r} declares a size that it cannot have")
         if not part.filename.startswith("arrays/") and part.file_size > _TEXT_BYTES:
             raise ValueError(f"{part.filename!r} has {part.file_size} bytes, which is more than {_TEXT_BYTES}")
     if len(set(file.namelist())) != len(file.namelist()) or packed > size:
-        raise ValueError("it holds a part twice")
+        raise ValueError("it contains a part twice")
     if total > (most := os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2):
         raise ValueError(f"it holds {total} bytes, which is more than half of this machine's memory ({most} bytes)")
 

@@ -60,7 +60,7 @@ class Table:
         """Returns the options of the fastest configuration, for `simulate` and `check`."""
         if not self.entries or self.entries[0].refused:
             raise errors.UsageError(
-                f"no way to run {self.kernel} was found: {self.entries[0].refused if self.entries else 'none tried'}"
+                f"no config of {self.kernel} can run: {self.entries[0].refused if self.entries else 'none tried'}"
             )
         first = self.entries[0]
         chosen = {"algorithm": first.algorithm, "protocol": first.protocol, "blocks": first.blocks}
@@ -237,7 +237,7 @@ class _Run:
         if not entries or entries[0].refused:
             why = "\n".join(f"  {'/'.join(map(str, way))}: {said}" for way, said in self._refused.items())
             raise errors.UsageError(
-                f"{name} ran in none of the {len(ways)} ways that were to be measured"
+                f"{name} ran with none of the {len(ways)} configs to measure"
                 + (f":\n{why}" if why else ": name an algorithm, a protocol and a number of blocks")
             )
         return Table(name, self._ranks, self._target, entries, digest)

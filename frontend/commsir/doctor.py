@@ -110,7 +110,7 @@ def _torch_name() -> Finding:
 def _gpu_names(cuda: dict[str, Any]) -> str:
     names: dict[str, int] = {}
     for gpu in cuda.get("gpus", ()):
-        name = f"{gpu.get('name', 'a GPU that cannot be asked')} ({gpu.get('chip', '?')})"
+        name = f"{gpu.get('name', 'a GPU that cannot be queried')} ({gpu.get('chip', '?')})"
         names[name] = names.get(name, 0) + 1
     return ", ".join(f"{count} x {name}" for name, count in names.items())
 

@@ -78,7 +78,7 @@ class StoreCallbacks:
             self.raised = error
             raise
         if not is_there:  # That is no failure of the store.
-            raise TimeoutError(f"key '{key}' has not come within {timeout:.1f} s")
+            raise TimeoutError(f"key '{key}' has not arrived within {timeout:.1f} s")
         try:
             value = bytes(self.store.get(str(key)))
             # A key that has come late is no reason for a failure.
@@ -225,7 +225,9 @@ def _check_options(rank: Any, ranks: Any, folder: Any, store: Any, timeout: Any)
     if not hasattr(timeout, "__float__") or not timeout > 0:
         raise errors.UsageError(f"the timeout is {timeout!r}, but must be more than 0 seconds, as a number")
     if store is not None and not (hasattr(store, "set") and hasattr(store, "get")):
-        raise errors.UsageError(f"a store has set(key, value) and get(key), which a {type(store).__name__} has not")
+        raise errors.UsageError(
+            f"a store needs set(key, value) and get(key), which a {type(store).__name__} does not have"
+        )
 
 
 class Group(OfThisProcess):

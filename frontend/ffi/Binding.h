@@ -1,4 +1,4 @@
-//===- Binding.h - What the parts of the binding share ----------*- C++ -*-===//
+//===- Binding.h - Declarations that the binding's files share --*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

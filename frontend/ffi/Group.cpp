@@ -501,18 +501,19 @@ static Array<Any> groupCollective(int64_t handle, String op, String reduction,
   auto held = find(handle);
   if (!held)
     return closed();
-  commsir_collective call = {sizeof call,
-                             op.c_str(),
-                             reduction.c_str(),
-                             type.c_str(),
-                             root,
-                             peer,
-                             dataOf(input),
-                             elementsOf(input),
-                             dataOf(output),
-                             elementsOf(output),
-                             algorithm.c_str(),
-                             protocol.c_str()};
+  commsir_collective call = {};
+  call.size = sizeof call;
+  call.op = op.c_str();
+  call.reduction = reduction.c_str();
+  call.type = type.c_str();
+  call.root = root;
+  call.peer = peer;
+  call.input = dataOf(input);
+  call.input_elements = elementsOf(input);
+  call.output = dataOf(output);
+  call.output_elements = elementsOf(output);
+  call.algorithm = algorithm.c_str();
+  call.protocol = protocol.c_str();
   std::string name = nameOf(input ? input : output, type);
   if (!name.empty())
     call.type_name = name.c_str();

@@ -1,4 +1,4 @@
-//===- Attributes.h - What a lowered kernel says of itself ------*- C++ -*-===//
+//===- Attributes.h - Attributes of a lowered kernel ------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

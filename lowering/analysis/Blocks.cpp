@@ -1,4 +1,4 @@
-//===- Blocks.cpp - How many blocks a rank has ----------------------------===//
+//===- Blocks.cpp - The number of blocks per rank -------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Blocks.h - How many blocks a rank has --------------------*- C++ -*-===//
+//===- Blocks.h - The number of blocks per rank -----------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

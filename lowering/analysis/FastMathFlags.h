@@ -1,4 +1,4 @@
-//===- FastMathFlags.h - What lets an optimizer change bits -----*- C++ -*-===//
+//===- FastMathFlags.h - Flags that let optimizers change bits --*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- UncheckedOps.cpp - What a kernel must not hold ---------------------===//
+//===- UncheckedOps.cpp - Ops that kernels must not contain ---------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -408,8 +408,8 @@ static LogicalResult refuse(Operation *op) {
     instead = "use a view with constant offsets, comms.tile_load, "
               "comms.tile_store, memref.load or memref.store";
   if (instead.empty())
-    instead = "it holds ops of comms, scf and cf, arithmetic of arith, index "
-              "and math, and accesses of memref and vector";
+    instead = "kernels may contain ops of comms, scf and cf, arithmetic of "
+              "arith, index and math, and accesses of memref and vector";
   return op->emitOpError() << (isOfMemory
                                    ? "accesses through it cannot be checked; "
                                    : "is not allowed in a kernel; ")
@@ -525,11 +525,11 @@ static LogicalResult refuseBeside(Operation *op) {
                          return WalkResult::interrupt();
                        }).wasInterrupted();
   if (holdsKernel)
-    return op->emitOpError("holds a kernel in a module within another: the "
-                           "pipelines lower the kernels of the outermost one; "
-                           "take it out of there");
-  return op->emitOpError("stands beside a kernel: only kernels are compiled, "
-                         "and they call no functions; take it out");
+    return op->emitOpError(
+        "contains a kernel in a nested module, but pipelines lower only the "
+        "kernels of the outermost module: move the kernel there");
+  return op->emitOpError("is not allowed next to a kernel: only kernels are "
+                         "compiled, and they call no functions; remove it");
 }
 
 LogicalResult comms::refuseBesideKernels(ModuleOp module) {

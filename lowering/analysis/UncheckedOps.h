@@ -1,4 +1,4 @@
-//===- UncheckedOps.h - What a kernel must not hold -------------*- C++ -*-===//
+//===- UncheckedOps.h - Ops that kernels must not contain -------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

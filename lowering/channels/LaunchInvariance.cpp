@@ -1,4 +1,4 @@
-//===- LaunchInvariance.cpp - What is the same in every launch ------------===//
+//===- LaunchInvariance.cpp - Values that are equal in every launch -------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

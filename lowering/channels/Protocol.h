@@ -1,4 +1,4 @@
-//===- Protocol.h - How a channel becomes memory operations -----*- C++ -*-===//
+//===- Protocol.h - The interface of protocols ------------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -145,8 +145,8 @@ struct Protocol {
   /// Tile sizes must be multiples of this number of bytes.
   int64_t tileBytes = 1;
   ProtocolCost cost = {};
-  /// Receivers write a slot, too, before it is used again. A sender may hear of
-  /// that through other ranks: then the order of the two writes rests on this
+  /// Receivers write a slot, too, before it is used again. If a sender observes
+  /// that only through other ranks, the order of the two writes rests on this
   /// named assumption (docs/Spec.md). Empty: receivers only read.
   llvm::StringRef assumes = {};
 

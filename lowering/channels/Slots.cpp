@@ -1,4 +1,4 @@
-//===- Slots.cpp - What protocols share -----------------------------------===//
+//===- Slots.cpp - Slots, for all protocols -------------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

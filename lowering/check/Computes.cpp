@@ -12,6 +12,7 @@
 
 #include "lowering/check/Expression.h"
 
+#include "dialect/Collectives.h"
 #include "lowering/analysis/Accesses.h"
 #include "lowering/check/ProgramBuilder.h"
 
@@ -27,14 +28,14 @@ using llvm::StringRef;
 namespace {
 /// What a collective makes of X on a rank: R is its number in the team, N the
 /// team's size, M(e) the world rank of member e, S(e)D the reduction of e over
-/// the members r, K the root, Y what the output held, L the
-/// elements of a part.
+/// the members r, K the root, Y what the output held, L the elements of a part.
 struct Row {
   const char *name;
-  bool reduces, hasRoot;
   const char *text;
   /// L, unless launches give it, and the parts of the output.
   const char *length, *parts;
+
+  const CollectiveKind &kind() const { return *findCollectiveKind(name); }
 };
 
 /// One collective as it was written.
@@ -48,21 +49,15 @@ struct ParsedCollective {
 } // namespace
 
 static constexpr Row rows[] = {
-    {"all_reduce", true, false, "S(X(M(r))[i])D", "len(Y)", "1"},
-    {"reduce_scatter", true, false, "S(X(M(r))[R * L + i])D", "len(Y)", "1"},
-    {"all_gather", false, false, "X(M(i / L))[i % L]", "len(X)", "N"},
-    {"all_to_all", false, false, "X(M(i / L))[R * L + i % L]", "(len(X) / N)",
-     "N"},
-    {"broadcast", false, true, "X(M(K))[i]", "len(Y)", "1"},
-    {"reduce", true, true, "where(R == K, S(X(M(r))[i])D, Y[i])", "len(Y)",
-     "1"},
-    {"gather", false, true, "where(R == K, X(M(i / L))[i % L], Y[i])", "len(X)",
-     "N"},
-    {"scatter", false, true, "X(M(K))[R * L + i]", "len(Y)", "1"},
+    {"all_reduce", "S(X(M(r))[i])D", "len(Y)", "1"},
+    {"reduce_scatter", "S(X(M(r))[R * L + i])D", "len(Y)", "1"},
+    {"all_gather", "X(M(i / L))[i % L]", "len(X)", "N"},
+    {"all_to_all", "X(M(i / L))[R * L + i % L]", "(len(X) / N)", "N"},
+    {"broadcast", "X(M(K))[i]", "len(Y)", "1"},
+    {"reduce", "where(R == K, S(X(M(r))[i])D, Y[i])", "len(Y)", "1"},
+    {"gather", "where(R == K, X(M(i / L))[i % L], Y[i])", "len(X)", "N"},
+    {"scatter", "X(M(K))[R * L + i]", "len(Y)", "1"},
 };
-
-static constexpr StringRef kinds[] = {"sum", "prod", "min", "max",
-                                      "avg", "and",  "or",  "xor"};
 
 /// Whether `text` names a collective; `mistake` says what is wrong with it.
 static std::optional<ParsedCollective> readCollective(StringRef text,
@@ -81,10 +76,11 @@ static std::optional<ParsedCollective> readCollective(StringRef text,
     mistake = why.str();
     return collective;
   };
-  if (row->reduces) {
+  if (row->kind().reduces) {
+    auto kinds = getReductionNames();
     if (parts.empty() || !llvm::is_contained(kinds, parts.front().trim()))
-      return fail("its first argument is sum, prod, min, max, avg, and, or or "
-                  "xor");
+      return fail("its first argument must be one of " +
+                  llvm::join(kinds, ", "));
     collective.kind = parts.front().trim().str();
     parts.erase(parts.begin());
   }

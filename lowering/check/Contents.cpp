@@ -1,4 +1,4 @@
-//===- Contents.cpp - What tiles and memory hold --------------------------===//
+//===- Contents.cpp - Terms for the contents of tiles and memory ----------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

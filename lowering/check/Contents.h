@@ -1,4 +1,4 @@
-//===- Contents.h - What tiles and memory hold ------------------*- C++ -*-===//
+//===- Contents.h - Terms for the contents of tiles and memory --*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

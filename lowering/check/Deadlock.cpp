@@ -1,4 +1,4 @@
-//===- Deadlock.cpp - Why a run cannot go on ------------------------------===//
+//===- Deadlock.cpp - Explains why a run is stuck -------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Deadlock.h - Why a run cannot go on ----------------------*- C++ -*-===//
+//===- Deadlock.h - Explains why a run is stuck -----------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

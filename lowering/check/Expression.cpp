@@ -1,4 +1,4 @@
-//===- Expression.cpp - What a kernel says that it computes ---------------===//
+//===- Expression.cpp - Expressions of `comms.computes` -------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -7,6 +7,7 @@
 
 #include "lowering/check/Expression.h"
 
+#include "dialect/Collectives.h"
 #include "lowering/check/ProgramBuilder.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -190,8 +191,7 @@ private:
                   "size");
     if (word == "len")
       return length();
-    if (llvm::is_contained({"sum", "prod", "min", "max", "and", "or", "xor"},
-                           word))
+    if (word != "avg" && llvm::is_contained(getReductionNames(), word))
       return reduction(word);
     return call(word);
   }

@@ -1,4 +1,4 @@
-//===- Expression.h - What a kernel says that it computes -------*- C++ -*-===//
+//===- Expression.h - Expressions of `comms.computes` -----------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- MachineReport.cpp - What a thread waits for, in words --------------===//
+//===- MachineReport.cpp - Texts about waiting threads --------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -42,7 +42,7 @@ void Machine::reportOvertaking(const Thread &thread, const Action &action,
   if (!diag)
     return;
   *diag << what << " on " << when(thread)
-        << ", which has heard of the write by " << name(write.stamp.thread)
+        << ", which has observed the write by " << name(write.stamp.thread)
         << " in launch " << write.launch
         << " through relaxed ops only: that write may come last";
   diag->attachNote(program.actions[write.action].op->getLoc())
@@ -68,7 +68,7 @@ void Machine::noteChain(InFlightDiagnostic &diag, const Thread &thread,
   }
   for (auto [listener, one] : llvm::reverse(chain))
     diag.attachNote(program.actions[one->action].op->getLoc())
-        << name(listener) << " hears of it here in launch " << one->launch
+        << name(listener) << " observes it here in launch " << one->launch
         << (one->sender < 0 ? "" : ", from " + name(one->sender));
   diag.attachNote()
       << "put comms.fence acq_rel sys before each signal, packet or poison of "

@@ -105,7 +105,7 @@ void Machine::change(Thread &thread, int32_t index, Cell &cell, bool sets,
           << (oldIsReset ? thread.launch : old.launch);
       diag->attachNote() << "do not reset: wait with `ge` for a value that "
                             "grows with comms.epoch; or signal only after the "
-                            "reset has been heard of";
+                            "signaling block has observed the reset";
     }
     break;
   }
@@ -618,7 +618,7 @@ void Machine::checkCountedFor(const Thread &thread, const Action &action,
             << " may be counted in place of one of " << name(wait.stamp.thread);
       diag->attachNote(action.op->getLoc()) << "the put that may run ahead";
       diag->attachNote() << "give each block a counter's cell of its own, or "
-                            "let the block that waits go on first";
+                            "let the waiting block continue first";
     }
   }
 }
@@ -749,7 +749,7 @@ int32_t Machine::arrive(Thread &thread, int32_t index, BarrierState &state,
     const Action &action = program.actions[index];
     if (auto diag = report(action)) {
       *diag << "in launch " << thread.launch << " of " << name(thread.id)
-            << " meets a barrier in launch " << generation.launch << " of "
+            << " pairs with a barrier in launch " << generation.launch << " of "
             << name(generation.firstThread)
             << ": they do not reach it equally often in a launch";
       diag->attachNote(program.actions[generation.action].op->getLoc())

@@ -1,4 +1,4 @@
-//===- Order.cpp - What happens before what -------------------------------===//
+//===- Order.cpp - Happens-before, by vector clocks -----------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Order.h - What happens before what -----------------------*- C++ -*-===//
+//===- Order.h - Happens-before, by vector clocks ---------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Postcondition.cpp - Whether outputs hold what they should ----------===//
+//===- Postcondition.cpp - Proves the promised outputs --------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -270,8 +270,8 @@ void PostconditionChecker::compareRank(int32_t argument, int64_t rank,
                           "");
     if (!problem.empty()) {
       kernel.emitOpError("says what '")
-          << nameOf(argument) << "' holds, but of its element " << at
-          << " at rank " << rank << " that cannot be said: " << problem;
+          << nameOf(argument) << "' holds, but for its element " << at
+          << " at rank " << rank << " this cannot be determined: " << problem;
       verdict.refuted = true;
       return;
     }
@@ -479,7 +479,7 @@ void PostconditionChecker::reportDifference(int32_t argument, int64_t rank,
   if (held.by)
     diag << "writes " << values.print(found, launch, name) << " to ";
   else
-    diag << "leaves alone ";
+    diag << "does not write ";
   diag << "'" << nameOf(argument) << "'[" << begin << ", " << end
        << ") of rank " << rank << " in launch " << launch << "; expected is "
        << values.print(expected, launch, name);

@@ -1,4 +1,4 @@
-//===- Postcondition.h - Whether outputs hold what they should --*- C++ -*-===//
+//===- Postcondition.h - Proves the promised outputs ------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

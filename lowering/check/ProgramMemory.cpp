@@ -72,9 +72,9 @@ FailureOr<int32_t> ProgramBuilder::team(Value value, Operation *user) {
     }
     auto base = dyn_cast_or_null<TeamOp>(op);
     if (!base)
-      return user->emitOpError("has a team that is not made by comms.team and "
-                               "comms.team_split alone, which comms-check-sync "
-                               "does not follow");
+      return user->emitOpError(
+          "has a team that is not made only by comms.team and "
+          "comms.team_split, which comms-check-sync does not follow");
     plan.kind = base.getKind();
     break;
   }

@@ -1,4 +1,4 @@
-//===- Reference.cpp - What whole collectives compute ---------------------===//
+//===- Reference.cpp - The results that collectives define ----------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -37,7 +37,7 @@ bool Reference::prepare(std::string &problem) {
     auto move = dyn_cast<SendRecvOp>(op);
     if (!collective && !move) {
       problem = "has '" + op.getName().getStringRef().str() +
-                "' beside its collectives, whose meaning is not followed";
+                "' besides its collectives, which is not followed";
       return false;
     }
     auto team = (collective ? collective.getTeam() : move.getTeam())

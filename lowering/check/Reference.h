@@ -1,4 +1,4 @@
-//===- Reference.h - What whole collectives compute -------------*- C++ -*-===//
+//===- Reference.h - The results that collectives define --------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

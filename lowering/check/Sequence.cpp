@@ -85,7 +85,7 @@ static llvm::Expected<Turn> parseTurn(StringRef text) {
     turn.bound.emplace_back(argument.trim().str(), memory.trim().str());
     if (!isWord(turn.bound.back().first) || !isWord(turn.bound.back().second))
       return badSequence("has '" + text + "', where '" + part +
-                         "' is no ARGUMENT=MEMORY");
+                         "' is not ARGUMENT=MEMORY");
   }
   return turn;
 }
@@ -122,7 +122,7 @@ mlir::comms::check::findKernels(ModuleOp module, const Sequence &sequence) {
   }
   if (!wanted.empty())
     return module.emitError("the order of launches has '")
-           << wanted.begin()->first() << "', which is no kernel; there are "
+           << wanted.begin()->first() << "', which is not a kernel; there are "
            << (names.empty() ? "none" : names);
   if (kernels.empty())
     return module.emitError("the order of launches has no kernel");
@@ -396,7 +396,7 @@ LogicalResult Joiner::access(const Turn &turn, Location location) {
           !memory.attributes.get("comms.hidden"))
         names += (names.empty() ? "" : ", ") + memory.name;
     return module.emitError("the host accesses '")
-           << turn.name << "', which is no window or array of the kernels; "
+           << turn.name << "', which is not a window or array of the kernels; "
            << "there are " << (names.empty() ? "none" : names);
   }
   enterBlocks(location, 1);

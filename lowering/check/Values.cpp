@@ -1,4 +1,4 @@
-//===- Values.cpp - What elements hold, as terms --------------------------===//
+//===- Values.cpp - Terms for the contents of elements --------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

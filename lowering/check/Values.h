@@ -1,4 +1,4 @@
-//===- Values.h - What elements hold, as terms ------------------*- C++ -*-===//
+//===- Values.h - Terms for the contents of elements ------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

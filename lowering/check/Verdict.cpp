@@ -1,4 +1,4 @@
-//===- Verdict.cpp - What the checker says of a kernel --------------------===//
+//===- Verdict.cpp - The checker's verdict on a kernel --------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Verdict.h - What the checker says of a kernel ------------*- C++ -*-===//
+//===- Verdict.h - The checker's verdict on a kernel ------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Algorithm.h - How a collective becomes a channel program -*- C++ -*-===//
+//===- Algorithm.h - The interface of algorithms ----------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- CollectiveBuilder.cpp - What algorithms write with -----------------===//
+//===- CollectiveBuilder.cpp - The vocabulary of algorithms ---------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- CollectiveBuilder.h - What algorithms write with ---------*- C++ -*-===//
+//===- CollectiveBuilder.h - The vocabulary of algorithms -------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

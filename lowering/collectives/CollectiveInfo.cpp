@@ -1,4 +1,4 @@
-//===- CollectiveInfo.cpp - What a collective asks for --------------------===//
+//===- CollectiveInfo.cpp - A collective in numbers -----------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

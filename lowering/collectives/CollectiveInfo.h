@@ -1,4 +1,4 @@
-//===- CollectiveInfo.h - What a collective asks for ------------*- C++ -*-===//
+//===- CollectiveInfo.h - A collective in numbers ---------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

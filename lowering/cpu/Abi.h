@@ -1,4 +1,4 @@
-//===- Abi.h - What a compiled kernel and the CPU world share ---*- C++ -*-===//
+//===- Abi.h - The ABI of kernels in the CPU world --------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,5 +1,4 @@
-//===- Exponentials.cpp - e^x, and what is made of it
-//-------------------------===//
+//===- Exponentials.cpp - e^x, and what is made of it ---------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

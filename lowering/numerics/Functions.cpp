@@ -1,5 +1,4 @@
-//===- Functions.cpp - The functions of math, in IEEE operations
-//--------------===//
+//===- Functions.cpp - The functions of math, in IEEE operations ----------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

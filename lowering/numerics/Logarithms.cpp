@@ -1,5 +1,4 @@
-//===- Logarithms.cpp - log x, and what is made of it
-//-------------------------===//
+//===- Logarithms.cpp - log x, and what is made of it ---------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,5 +1,4 @@
-//===- Roots.cpp - Roots, and rounding to whole numbers
-//-----------------------===//
+//===- Roots.cpp - Roots, and rounding to whole numbers -------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- TargetNumerics.h - What a target calculates by itself ----*- C++ -*-===//
+//===- TargetNumerics.h - The interface of target arithmetic ----*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

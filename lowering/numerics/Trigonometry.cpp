@@ -1,5 +1,4 @@
-//===- Trigonometry.cpp - Circular functions and their inverses
-//---------------===//
+//===- Trigonometry.cpp - Circular functions and their inverses -----------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Abi.h - What a GPU kernel and the CUDA runtime share -----*- C++ -*-===//
+//===- Abi.h - The ABI of kernels on NVIDIA GPUs ----------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

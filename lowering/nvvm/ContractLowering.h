@@ -25,7 +25,7 @@ namespace mlir::comms::nvvm {
 struct ContractShape {
   /// Rows and columns that they make at a time.
   int64_t rows = 0, columns = 0;
-  /// Multiplied by groups of four warps (wgmma, sm_90 alone) rather than by
+  /// Multiplied by groups of four warps (wgmma, only on sm_90) rather than by
   /// warps (mma).
   bool byGroups = false;
   /// Warps (groups) along the rows and along the columns, and the blocks of 16
@@ -35,7 +35,7 @@ struct ContractShape {
   int64_t stages = 2;
   bool transposeLhs = false, transposeRhs = false;
   /// Bytes of an element in a stage. Elements of 8 bits become f16 on the way
-  /// to it, but for groups that multiply them as they are (1): the sums of a
+  /// to it, except for groups that multiply them directly (1): the sums of a
   /// stage's terms are then added to those of the stages before.
   int64_t elementBytes = 2;
   /// The sums of a stage's terms are multiplied by the scales of their block.
@@ -95,9 +95,9 @@ struct ContractMemory {
   bool aligned = false;
   /// All even columns begin at multiples of two elements.
   bool paired = false;
-  /// Where the map of all of the memory is, for copies of whole tiles by one
-  /// thread (TMA); null: there is none. The part's first row and column in it,
-  /// of i32.
+  /// Address of the map of the whole memory, for copies of whole tiles by one
+  /// thread (TMA); null if there is none. The part's first row and column in
+  /// it, of i32.
   Value map, row, column;
 };
 
@@ -124,7 +124,7 @@ struct ContractParts {
   Value rows, columns, depth;
   int64_t tileRows = 0, tileColumns = 0;
   bool accumulate = false;
-  /// What is added to the product before it is stored.
+  /// Addends of the product, before it is stored.
   SmallVector<ContractMemory> addends;
   /// The address of the stages in shared memory.
   Value memory;
@@ -135,8 +135,8 @@ struct ContractParts {
 };
 
 /// Makes the map of a matrix of elements of 8 or 16 bits, in tiles of columns
-/// of 128 bytes and `tileRows` rows, at `map` in global memory, by way of 128
-/// bytes of shared memory at `place` (i32). All threads of the CTA come here.
+/// of 128 bytes and `tileRows` rows, at `map` in global memory, through 128
+/// bytes of shared memory at `place` (i32). All threads of the CTA call this.
 void emitMap(Value map, Value place, Value base, int64_t rows, int64_t columns,
              Type element, int64_t tileRows, ImplicitLocOpBuilder &b);
 
@@ -146,7 +146,7 @@ void emitPlainContract(const ContractParts &parts, bool transposeLhs,
                        bool transposeRhs, int64_t threads,
                        ImplicitLocOpBuilder &b);
 
-/// What the first thread does before all others begin: no stage is filled.
+/// The first thread marks all stages empty, before the other threads begin.
 void emitCopyBarriers(const ContractShape &shape, Value memory, int64_t threads,
                       ImplicitLocOpBuilder &b);
 

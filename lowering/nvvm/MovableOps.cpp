@@ -1,4 +1,4 @@
-//===- MovableOps.cpp - What ops may move across --------------------------===//
+//===- MovableOps.cpp - Ops and the accesses they may cross ---------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

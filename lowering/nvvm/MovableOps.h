@@ -1,4 +1,4 @@
-//===- MovableOps.h - What ops may move across ------------------*- C++ -*-===//
+//===- MovableOps.h - Ops and the accesses they may cross -------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

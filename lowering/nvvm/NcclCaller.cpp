@@ -1,4 +1,4 @@
-//===- NcclCaller.cpp - What calls into NCCL are made of ------------------===//
+//===- NcclCaller.cpp - Builds calls into NCCL ----------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- NcclGin.cpp - What travels through an adapter, by GIN --------------===//
+//===- NcclGin.cpp - Calls of NCCL's GIN ----------------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -54,9 +54,9 @@ LogicalResult NcclCaller::lowerTransfer(Operation *op, Value source,
                                         ValueRange more) {
   auto local = source.getDefiningOp<LocalOp>();
   if (!local || !isArgument(local.getWindow()) || !isArgument(window))
-    return op->emitOpError("travels by GIN between windows that are no "
-                           "arguments of the kernel: use the arguments "
-                           "themselves");
+    return op->emitOpError(
+        "travels by GIN between windows that are not arguments of the kernel: "
+        "use the arguments themselves");
   Type element = cast<WindowType>(window.getType()).getElementType();
   auto inWindow = [&](Value whole, Value elements) -> Value {
     return arith::AddIOp::create(*b, this->offset(whole),

@@ -71,9 +71,8 @@ Value NcclCaller::view(Value address, MemRefType type) {
 LogicalResult NcclCaller::lower(MultimemOp op) {
   auto known = op.getTeam().getDefiningOp<TeamOp>();
   if (!known || !isReachTeam(known))
-    return op->emitOpError("is of a team that is not the ranks in load/store "
-                           "reach, of which alone NCCL has one address: take "
-                           "lsa");
+    return op->emitOpError("needs the team lsa: NCCL has a multicast address "
+                           "only for the ranks in load/store reach");
   if (!isArgument(op.getWindow()))
     return op->emitOpError("needs a window that is an argument of the kernel");
   usesMultimem = true;
@@ -111,7 +110,7 @@ LogicalResult NcclCaller::lowerBarrier(Operation *op, Value team,
   auto known = team.getDefiningOp<TeamOp>();
   if (!known)
     return op->emitOpError("is a barrier of a part of a team, which NCCL does "
-                           "not have: take world, lsa or rail");
+                           "not have: use world, lsa or rail");
   bool isNear = isReachTeam(known);
   if (!isNear && !suffix.empty())
     return op->emitOpError(

@@ -1,4 +1,4 @@
-//===- KernelBase.cpp - What lowering a kernel shares ---------------------===//
+//===- KernelBase.cpp - The base of every target's lowering ---------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- KernelBase.h - What lowering a kernel shares -------------*- C++ -*-===//
+//===- KernelBase.h - The base of every target's lowering -------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

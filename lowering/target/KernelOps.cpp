@@ -1,4 +1,4 @@
-//===- KernelOps.cpp - Which op asks a target for what --------------------===//
+//===- KernelOps.cpp - Dispatches ops to a target -------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -126,8 +126,8 @@ static LogicalResult removeCasts(ModuleOp module, StringRef target) {
 /// Rejects kernels in nested modules, which the pipelines do not lower.
 static LogicalResult findNested(ModuleOp module) {
   WalkResult result = module.walk([](KernelOp kernel) {
-    kernel.emitOpError("is in a module within another: the pipelines lower the "
-                       "kernels of the outermost one; take it out of there");
+    kernel.emitOpError("is in a nested module, but pipelines lower only the "
+                       "kernels of the outermost module: move it there");
     return WalkResult::interrupt();
   });
   return failure(result.wasInterrupted());

@@ -154,15 +154,15 @@ private:
     if (isTileCut(op))
       return op->emitOpError()
              << "passes through memory of one CTA, and a block is a cluster of "
-             << cluster.getValue() << ": take cluster = 1";
+             << cluster.getValue() << ": set cluster = 1";
     if (isa<ContractOp>(op))
       return op->emitOpError()
              << "multiplies on one CTA, and a block is a cluster of "
-             << cluster.getValue() << ": take cluster = 1";
+             << cluster.getValue() << ": set cluster = 1";
     return op->emitOpError()
            << "is memory of one CTA, and a block is a cluster of "
            << cluster.getValue()
-           << ": take cluster = 1, or an array that the kernel is given";
+           << ": set cluster = 1, or an array that the kernel is given";
   }
 
   /// A block is `threads` threads of each of `cluster` CTAs.

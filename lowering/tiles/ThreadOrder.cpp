@@ -1,4 +1,4 @@
-//===- ThreadOrder.cpp - Where the threads of a block must meet -----------===//
+//===- ThreadOrder.cpp - Barriers between a block's threads ---------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

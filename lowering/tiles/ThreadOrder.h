@@ -1,4 +1,4 @@
-//===- ThreadOrder.h - Where the threads of a block must meet ---*- C++ -*-===//
+//===- ThreadOrder.h - Barriers between a block's threads -------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- ThreadTarget.h - What threads need of a target -----------*- C++ -*-===//
+//===- ThreadTarget.h - The interface of a target's threads -----*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- TileChecks.cpp - What the pass on tiles takes and promises ---------===//
+//===- TileChecks.cpp - Pre- and postconditions of the tile pass ----------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

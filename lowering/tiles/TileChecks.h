@@ -1,4 +1,4 @@
-//===- TileChecks.h - What the pass on tiles takes and promises -*- C++ -*-===//
+//===- TileChecks.h - Pre- and postconditions of the tile pass --*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

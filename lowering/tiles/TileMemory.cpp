@@ -1,4 +1,4 @@
-//===- TileMemory.cpp - Where tiles live between loops --------------------===//
+//===- TileMemory.cpp - Buffers for tiles between loops -------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

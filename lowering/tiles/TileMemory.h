@@ -1,4 +1,4 @@
-//===- TileMemory.h - Where tiles live between loops ------------*- C++ -*-===//
+//===- TileMemory.h - Buffers for tiles between loops -----------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

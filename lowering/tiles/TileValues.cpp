@@ -1,4 +1,4 @@
-//===- TileValues.cpp - What has become of each tile ----------------------===//
+//===- TileValues.cpp - The lowered form of each tile ---------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- TileValues.h - What has become of each tile --------------*- C++ -*-===//
+//===- TileValues.h - The lowered form of each tile -------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

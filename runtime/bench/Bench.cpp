@@ -415,9 +415,10 @@ static int runOn(const Plan &plan, BenchTarget &target) {
   for (const std::string &line : slow)
     llvm::outs() << line << "\n";
   if (!slow.empty())
-    return fail(llvm::Twine(slow.size()) +
-                    " of the problems miss the speed that --least asks for",
-                ExitWrong);
+    return fail(
+        llvm::Twine(slow.size()) +
+            " of the problems do not reach the speed that --least requires",
+        ExitWrong);
   return ExitOk;
 }
 

@@ -1,4 +1,4 @@
-//===- BenchReport.cpp - Figures, and how they are told -------------------===//
+//===- BenchReport.cpp - Figures and their output -------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- BenchReport.h - Figures, and how they are told -----------*- C++ -*-===//
+//===- BenchReport.h - Figures and their output -----------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

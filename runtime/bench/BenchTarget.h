@@ -1,4 +1,4 @@
-//===- BenchTarget.h - Where contenders run ---------------------*- C++ -*-===//
+//===- BenchTarget.h - The interface of targets for benchmarks --*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Compare.cpp - What changed from one report to the next -------------===//
+//===- Compare.cpp - Compares two reports ---------------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -97,7 +97,8 @@ static void warnOfDifferences(const Header &before, const Header &after,
   differ("number of calls", std::to_string(before.calls),
          std::to_string(after.calls));
   if (before.repetitions < 5 || after.repetitions < 5)
-    warnings.push_back("fewer than 5 repetitions: small changes are not seen");
+    warnings.push_back(
+        "fewer than 5 repetitions: small changes cannot be detected");
 }
 
 static llvm::Error checkComparable(const Header &before, const Header &after) {

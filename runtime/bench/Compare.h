@@ -1,4 +1,4 @@
-//===- Compare.h - What changed from one report to the next -----*- C++ -*-===//
+//===- Compare.h - Compares two reports -------------------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Plan.cpp - What comms-bench is asked to do -------------------------===//
+//===- Plan.cpp - The plan of a comms-bench run ---------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -379,7 +379,7 @@ static const Option kOptions[] = {
      }},
     {"--types", "LIST", "bf16, f16, f32, f8E4M3FN, f8E5M2, i32, i8 [bf16]",
      readTypes},
-    {"--target", "NAME", "cuda: a GPU a rank; cpu: this processor [cuda]",
+    {"--target", "NAME", "cuda: one GPU per rank; cpu: this processor [cuda]",
      [](Plan &plan, llvm::StringRef text) -> llvm::Error {
        if (text != "cuda" && text != "cpu")
          return usage("--target: '" + text + "' is neither cuda nor cpu");
@@ -435,7 +435,7 @@ static const Option kOptions[] = {
        return readInt("--replays", text, 1, 100000, plan.replays);
      }},
     {"--repetitions", "R",
-     "times that every contender gets its turn; fewer than 5 say little [5]",
+     "repetitions of every contender; fewer than 5 give little confidence [5]",
      [](Plan &plan, llvm::StringRef text) -> llvm::Error {
        return readInt("--repetitions", text, 1, 100000, plan.repetitions);
      }},
@@ -451,7 +451,7 @@ static const Option kOptions[] = {
        return readPositive("--least", text, 100, plan.least);
      }},
     {"--acceptance", "",
-     "all that is asked of a release: every power of two from 16 B to 1 GiB, "
+     "the measurements of a release: every power of two from 16 B to 1 GiB, "
      "--graph --eager --memory windows,plain --least 0.98",
      [](Plan &plan, llvm::StringRef) -> llvm::Error {
        plan.sizes = llvm::cantFail(parseSizes("16..1G"));
@@ -460,8 +460,9 @@ static const Option kOptions[] = {
        return llvm::Error::success();
      }},
     {"--tune", "FILE",
-     "find the fastest ways and write them as a table (see COMMSIR_TABLES in "
-     "docs/Benchmarking.md); a run that was stopped goes on where it was",
+     "autotune: find the fastest configs and write them as a table (see "
+     "COMMSIR_TABLES in docs/Benchmarking.md); a stopped run resumes where it "
+     "was",
      [](Plan &plan, llvm::StringRef text) -> llvm::Error {
        return readText("--tune", text, plan.tune);
      }},
@@ -469,7 +470,7 @@ static const Option kOptions[] = {
      [](Plan &plan, llvm::StringRef text) -> llvm::Error {
        return readInt("--budget", text, 1, 1 << 20, plan.budget);
      }},
-    {"--explain", "", "measure nothing; say what would be chosen, and why",
+    {"--explain", "", "measure nothing; print what would be chosen, and why",
      setFlag<&Plan::explain, true>},
     {"--chip", "NAME", "--explain: of the GPU [sm_90]",
      [](Plan &plan, llvm::StringRef text) -> llvm::Error {
@@ -707,7 +708,7 @@ static llvm::Error refuseBeside(llvm::StringRef use,
       "--calls", "--replays", "--timeout", "--seed", "--set"};
   for (llvm::StringRef name : given) {
     if (use == "--tune" && llvm::is_contained(configs, name))
-      return usage(name + ": --tune tries all there are; drop it");
+      return usage(name + ": --tune tries all of them; drop it");
     bool isIdle = llvm::is_contained(compared, name) ||
                   (use == "--explain" && llvm::is_contained(timed, name));
     if ((use == "--tune" || use == "--explain") && isIdle)
@@ -728,8 +729,8 @@ static llvm::Error refuseParts(const Plan &plan,
     for (llvm::StringRef name : {"--algorithm", "--protocol", "--blocks",
                                  "--threads", "--cluster", "--set"})
       if (llvm::is_contained(given, name))
-        return usage(name + ": --only-baselines leaves out all that it says "
-                            "something of; drop one");
+        return usage(name + ": --only-baselines leaves out everything that it "
+                            "applies to; drop one");
   if (!plan.json.empty() && plan.json == plan.svg)
     return usage("--json and --svg name one file, '" + plan.json +
                  "'; name two");

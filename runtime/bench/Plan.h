@@ -1,4 +1,4 @@
-//===- Plan.h - What comms-bench is asked to do -----------------*- C++ -*-===//
+//===- Plan.h - The plan of a comms-bench run -------------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

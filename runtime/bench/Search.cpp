@@ -1,4 +1,4 @@
-//===- Search.cpp - Which ways are worth measuring ------------------------===//
+//===- Search.cpp - Selects the configs to measure ------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Search.h - Which ways are worth measuring ----------------*- C++ -*-===//
+//===- Search.h - Selects the configs to measure ----------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

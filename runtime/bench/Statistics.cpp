@@ -1,4 +1,4 @@
-//===- Statistics.cpp - What samples of time say --------------------------===//
+//===- Statistics.cpp - Statistics of timings -----------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Statistics.h - What samples of time say ------------------*- C++ -*-===//
+//===- Statistics.h - Statistics of timings ---------------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

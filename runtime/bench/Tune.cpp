@@ -311,7 +311,7 @@ static bool isFatal(llvm::StringRef message) {
       llvm::ArrayRef<llvm::StringRef>{
           "ILLEGAL", "LAUNCH_FAILED", "MISALIGNED", "LAUNCH_TIMEOUT",
           "HARDWARE", "INVALID_PC", "ECC", "not finished within",
-          "not returned", "not come within"},
+          "not returned", "not arrived within"},
       [&](llvm::StringRef word) { return message.contains_insensitive(word); });
 }
 
@@ -617,18 +617,18 @@ int commsir::tune::runTuneWorker(Plan &plan, BenchTarget &target) {
   Table table = makeTable(search, plan, target);
   if (table.sections.empty())
     return fail(measurer.hasRejected()
-                    ? "the time of --budget was spent before anything was "
-                      "measured: give it more seconds"
+                    ? "--budget ran out before anything was measured: give it "
+                      "more seconds"
                     : "nothing could be run: the reasons are above",
                 3);
   if (llvm::Error error = writeTable(table, plan.tune))
     return fail(llvm::toString(std::move(error)));
   llvm::outs() << "wrote " << plan.tune << ", of "
-               << (*journal)->outcomes().size() << " ways in "
+               << (*journal)->outcomes().size() << " configs in "
                << llvm::formatv("{0:f0} s", now() - started) << "\n";
   if (measurer.hasRejected())
-    llvm::outs() << "the time of --budget was spent before all was measured; "
-                    "the same command goes on from "
+    llvm::outs() << "--budget ran out before everything was measured; "
+                    "the same command resumes from "
                  << journalPath << "\n";
   else
     ::unlink(journalPath.c_str());
@@ -708,7 +708,7 @@ int commsir::tune::runTune(const Plan &plan,
     int64_t before = sizeOf(journal);
     pid_t worker = startWorker(command, until);
     if (worker < 0)
-      return fail("cannot start a process that measures");
+      return fail("cannot start the measuring process");
     workerToEnd = worker;
     int status = waitFor(worker, journal);
     workerToEnd = 0;
@@ -716,14 +716,14 @@ int commsir::tune::runTune(const Plan &plan,
       return WEXITSTATUS(status);
     int signal = status >= 0 && WIFSIGNALED(status) ? WTERMSIG(status) : 0;
     if (llvm::is_contained(kEndings, signal))
-      return fail("stopped; the same command goes on from " + journal,
+      return fail("stopped; the same command resumes from " + journal,
                   128 + signal);
-    llvm::errs() << "comms-bench: note: what measures has "
+    llvm::errs() << "comms-bench: note: the measuring process has "
                  << (signal ? "died" : "given up")
-                 << "; the way that it was at is left out, and another one "
-                    "goes on\n";
+                 << "; its config is skipped, and a new process "
+                    "continues\n";
     fruitless = sizeOf(journal) > before ? 0 : fruitless + 1;
   }
   return fail(
-      "what measures dies again and again; " + journal + " says at what", 3);
+      "the measuring process keeps dying; " + journal + " has the configs", 3);
 }

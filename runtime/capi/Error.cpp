@@ -1,4 +1,4 @@
-//===- Error.cpp - How functions of the C API fail ------------------------===//
+//===- Error.cpp - Errors of the C API ------------------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -147,8 +147,8 @@ commsir_status capi::guard(llvm::function_ref<commsir_status()> body) {
                     "; this is a fault of CommsIR, please report it with the "
                     "kernel");
   } catch (const std::bad_alloc &) {
-    return fail(COMMSIR_USAGE, "memory is short; take fewer ranks or smaller "
-                               "arrays");
+    return fail(COMMSIR_USAGE,
+                "out of memory; use fewer ranks or smaller arrays");
   } catch (const std::exception &error) {
     return fail(COMMSIR_USAGE, error.what());
   } catch (...) {

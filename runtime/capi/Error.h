@@ -1,4 +1,4 @@
-//===- Error.h - How functions of the C API fail ----------------*- C++ -*-===//
+//===- Error.h - Errors of the C API ----------------------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -86,9 +86,10 @@ static commsir_status isNull(const char *what) {
 }
 
 static commsir_status isOther(const char *what) {
-  return fail(COMMSIR_USAGE, llvm::Twine("what was given as ") + what +
-                                 " is none: it points to something else, "
-                                 "or to a freed object");
+  return fail(COMMSIR_USAGE,
+              llvm::Twine(what) +
+                  " is not valid: it points to something else, or "
+                  "to a freed object");
 }
 
 static std::string textOf(const char *text) { return text ? text : ""; }
@@ -201,7 +202,7 @@ llvm::Expected<std::string> capi::CallerStore::get(llvm::StringRef key,
     return group::makeError(group::GroupError::Kind::Usage,
                             "the store holds " + llvm::Twine(bytes) +
                                 " bytes of key '" + key +
-                                "', which is more than what ranks say");
+                                "', which is more than a rank writes");
   return bytes ? std::string(static_cast<const char *>(data), bytes)
                : std::string();
 }

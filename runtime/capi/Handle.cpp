@@ -1,4 +1,4 @@
-//===- Handle.cpp - What C has a pointer to -------------------------------===//
+//===- Handle.cpp - Handles behind the C API's pointers -------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Handle.h - What C has a pointer to -----------------------*- C++ -*-===//
+//===- Handle.h - Handles behind the C API's pointers -----------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- ChannelMemory.cpp - What a way takes of channel memory -------------===//
+//===- ChannelMemory.cpp - The channel memory of a config -----------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- ChannelMemory.h - What a way takes of channel memory -----*- C++ -*-===//
+//===- ChannelMemory.h - The channel memory of a config ---------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Model.cpp - What a way should cost ---------------------------------===//
+//===- Model.cpp - The cost model -----------------------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

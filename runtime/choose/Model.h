@@ -1,4 +1,4 @@
-//===- Model.h - What a way should cost -------------------------*- C++ -*-===//
+//===- Model.h - The cost model ---------------------------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

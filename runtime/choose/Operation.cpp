@@ -1,4 +1,4 @@
-//===- Operation.cpp - What is measured and chosen for --------------------===//
+//===- Operation.cpp - The operations that tables cover -------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Operation.h - What is measured and chosen for ------------*- C++ -*-===//
+//===- Operation.h - The operations that tables cover -----------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Recipe.cpp - A way, for every size ---------------------------------===//
+//===- Recipe.cpp - A config for every size -------------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Recipe.h - A way, for every size -------------------------*- C++ -*-===//
+//===- Recipe.h - A config for every size -----------------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

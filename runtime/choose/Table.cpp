@@ -1,4 +1,4 @@
-//===- Table.cpp - What was measured on a machine -------------------------===//
+//===- Table.cpp - Measured times of one machine --------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -655,7 +655,7 @@ static void share(const ConfigQuery &query, ConfigChoice &answer) {
   answer.config.blocks = std::min(
       answer.config.blocks, std::max<int64_t>(query.ctas / found->cluster, 1));
   answer.source += ", on " + std::to_string(countCtas(answer.config)) +
-                   " CTAs for others to run beside it";
+                   " CTAs, so that other kernels can run at the same time";
 }
 
 ConfigChoice commsir::tune::chooseFrom(const Tables &tables,
@@ -677,7 +677,7 @@ ConfigChoice commsir::tune::chooseFrom(const Tables &tables,
   }
   if (!found && !answer.tooLarge.empty()) {
     answer.considered.push_back(answer.tooLarge.front().config);
-    answer.source = "lack of a way that needs less channel memory";
+    answer.source = "lack of a config that needs less channel memory";
   }
   if (!answer.considered.empty()) {
     answer.config = answer.considered.front();
@@ -685,7 +685,7 @@ ConfigChoice commsir::tune::chooseFrom(const Tables &tables,
     return answer;
   }
   // An op or a type that nobody knows: the compiler says why.
-  answer.source = "nothing carries this out";
+  answer.source = "no algorithm and protocol support this";
   answer.config.algorithm = query.algorithm;
   answer.config.protocol = query.protocol;
   answer.config.blocks = std::max<int64_t>(query.blocks, 1);

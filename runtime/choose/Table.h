@@ -1,4 +1,4 @@
-//===- Table.h - What was measured on a machine -----------------*- C++ -*-===//
+//===- Table.h - Measured times of one machine ------------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -15,8 +15,7 @@
 namespace commsir::cpu {
 
 /// The last event of each thread of events that is known to have happened.
-/// Threads are the blocks, and beside each block what it has left to happen
-/// later (puts, bulk copies).
+/// A thread is a block, or the deferred events (puts, bulk copies) of one.
 class VectorClock {
 public:
   uint32_t operator[](uint32_t thread) const {
@@ -39,8 +38,8 @@ private:
   std::vector<uint32_t> times;
 };
 
-/// What a block knows to have happened before it (happens-before of Spec, M4 to
-/// M12); and what of that has an alias fence on its path (M11).
+/// Events that happen before a block's next event (Spec, M4 to M12), and those
+/// of them with an alias fence on the path (M11).
 struct Knowledge {
   VectorClock happened, aliased;
   void join(const Knowledge &other) {

@@ -80,8 +80,8 @@ struct Failure {
     TooManyBarriers,
     /// Two accesses that nothing orders; the memory knows which.
     Race,
-    /// What barriers that peers share hold cannot be: they count fewer arrivals
-    /// than they did, or are of no team.
+    /// Barriers that peers share hold impossible values: they count fewer
+    /// arrivals than before, or belong to no team.
     BarriersDamaged
   } kind = None;
   int64_t offset = 0, count = 0, limit = 0;

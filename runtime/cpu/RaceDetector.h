@@ -36,7 +36,7 @@ struct Event {
   uint32_t thread = 0, time = 0;
   /// Counted from the run's first.
   uint32_t launch = 0;
-  /// What made it, in the kernel's table of sources; -1: unknown.
+  /// Its op, as an index of the kernel's table of sources; -1: unknown.
   int32_t site : 24 = -1;
   bool write : 1 = false;
   /// Of the kind that may race (packets, poison).
@@ -47,7 +47,7 @@ struct Event {
 };
 static_assert(sizeof(Event) == 16);
 
-/// What a strong write passes on to who reads it and then fences (M7).
+/// What a reader of a strong write acquires by a fence (M7).
 struct SharedKnowledge : llvm::RefCountedBase<SharedKnowledge>, Knowledge {
   explicit SharedKnowledge(const Knowledge &known) : Knowledge(known) {}
 };

@@ -1,4 +1,4 @@
-//===- Scheduler.cpp - Which block runs next ------------------------------===//
+//===- Scheduler.cpp - Schedules blocks of all ranks ----------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Scheduler.h - Which block runs next ----------------------*- C++ -*-===//
+//===- Scheduler.h - Schedules blocks of all ranks --------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- WaitReport.cpp - Who waits for what --------------------------------===//
+//===- WaitReport.cpp - Reports of waiting blocks -------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -230,7 +230,7 @@ std::string Scheduler::describeFailure(const Fiber &fiber) const {
   case Failure::BarriersDamaged:
     return where + site.op + " cannot count the arrivals: " +
            (peers ? peers->others() : std::string("something")) +
-           " has written over memory by which ranks wait for each other";
+           " has overwritten memory that ranks use to wait for each other";
   case Failure::Race:
   case Failure::None:
     break;

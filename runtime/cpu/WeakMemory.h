@@ -175,7 +175,7 @@ private:
   static constexpr int32_t kHost = -1;
   std::unordered_map<int64_t *, Cell> cells;
   AccessHistory history;
-  /// What arrivals at a barrier pass on, by its handle.
+  /// What arrivals at a barrier release, by the barrier's handle.
   std::unordered_map<int64_t, Knowledge> arrivals;
   std::vector<uint32_t> hostThreads;
   /// By rank and launch, the block that tells what the host does before it.

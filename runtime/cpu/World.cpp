@@ -52,7 +52,7 @@ static Error checkOptions(const jit::Kernel &kernel,
                           const RunOptions &options) {
   if (kernel.ranks() < 1)
     return createStringError("kernel @" + kernel.name() +
-                             " does not say for how many ranks it is");
+                             " does not specify a number of ranks");
   if (options.blocks < 1)
     return createStringError("the number of blocks is " +
                              Twine(options.blocks) + "; it must be at least 1");

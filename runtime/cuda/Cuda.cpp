@@ -110,8 +110,8 @@ llvm::Error Driver::check(CUresult result, const llvm::Twine &what) const {
   // Who can do with less, or give something back, tells it from others.
   if (result == CUDA_ERROR_OUT_OF_MEMORY)
     return group::makeError(group::GroupError::Kind::Limit,
-                            said + ". Ask for less, or end what else holds "
-                                   "memory of the GPU (nvidia-smi)");
+                            said + ". Request less memory, or end other "
+                                   "processes that use the GPU (nvidia-smi)");
   return createStringError(said);
 }
 
@@ -142,7 +142,7 @@ static llvm::Error checkOrdinal(int ordinal) {
     return count.takeError();
   if (ordinal >= 0 && ordinal < *count)
     return llvm::Error::success();
-  return createStringError("GPU %d was asked for, but the machine shows %d "
+  return createStringError("GPU %d was requested, but the machine shows %d "
                            "(CUDA_VISIBLE_DEVICES hides the others, if it is "
                            "set)",
                            ordinal, *count);

@@ -147,9 +147,8 @@ llvm::Error KernelCode::checkResident() {
       llvm::formatv(
           "kernel '{0}' cannot run as {1} blocks: GPU {2} holds {3} at a time "
           "({4} multiprocessors; a block is {5} CTAs of {6} threads with {7} "
-          "registers each). Blocks wait for each other, so all must be there "
-          "at "
-          "once: ask for --blocks {3} or fewer, or fewer threads",
+          "registers each). Blocks wait for each other, so all must be "
+          "resident at once: use --blocks {3} or fewer, or fewer threads",
           kernel.name(), shape.blocks, device.getOrdinal(), resident,
           device.getMultiprocessors(), shape.cluster, shape.threads, registers)
           .str());
@@ -446,8 +445,8 @@ commsir::cuda::describeFailure(const LoadedKernel::ErrorRecord &record) {
     return llvm::formatv("packet from {0}: observed flag {1}, expected {2}",
                          peer, record.seen, record.wanted);
   case abi::PollKind::Poison:
-    return llvm::formatv("data from {0}: nothing has come in launch {1}", peer,
-                         record.wanted);
+    return llvm::formatv("data from {0}: nothing has arrived in launch {1}",
+                         peer, record.wanted);
   case abi::PollKind::Busy:
     return "another launch ran on the same channels at the same time: launches "
            "of one kernel, and replays of one captured graph, must follow each "

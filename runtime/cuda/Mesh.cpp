@@ -170,10 +170,9 @@ static llvm::Expected<File> connectTo(commsir::group::Store &store,
   while (true) {
     auto said = store.get(key, std::max(until - now(), 0.001));
     if (!said)
-      return fail(llvm::formatv("rank {0} waits for rank {1}, which has not "
-                                "come: {2}",
-                                hello.rank, peer,
-                                llvm::toString(said.takeError()))
+      return fail(llvm::formatv(
+                      "rank {0} waits for rank {1}, which has not arrived: {2}",
+                      hello.rank, peer, llvm::toString(said.takeError()))
                       .str());
     auto [host, name] = llvm::StringRef(*said).split('\n');
     if (host != getHost())
@@ -274,11 +273,12 @@ llvm::Error Mesh::open(group::Store &store, llvm::StringRef name,
       continue;
     if (said.ranks != getRanks() || said.rank <= rank ||
         said.rank >= getRanks() || peers[said.rank].socket)
-      return fail(llvm::formatv("rank {0} of {1} was met by another rank {2} "
-                                "of {3}: ranks are given twice, or groups "
-                                "share the name '{4}'",
-                                rank, getRanks(), said.rank, said.ranks, name)
-                      .str());
+      return fail(
+          llvm::formatv("rank {0} of {1} was contacted by another rank {2} of "
+                        "{3}: two processes have one rank, or groups "
+                        "share the name '{4}'",
+                        rank, getRanks(), said.rank, said.ranks, name)
+              .str());
     peers[said.rank].socket = std::move(socket);
     --left;
   }
@@ -302,7 +302,7 @@ llvm::Error Mesh::waitFor(llvm::SmallVectorImpl<pollfd> &files, double until,
     if (found < 0 && errno != EINTR)
       return failSystem("waiting for " + whom);
     if (found > 0 && files.back().revents)
-      return fail("rank " + llvm::Twine(rank) + " was told to stop waiting " +
+      return fail("rank " + llvm::Twine(rank) + " was aborted while waiting " +
                       "for " + whom,
                   Kind::Aborted);
     if (found > 0)

@@ -73,7 +73,7 @@ commsir::cuda::forEachRank(int ranks, llvm::StringRef what, double seconds,
                     .str();
   for (int rank = 0; rank < ranks && result.error.empty() && !all; ++rank)
     if (!shared->done[rank])
-      result.error = llvm::formatv("rank {0} has not come back from {1} after "
+      result.error = llvm::formatv("rank {0} is still in {1} after "
                                    "{2} s",
                                    rank, what, seconds)
                          .str();
@@ -95,7 +95,7 @@ Exchange::tell(int rank, std::string mine, double seconds) {
   if (!changed.wait_for(lock, toDuration(seconds),
                         [&] { return round != current; }))
     return llvm::createStringError(
-        llvm::formatv("only {0} of {1} ranks have come after {2} s", arrived,
+        llvm::formatv("only {0} of {1} ranks have arrived after {2} s", arrived,
                       slots.size(), seconds)
             .str());
   // The next round cannot end before every rank has read this one's result:

@@ -149,10 +149,11 @@ PeerMemory::share(const Device &device, Mesh &mesh, CUdeviceptr own,
     auto offer = Offer::read(text, bytes);
     // All ranks see the same, and end here.
     if (!offer)
-      return fail(llvm::formatv("rank {0} has said of its part of {1} bytes "
-                                "what cannot be",
-                                offers.size(), bytes)
-                      .str());
+      return fail(
+          llvm::formatv(
+              "rank {0} has sent invalid data about its part of {1} bytes",
+              offers.size(), bytes)
+              .str());
     offers.push_back(std::move(*offer));
   }
   std::unique_ptr<PeerMemory> made(new PeerMemory(device));

@@ -1,4 +1,4 @@
-//===- RankDevices.h - Whether GPUs can be the ranks of a run ---*- C++ -*-===//
+//===- RankDevices.h - Assigns GPUs to ranks --------------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

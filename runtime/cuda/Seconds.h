@@ -1,4 +1,4 @@
-//===- Seconds.h - How long things take, and may take -----------*- C++ -*-===//
+//===- Seconds.h - Time limits ----------------------------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -21,7 +21,7 @@ namespace commsir::cuda {
 /// Timeout for steps that run no kernel of CommsIR: opening a GPU, starting
 /// NCCL, copying memory.
 constexpr double kSetupSeconds = 120;
-/// Timeout for a kernel to end after it was told to.
+/// Timeout for a kernel to end after a stop request.
 constexpr double kAbortSeconds = 5;
 /// Timeout for a rank that is about to launch and waits for its peers, so that
 /// measured times are comparable.

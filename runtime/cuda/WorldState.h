@@ -1,4 +1,4 @@
-//===- WorldState.h - What ranks of a world have on their GPUs --*- C++ -*-===//
+//===- WorldState.h - The state of a world on GPUs --------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

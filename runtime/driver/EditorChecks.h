@@ -91,8 +91,9 @@ llvm::json::Array checkDocument(llvm::StringRef text,
 /// The argument with which this program checks the text on its standard input.
 inline constexpr llvm::StringLiteral kCheckArgument = "--check-standard-input";
 
-/// What the process of a check does: writes the findings of checkDocument in
-/// the text on standard input to standard output. Returns the exit status.
+/// The main function of a check's process: writes the findings of
+/// checkDocument in the text on standard input to standard output. Returns the
+/// exit status.
 int checkStandardInput(const mlir::DialectRegistry &registry);
 
 } // namespace commsir::driver

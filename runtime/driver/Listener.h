@@ -1,4 +1,4 @@
-//===- Listener.h - What the compiler says during a step --------*- C++ -*-===//
+//===- Listener.h - Collects diagnostics of a step --------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

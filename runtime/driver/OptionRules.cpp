@@ -86,8 +86,8 @@ static llvm::Error validateUnusedOptions(const Options &options) {
 /// Options that cannot stand together.
 static llvm::Error validateOptionPairs(const Options &options) {
   if (options.impl == "nccl" && options.windows == "plain")
-    return usageError("--impl nccl calls NCCL's device library, which works on "
-                      "NCCL's windows alone: leave out --windows plain");
+    return usageError("--impl nccl calls NCCL's device library, which needs "
+                      "NCCL's windows: leave out --windows plain");
   if (options.fast && (options.seeded || options.fuzzSchedules))
     return usageError(
         "--fast has no fixed order: it cannot be combined with --seed "
@@ -104,11 +104,11 @@ static llvm::Error validateOptionPairs(const Options &options) {
         "--bitwise allows no difference: leave out --rtol and --atol");
   if (options.oneProcess && !options.rendezvous.empty())
     return usageError(
-        "--one-process holds all ranks and --rendezvous one of them: "
+        "--one-process runs all ranks and --rendezvous one of them: "
         "choose one");
   if (options.json && options.dumpIr)
     return usageError(
-        "--json and --dump-ir both want standard output: choose one");
+        "--json and --dump-ir both write to standard output: choose one");
   return llvm::Error::success();
 }
 

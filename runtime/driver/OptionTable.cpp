@@ -266,12 +266,12 @@ static const Option kRun[] = {
      "memory model allows, by the seed; a data race ends the run [plain]",
      readMemory},
     {"--races", "stop|ignore",
-     "of --memory weak: end at the first data race, or go on and see what "
-     "comes of it [stop]",
+     "of --memory weak: end at the first data race, or continue, so that you "
+     "see the result [stop]",
      readRaces},
     {"--break", "NAME",
-     "of --memory weak, may be repeated: hardware that does not do what the "
-     "assumption NAME says: store8_whole, store16_whole, store128_whole, "
+     "of --memory weak, may be repeated: simulate hardware that violates the "
+     "assumption NAME: store8_whole, store16_whole, store128_whole, "
      "launch_is_fence, packets_cumulative",
      addBroken},
     {"--same", "NAME",
@@ -317,12 +317,13 @@ static const Option kTarget[] = {
      setFlag<&Options::oneProcess>},
     {"--rendezvous", "FOLDER",
      "be one rank of a job that others have started (torchrun, mpirun, srun): "
-     "RANK, WORLD_SIZE and LOCAL_RANK say which, and how many; ranks meet in "
-     "FOLDER, which all see. Files with %r are this rank's alone",
+     "RANK, WORLD_SIZE and LOCAL_RANK say which, and how many; ranks "
+     "rendezvous in FOLDER, which all can access. Files with %r belong to this "
+     "rank",
      readText<&Options::rendezvous>},
     {"--windows", "KIND",
      "nccl: NCCL's symmetric windows; plain: CUDA's memory by peer access; "
-     "auto: nccl where it is to be had [auto]",
+     "auto: nccl if available [auto]",
      readWindows},
     {"--timeout", "SECONDS",
      "how long a wait on a GPU may take before the run ends with a report [10]",
@@ -343,8 +344,8 @@ static const Option kReport[] = {
     {"--verbose", "", "print the compiler's remarks: what was chosen, and why",
      setFlag<&Options::verbose>},
     {"--explain", "",
-     "print on standard error which ways of each collective were weighed, and "
-     "by what",
+     "print on standard error which configs of each collective were "
+     "considered, and what decided",
      setFlag<&Options::explain>},
     {"--version", "", "print the version and stop", setFlag<&Options::version>},
     {"--help", "", "print this and stop", setFlag<&Options::help>},

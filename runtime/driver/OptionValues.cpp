@@ -1,4 +1,4 @@
-//===- OptionValues.cpp - How texts become values -------------------------===//
+//===- OptionValues.cpp - Parses option values ----------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

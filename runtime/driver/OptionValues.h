@@ -1,4 +1,4 @@
-//===- OptionValues.h - How texts become values -----------------*- C++ -*-===//
+//===- OptionValues.h - Parses option values --------------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Report.cpp - What comms-run tells of a run -------------------------===//
+//===- Report.cpp - The report of a run -----------------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

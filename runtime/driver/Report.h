@@ -1,4 +1,4 @@
-//===- Report.h - What comms-run tells of a run -----------------*- C++ -*-===//
+//===- Report.h - The report of a run ---------------------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

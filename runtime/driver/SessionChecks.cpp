@@ -1,4 +1,4 @@
-//===- SessionChecks.cpp - Whether what is asked for makes sense ----------===//
+//===- SessionChecks.cpp - Validates a run before it starts ---------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Target.cpp - What a kernel is compiled for and run on --------------===//
+//===- Target.cpp - The interface of comms-run's targets ------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

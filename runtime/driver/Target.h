@@ -1,4 +1,4 @@
-//===- Target.h - What a kernel is compiled for and run on ------*- C++ -*-===//
+//===- Target.h - The interface of comms-run's targets ----------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

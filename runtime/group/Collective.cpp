@@ -1242,13 +1242,14 @@ llvm::Error Collectives::Impl::runVarying(Collectives &collectives,
            total <= array.elements && (array.data || !total);
   };
   if (!fits(call.sendCounts, call.input) || !fits(call.recvCounts, call.output))
-    return refuse(Kind::Usage, "there is one count for each rank, none is "
-                               "negative, and together they fit the arrays");
+    return refuse(Kind::Usage,
+                  "there must be one count per rank, none of them negative, "
+                  "and together they must fit the arrays");
   if (group.captureOf(stream))
-    return refuse(Kind::Usage, "ranks tell each other the sizes by way of "
-                               "their hosts, so that it cannot be captured in "
-                               "a graph: exchange parts of one size by "
-                               "all_to_all, or leave it out of the graph");
+    return refuse(Kind::Usage,
+                  "the ranks' hosts exchange the sizes, so that it cannot be "
+                  "captured in a graph: exchange parts of one size by "
+                  "all_to_all, or leave it out of the graph");
   std::vector<int64_t> heard(ranks);
   auto largest = exchangeSizes(collectives, call.sendCounts, heard, stream);
   if (!largest)

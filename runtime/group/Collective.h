@@ -138,7 +138,7 @@ private:
   std::unique_ptr<PreparedFused> pieces[2];
 };
 
-/// Where the arrays of the calls were.
+/// Counts the calls' arrays by how they were used.
 struct StagingCounts {
   Count inPlace, staged;
 };

@@ -124,14 +124,14 @@ llvm::Error CpuGroup::noSignal(const CellWait &wait,
                                llvm::StringRef why) const {
   std::string whose = wait.source < 0 ? std::string("any rank")
                                       : "rank " + std::to_string(wait.source);
-  const char *kind = wait.kind == WaitKind::Equal ? "eq" : "ge";
+  const char *kind = wait.kind == WaitKind::Equal ? "==" : ">=";
   return makeError(
       Kind::Peer,
-      llvm::formatv("rank {0} of group '{1}' waits in vain for a signal of "
-                    "{2}: {3}\n  cell {4} of the group holds {5}, not {6} {7}",
-                    settings.rank, settings.name, whose, why, wait.number,
-                    cellAt(wait.cell).load(std::memory_order_relaxed), kind,
-                    wait.value)
+      llvm::formatv(
+          "rank {0} of group '{1}' got no signal from "
+          "{2}: {3}\n  cell {4} of the group: observed {5}, expected {6} {7}",
+          settings.rank, settings.name, whose, why, wait.number,
+          cellAt(wait.cell).load(std::memory_order_relaxed), kind, wait.value)
           .str());
 }
 

@@ -79,7 +79,7 @@ llvm::Error CpuGroup::recover() {
   }
   broken = true;
   failureKind = Kind::Peer;
-  failureText += "\n  from there ranks could not go on: " + why;
+  failureText += "\n  the ranks could not recover: " + why;
   ownRecord().failedStep.store(0, std::memory_order_release);
   // Those who have met again already wait for this rank in their next step.
   ownRecord().reason.put(failureText);

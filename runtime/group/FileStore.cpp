@@ -51,7 +51,7 @@ public:
         return fail("cannot read", key, why);
       if (std::chrono::duration<double>(Clock::now() - begun).count() > timeout)
         return makeError(GroupError::Kind::Peer,
-                         "key '" + key + "' has not come within " +
+                         "key '" + key + "' has not arrived within " +
                              llvm::formatv("{0:f1}", timeout).str() +
                              " s in folder " + path +
                              ": is every rank running, with this folder?");
@@ -80,7 +80,7 @@ private:
       return std::nullopt;
     }
     if (static_cast<uint64_t>(status.st_size) > kMostStoreBytes) {
-      why = "it is larger than what ranks say";
+      why = "it is larger than anything that a rank writes";
       return std::nullopt;
     }
     std::string text(static_cast<size_t>(status.st_size), '\0');
@@ -117,7 +117,7 @@ commsir::group::createFileStore(llvm::StringRef folder) {
   if (opened)
     return std::make_unique<FileStore>(folder, std::move(opened));
   return makeError(GroupError::Kind::Usage,
-                   "ranks cannot meet in folder " + folder + ": " + why +
-                       "\n  name a folder that is yours alone; one that is "
-                       "missing is made");
+                   "ranks cannot rendezvous in folder " + folder + ": " + why +
+                       "\n  name a folder that only you can write; a missing "
+                       "folder is created");
 }

@@ -172,8 +172,8 @@ private:
     /// The peer has greeted this rank. Empty rings: it has left since.
     bool hasMet = false;
     Segment rings;
-    /// What the store holds in place of the peer's announcement, and of its
-    /// answer to this rank, as describeForeign() says it; empty: nothing.
+    /// Foreign texts in the store in place of the peer's announcement, and of
+    /// its answer to this rank, by describeForeign(); empty: none.
     std::string foreignHere, foreignAnswer;
     Clock::time_point nextLook, lastLook;
     std::chrono::microseconds pause{100};

@@ -1,4 +1,4 @@
-//===- Shape.cpp - What a collective call asks for ------------------------===//
+//===- Shape.cpp - The shape of a collective call -------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -114,8 +114,7 @@ commsir::group::noKernelReason(const CollectiveCall &call, const Group &group) {
                ", ") +
            ", all_to_all_v";
   if (!elementBytesOf(call.elementType))
-    return "elements of type '" + call.elementType +
-           "' are not ones that arrays hold";
+    return "arrays cannot hold elements of type '" + call.elementType + "'";
   if (call.op == "send" || call.op == "recv") {
     if (!group.takesMembers() && group.options().ranks != 2)
       return "on GPUs two ranks send and receive in a group of the two";
@@ -124,10 +123,10 @@ commsir::group::noKernelReason(const CollectiveCall &call, const Group &group) {
   if (!operation->reduces)
     return std::nullopt;
   llvm::StringRef reduction = call.reduction;
-  if (!llvm::is_contained(
-          {"sum", "prod", "min", "max", "avg", "and", "or", "xor"}, reduction))
-    return "there is no reduction '" + call.reduction +
-           "': it is one of sum, prod, min, max, avg, and, or, xor";
+  auto reductions = mlir::comms::getReductionNames();
+  if (!llvm::is_contained(reductions, reduction))
+    return "there is no reduction '" + call.reduction + "': it is one of " +
+           llvm::join(reductions, ", ");
   llvm::StringRef type = call.elementType;
   if (isFloat(type) &&
       !llvm::is_contained({"f64", "f32", "f16", "bf16", "f8E4M3FN", "f8E5M2"},
@@ -195,11 +194,11 @@ static llvm::Error measure(const CollectiveCall &call, const Operation &kind,
                             llvm::Twine(shape.elements) + " elements, not " +
                             llvm::Twine(call.partElements));
   if (!pointAt(shape, call) && shape.elements)
-    return refuse(call, call.partElements
-                            ? "there is one array for each part, none with "
-                              "more elements than are said to be the most, and "
-                              "none is a null pointer"
-                            : "an array is a null pointer");
+    return refuse(call,
+                  call.partElements
+                      ? "there must be one array per part, none larger than "
+                        "the stated maximum, and none may be a null pointer"
+                      : "an array is a null pointer");
   return llvm::Error::success();
 }
 
@@ -651,7 +650,7 @@ llvm::Expected<KernelRequest> commsir::group::writeFused(const FusedCall &call,
   if (!operation || call.op == "send" || call.op == "recv")
     return refuse("there is no such collective");
   if (operation->hasRoot)
-    return refuse("collectives with a root are not taken");
+    return refuse("collectives with a root are not supported");
   if (call.rows < 1 || call.columns < 1)
     return refuse("there are no rows, or they are empty");
   int64_t ranks = group.options().ranks, most = 0;
@@ -694,7 +693,7 @@ llvm::Expected<KernelRequest> commsir::group::writeFused(const FusedCall &call,
     for (auto [i, one] : llvm::enumerate(operands)) {
       int64_t rows = one.perRow ? ownRows : 1;
       if (!elementBytesOf(one.elementType))
-        bad = "type '" + one.elementType + "' is not one that arrays hold";
+        bad = "arrays cannot hold type '" + one.elementType + "'";
       if (one.columns < 1 || one.array.elements != rows * one.columns)
         bad = llvm::formatv("{0} {1} has {2} elements, not {3} rows of {4}",
                             titles[which], i, one.array.elements, rows,
@@ -716,7 +715,7 @@ llvm::Expected<KernelRequest> commsir::group::writeFused(const FusedCall &call,
   if (!call.sources.empty() && call.produce.empty())
     bad = "sources are read by 'produce', which is empty";
   if (!elementBytesOf(call.elementType))
-    bad = "type '" + call.elementType + "' is not one that arrays hold";
+    bad = "arrays cannot hold type '" + call.elementType + "'";
   if (!bad.empty())
     return refuse(bad);
   std::string input =

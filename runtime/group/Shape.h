@@ -1,4 +1,4 @@
-//===- Shape.h - What a collective call asks for ----------------*- C++ -*-===//
+//===- Shape.h - The shape of a collective call -----------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

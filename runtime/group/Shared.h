@@ -1,4 +1,4 @@
-//===- Shared.h - What the processes of a group share -----------*- C++ -*-===//
+//===- Shared.h - The layout of a group's shared memory ---------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Archive.h - What is known of a kernel, as bytes ----------*- C++ -*-===//
+//===- Archive.h - Serializes what a cache entry holds ----------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

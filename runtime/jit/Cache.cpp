@@ -127,7 +127,7 @@ Cache::Entry Cache::findOnDisk(const CacheKey &key,
   if (!payload)
     return why.empty() ? nullptr : refuse(why);
   if (!accept(*payload))
-    return refuse("its contents make no sense");
+    return refuse("its contents are invalid");
   std::lock_guard<std::mutex> guard(mutex);
   ++counted.fromDisk;
   return std::make_shared<const std::string>(std::move(*payload));
@@ -173,7 +173,7 @@ Expected<Cache::Entry> Cache::get(const CacheKey &key, StringRef what,
     return createStringError(
         what + " is not in the cache" +
         (usesDisk() ? " '" + Twine(settings.folder) + "'" : Twine()) +
-        " and COMMSIR_COMPILER=off forbids to compile it; run it once with "
+        " and COMMSIR_COMPILER=off forbids compiling it; run it once with "
         "the compiler on, on this version of CommsIR");
   OwnFolder folder = openFolder(/*make=*/true);
   std::optional<EntryLock> lock;

@@ -1,4 +1,4 @@
-//===- CacheKey.cpp - What names a cache entry ----------------------------===//
+//===- CacheKey.cpp - The key of a cache entry ----------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

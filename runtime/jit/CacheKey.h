@@ -1,4 +1,4 @@
-//===- CacheKey.h - What names a cache entry --------------------*- C++ -*-===//
+//===- CacheKey.h - The key of a cache entry --------------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- CacheSettings.cpp - Where and how much a cache keeps ---------------===//
+//===- CacheSettings.cpp - The folder and the limit of a cache ------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

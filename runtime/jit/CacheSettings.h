@@ -1,4 +1,4 @@
-//===- CacheSettings.h - Where and how much a cache keeps -------*- C++ -*-===//
+//===- CacheSettings.h - The folder and the limit of a cache ----*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

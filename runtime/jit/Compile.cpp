@@ -712,7 +712,7 @@ Expected<std::unique_ptr<Kernel>> commsir::jit::loadBytes(StringRef bytes) {
   UnloadedKernel contents;
   if (!decode(bytes, contents))
     return failCompilation(CompileError::Stage::Input,
-                           "the bytes are those of no kernel");
+                           "the bytes are not those of a kernel");
   return link(std::move(contents));
 }
 

@@ -78,7 +78,7 @@ struct SourceSite {
   std::string op;
   /// "file:line:col", or "unknown location".
   std::string location;
-  /// What a bounds check guards; else empty.
+  /// The access that a bounds check guards; else empty.
   std::string detail;
 };
 

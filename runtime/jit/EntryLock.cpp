@@ -1,4 +1,4 @@
-//===- EntryLock.cpp - Who builds a cache entry ---------------------------===//
+//===- EntryLock.cpp - The lock of a cache entry --------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

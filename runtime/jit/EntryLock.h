@@ -1,4 +1,4 @@
-//===- EntryLock.h - Who builds a cache entry -------------------*- C++ -*-===//
+//===- EntryLock.h - The lock of a cache entry ------------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Prepare.cpp - What every target does with a module -----------------===//
+//===- Prepare.cpp - Steps that all targets share -------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -234,8 +234,7 @@ Error commsir::jit::setWorld(comms::KernelOp kernel, int64_t ranks,
   if (!kernel.getRanks())
     return failCompilation(CompileError::Stage::Input,
                            "kernel @" + kernel.getSymName() +
-                               " does not say for how many ranks it is; give "
-                               "the number of ranks");
+                               " does not specify a number of ranks; give one");
   return Error::success();
 }
 

@@ -1,4 +1,4 @@
-//===- Prepare.h - What every target does with a module ---------*- C++ -*-===//
+//===- Prepare.h - Steps that all targets share -----------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

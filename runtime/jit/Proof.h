@@ -1,4 +1,4 @@
-//===- Proof.h - The checker, beside the compiler ---------------*- C++ -*-===//
+//===- Proof.h - The checker, parallel to the compiler ----------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -66,7 +66,7 @@ private:
   };
 
   Proof(mlir::MLIRContext &context, std::string module, Passes passes);
-  /// What the thread does.
+  /// The main function of the thread.
   void judge();
   static Remark copyDiagnostic(mlir::Diagnostic &diagnostic);
   mlir::Location findPlace(const Remark &remark) const;

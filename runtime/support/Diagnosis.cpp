@@ -1,4 +1,4 @@
-//===- Diagnosis.cpp - What the compiler said, as data --------------------===//
+//===- Diagnosis.cpp - Diagnostics as data --------------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Diagnosis.h - What the compiler said, as data ------------*- C++ -*-===//
+//===- Diagnosis.h - Diagnostics as data ------------------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

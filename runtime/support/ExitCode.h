@@ -1,4 +1,4 @@
-//===- ExitCode.h - What a tool says by its exit status ---------*- C++ -*-===//
+//===- ExitCode.h - Exit statuses of the tools ------------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -69,13 +69,13 @@ inline std::string showForeign(const std::string &text) {
 inline constexpr size_t kMostQuotedText = 160;
 
 /// Says that a store holds `text` where rank `rank` should have written
-/// something else: "the store holds 'TEXT' in place of what rank N has said".
+/// something else: "the store holds 'TEXT' in place of the text of rank N".
 inline std::string describeForeign(const std::string &text, int64_t rank) {
   std::string shown = showForeign(text.substr(0, kMostQuotedText));
   if (text.size() > kMostQuotedText)
     shown += " [...] of " + std::to_string(text.size()) + " bytes";
-  return "the store holds '" + shown + "' in place of what rank " +
-         std::to_string(rank) + " has said";
+  return "the store holds '" + shown + "' in place of the text of rank " +
+         std::to_string(rank);
 }
 
 } // namespace commsir

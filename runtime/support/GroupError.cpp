@@ -1,4 +1,4 @@
-//===- GroupError.cpp - How a group fails ---------------------------------===//
+//===- GroupError.cpp - Errors of a group ---------------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

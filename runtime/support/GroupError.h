@@ -1,4 +1,4 @@
-//===- GroupError.h - How a group fails -------------------------*- C++ -*-===//
+//===- GroupError.h - Errors of a group -------------------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- HostMemory.cpp - How much memory a run may take --------------------===//
+//===- HostMemory.cpp - Limits the memory of a run ------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

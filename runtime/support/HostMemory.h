@@ -1,4 +1,4 @@
-//===- HostMemory.h - How much memory a run may take ------------*- C++ -*-===//
+//===- HostMemory.h - Limits the memory of a run ----------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- JobVariables.h - What launchers tell a process -----------*- C++ -*-===//
+//===- JobVariables.h - A process's rank, set by its launcher ---*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

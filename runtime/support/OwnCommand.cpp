@@ -1,4 +1,4 @@
-//===- OwnCommand.cpp - How this program is started again -----------------===//
+//===- OwnCommand.cpp - Restarts this program -----------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- OwnCommand.h - How this program is started again ---------*- C++ -*-===//
+//===- OwnCommand.h - Restarts this program ---------------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -88,8 +88,8 @@ static std::string findOthers(const struct stat &status) {
                          "({1}) nor to root",
                          status.st_uid, ::geteuid());
   if (status.st_mode & (S_IWGRP | S_IWOTH))
-    return llvm::formatv("it can be written to by others than its owner (its "
-                         "permissions are {0}; chmod go-w takes them away)",
+    return llvm::formatv("users other than its owner can write to it (its "
+                         "permissions are {0}; chmod go-w removes them)",
                          std::string({char('0' + (status.st_mode >> 6 & 7)),
                                       char('0' + (status.st_mode >> 3 & 7)),
                                       char('0' + (status.st_mode & 7))}));

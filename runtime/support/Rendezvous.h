@@ -101,7 +101,7 @@ private:
   struct RankEntry {
     std::string greeted, number, says;
     bool here = false;
-    /// What the store holds in place of the rank's number or answer.
+    /// A foreign text in the store in place of the rank's number or answer.
     Text foreign;
   };
 
@@ -143,7 +143,7 @@ private:
     return std::max(0.001, std::min(now, left()));
   }
 
-  /// Reason not to go on, or "".
+  /// Reason not to continue, or "".
   std::string over(const std::string &why) {
     if (result.stopped = store.stopped && store.stopped(); result.stopped)
       return "it was interrupted while it waited in the store";
@@ -274,7 +274,7 @@ private:
     }
     return (result.missing.size() == 1 ? "rank " : "ranks ") + text + " of " +
            textOf(ranks) + (result.missing.size() == 1 ? " has" : " have") +
-           " not come within " + ofTimeout() +
+           " not arrived within " + ofTimeout() +
            (stale ? " (the store holds what an earlier run left of them)" : "");
   }
 
@@ -311,7 +311,7 @@ private:
         grace = kGrace;
       std::string why =
           over("rank 0 has not " +
-               std::string(leader.empty() ? "come" : "seen all ranks") +
+               std::string(leader.empty() ? "arrived" : "seen all ranks") +
                " within " + ofTimeout() + foreign);
       if (!why.empty())
         return fail(why);

@@ -1,4 +1,4 @@
-//===- RunReport.cpp - What came of a run ---------------------------------===//
+//===- RunReport.cpp - The outcome of a run -------------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

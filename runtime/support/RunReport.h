@@ -1,4 +1,4 @@
-//===- RunReport.h - What came of a run -------------------------*- C++ -*-===//
+//===- RunReport.h - The outcome of a run -----------------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Spelling.cpp - What somebody may have meant ------------------------===//
+//===- Spelling.cpp - Suggests the intended spelling ----------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

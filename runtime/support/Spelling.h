@@ -1,4 +1,4 @@
-//===- Spelling.h - What somebody may have meant ----------------*- C++ -*-===//
+//===- Spelling.h - Suggests the intended spelling --------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Store.h - Where ranks meet -------------------------------*- C++ -*-===//
+//===- Store.h - The store of a rendezvous ----------------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

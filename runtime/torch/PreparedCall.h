@@ -1,4 +1,4 @@
-//===- PreparedCall.h - What c10d and ops share of prepared calls -*- C++ -*-=//
+//===- PreparedCall.h - Prepared calls of c10d and ops ----------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- bench-jit.cpp - What a kernel for GPUs costs before its launch -----===//
+//===- bench-jit.cpp - Compile time of GPU kernels ------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- RankTaskTest.cpp - What passes between comms-run and ranks ---------===//
+//===- RankTaskTest.cpp - Messages between comms-run and ranks ------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- FakeMemory.cpp - How often a thread takes memory -------------------===//
+//===- FakeMemory.cpp - Counts a thread's allocations ---------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- FakeNccl.h - What a fake NCCL and a fake driver share ----*- C++ -*-===//
+//===- FakeNccl.h - Structs of the fake NCCL and driver ---------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -665,7 +665,7 @@ TEST_F(GroupTest, BadGroupsAreRefusedByAllRanks) {
   };
   const Case cases[] = {
       {[](Rank &me) { me.options.device = me.rank == 1 ? 77 : 0; },
-       "GPU 77 was asked for, but the machine shows 8"},
+       "GPU 77 was requested, but the machine shows 8"},
       {[](Rank &me) { me.options.device = 3; },
        "ranks 0 and 1 have the same GPU"},
       {[](Rank &me) {

@@ -1,4 +1,4 @@
-//===- SetUpTest.cpp - What fails on one rank, and later timeouts ---------===//
+//===- SetUpTest.cpp - Failures of one rank, and later timeouts -----------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

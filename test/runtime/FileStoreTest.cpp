@@ -32,7 +32,7 @@ TEST(FileStore, KeysAndValues) {
     EXPECT_FALSE(bool(store->set(key, "")));
     EXPECT_EQ(llvm::cantFail(store->get(key, 0)), "");
   }
-  EXPECT_NE(getError(*store, "two").find("has not come within"),
+  EXPECT_NE(getError(*store, "two").find("has not arrived within"),
             std::string::npos);
   struct stat status = {};
   for (const char *made : {"/a", "/a/b"}) {
@@ -57,20 +57,20 @@ TEST(FileStore, FoldersAndFilesOfOthers) {
   ASSERT_EQ(::mkfifo((path + "/pipe").c_str(), 0600), 0);
   expect(getError(*store, "pipe"), "it is not a plain file");
   ::chmod((path + "/link").c_str(), 0666);
-  expect(getError(*store, "link"), "can be written to by others");
+  expect(getError(*store, "link"), "users other than its owner");
   EXPECT_FALSE(bool(store->set("large", "")));
   ASSERT_EQ(::truncate((path + "/large").c_str(), off_t(1) << 40), 0);
-  expect(getError(*store, "large"), "larger than what ranks say");
+  expect(getError(*store, "large"), "larger than anything that a rank writes");
   for (unsigned mode : {0777u, 0770u, 01777u}) {
     ::chmod(path.c_str(), mode);
-    expect(openError(path), "can be written to by others");
+    expect(openError(path), "users other than its owner");
   }
   ::chmod(path.c_str(), 0755);
   EXPECT_EQ(openError(path), "");
   ASSERT_EQ(::symlink(path.c_str(), (path + "-link").c_str()), 0);
   expect(openError(path + "-link"), "it is a link");
   expect(openError(path + "-link/"), "it is a link");
-  expect(openError("/proc/self/status"), "ranks cannot meet in folder");
+  expect(openError("/proc/self/status"), "ranks cannot rendezvous in folder");
   if (::geteuid() == 0) {
     ASSERT_EQ(::chown(path.c_str(), 12345, 12345), 0);
     expect(openError(path), "it belongs to user 12345");

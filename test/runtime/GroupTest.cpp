@@ -718,7 +718,7 @@ TEST(GroupTest, WhoDoesNotComeAfterADisagreementIsNamed) {
             return;
           for (int turn = 0; turn < 2; ++turn)
             member.expect(collectives.run(call, nullptr), Kind::Peer,
-                          {"ranks disagree", "could not go on", "rank 1",
+                          {"ranks disagree", "could not recover", "rank 1",
                            dies ? "has died" : "has left the group"});
         },
         60, dies ? 1 : -1);

@@ -117,11 +117,11 @@ TEST(MeetingTest, AttemptsThatFailedAreForgotten) {
   auto alone = store.meet(0, 3, 0.05);
   EXPECT_EQ(alone.epoch, "");
   EXPECT_EQ(alone.missing, (std::vector<int64_t>{1, 2}));
-  EXPECT_NE(alone.failure.find("ranks 1, 2 of 3 have not come"),
+  EXPECT_NE(alone.failure.find("ranks 1, 2 of 3 have not arrived"),
             std::string::npos)
       << alone.failure;
   auto late = store.meet(2, 3, 0.05);
-  EXPECT_NE(late.failure.find("rank 0 has not come"), std::string::npos)
+  EXPECT_NE(late.failure.find("rank 0 has not arrived"), std::string::npos)
       << late.failure;
   // Rank 2's number lies there now, and nobody answers for it.
   alone = store.meet(0, 3, 0.1);
@@ -133,7 +133,7 @@ TEST(MeetingTest, AttemptsThatFailedAreForgotten) {
 
 /// What stands in the store may be anything.
 TEST(MeetingTest, WhatIsNoListIsRefused) {
-  const std::string foreign = "in place of what rank 0 has said",
+  const std::string foreign = "in place of the text of rank 0",
                     many = "1 1 a2 1 b3 1 c", longest(70000, 'x');
   for (const auto &[said, why] : std::map<std::string, std::string>{
            {"yes ", "rank 0 is one of 0"},
@@ -189,7 +189,7 @@ TEST(MeetingTest, WhatARankHasWrittenIsTold) {
       EXPECT_NE(lead(key, said).find(
                     "the store holds '" + showForeign(said.substr(0, 160)) +
                     (said.size() < 160 ? "'" : " [...] of 1048576 bytes'") +
-                    " in place of what rank 1 has said"),
+                    " in place of the text of rank 1"),
                 std::string::npos)
           << key << ": " << lead(key, said);
   Memory store;
@@ -200,8 +200,8 @@ TEST(MeetingTest, WhatARankHasWrittenIsTold) {
     number = store.get("here/1", 1).value_or("");
   store.set("hello/" + number, "no number");
   follows.join();
-  EXPECT_NE(met.failure.find("the store holds 'no number' in place of what "
-                             "rank 0 has said"),
+  EXPECT_NE(met.failure.find("the store holds 'no number' in place of the "
+                             "text of rank 0"),
             std::string::npos)
       << met.failure;
 }

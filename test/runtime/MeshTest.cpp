@@ -1,4 +1,4 @@
-//===- MeshTest.cpp - Who listens, and who connects -----------------------===//
+//===- MeshTest.cpp - Connections of a mesh under attack ------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -276,10 +276,10 @@ TEST(OneSidedTest, TheDeathOfTheSourceEndsAWait) {
           ::raise(SIGKILL);
         window.signal(1, 6, 1, SignalKind::Add);
         member.expect(window.failWait(2, 5, 1), Kind::Peer,
-                      {"waits in vain for a signal of rank 1", "has died",
-                       "cell 2 of the group holds 0, not ge 5"});
+                      {"got no signal from rank 1", "has died",
+                       "cell 2 of the group: observed 0, expected >= 5"});
         member.expect(window.failWait(2, 5), Kind::Peer,
-                      {"a signal of any rank", "rank 1", "has died"});
+                      {"no signal from any rank", "rank 1", "has died"});
         // The others go on.
         int64_t other = 2 - member.rank;
         window.signal(other, 3, 9);
@@ -331,7 +331,7 @@ TEST(OneSidedTest, WhoLeavesIsNamed) {
     // The signal is there though its sender may have left.
     window.wait(0, 3, 1);
     member.expect(window.failWait(0, 4, 1), Kind::Peer,
-                  {"rank 1 has left the group", "holds 3, not ge 4"});
+                  {"rank 1 has left the group", "observed 3, expected >= 4"});
     member.expect(window.failWait(0, 4), Kind::Peer, {"has left the group"});
   });
 }
@@ -341,9 +341,9 @@ TEST(OneSidedTest, WaitsEndByTimeAndAbort) {
     Window window(member, 8);
     if (member.rank == 0) {
       member.expect(window.failWait(1, 2, 1, 0.05), Kind::Peer,
-                    {"rank 0 of group 'world' waits in vain for a signal of "
+                    {"rank 0 of group 'world' got no signal from "
                      "rank 1: 0.1 s are over",
-                     "cell 1 of the group holds 0, not ge 2"});
+                     "cell 1 of the group: observed 0, expected >= 2"});
       // The group is as it was.
       window.signal(1, 0);
       window.wait(0, 1, 1);

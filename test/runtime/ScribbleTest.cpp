@@ -393,7 +393,7 @@ TEST(Scribble, BarriersOfNoTeam) {
           }
           awaitFile(member.folder + "/done");
           member.expect(run(60000), Kind::Peer,
-                        {"rank 1", "has written over memory"});
+                        {"rank 1", "has overwritten memory"});
         },
         /*timeout=*/2);
 }

@@ -8,8 +8,8 @@
 
 Usage: registered.py --build BUILD [--source SOURCE]
 
-`test_*.py` has to be named by an entry, itself or its folder; a file with RUN lines has to lie in a suite of lit; a C++
-file has to be compiled.
+An entry must name each `test_*.py` or its folder, a suite of lit must contain each file with RUN lines, and a target
+must compile each C++ file. Another file must name each other program (`*.py`, `*.sh`): a test, an import or a page.
 """
 
 from __future__ import annotations
@@ -100,6 +100,43 @@ def uncompiled(source: pathlib.Path, build: pathlib.Path) -> tuple[int, list[str
     ]
 
 
+def mentions(source: pathlib.Path) -> dict[str, set[pathlib.Path]]:
+    """The files that name a program, or import it, by its name without the suffix."""
+    found: dict[str, set[pathlib.Path]] = {}
+    roots = [
+        source / name for name in ("test", "cmake", "docs", "frontend", "README.md", "CONTRIBUTING.md", "Makefile")
+    ]
+    for path in [file for root in roots for file in (root.rglob("*") if root.is_dir() else [root])]:
+        if (
+            path.suffix not in (".py", ".sh", ".md", ".txt", ".test", ".mlir", ".cpp", ".cmake", "")
+            or not path.is_file()
+        ):
+            continue
+        text = path.read_text(encoding="utf-8", errors="replace")
+        names = re.findall(r"([\w-]+)\.(?:py|sh)\b", text)
+        for line in re.findall(r"^ *(?:from|import) .*", text, re.M):
+            names += re.findall(r"\w+", line)
+        for name in names:
+            found.setdefault(name, set()).add(path)
+    return found
+
+
+def unnamed(source: pathlib.Path) -> tuple[int, list[str]]:
+    """The same for programs that are no tests of pytest."""
+    known = mentions(source)
+    programs = [
+        path
+        for suffix in ("py", "sh")
+        for path in sorted((source / "test").rglob(f"*.{suffix}"))
+        if not re.match(r"test_|conftest|__init__|lit\.cfg", path.name) and "corpus" not in path.parts
+    ]
+    return len(programs), [
+        f"{path.relative_to(source)}: no test and no page names it"
+        for path in programs
+        if not known.get(path.stem, set()) - {path}
+    ]
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=pathlib.Path, required=True)
@@ -112,8 +149,11 @@ def main() -> int:
     faults += more
     cpp, more = uncompiled(source, build)
     faults += more
-    print(*faults, f"{python} files of pytest, {lit} of lit, {cpp} in C++; {len(faults)} run by nothing", sep="\n")
-    return 1 if faults or not (python and lit and cpp) else 0
+    programs, more = unnamed(source)
+    faults += more
+    print(*faults, f"{python} files of pytest, {lit} of lit, {cpp} in C++, {programs} programs", sep="\n")
+    print(f"{len(faults)} run by nothing")
+    return 1 if faults or not (python and lit and cpp and programs) else 0
 
 
 if __name__ == "__main__":

@@ -66,6 +66,32 @@ def listed(page: str) -> set[str]:
     return set(re.findall(r"^\| `([^`]+)` \|", text.partition("\n## Files\n")[2].partition("\n## ")[0], re.M))
 
 
+def listed_kinds() -> list[str]:
+    text = (ROOT / "dialect/CommsAttrs.td").read_text(encoding="utf-8")
+    return re.findall(r'I32EnumAttrCase<"\w+", \d+, "(\w+)">', text.partition('"ReductionKind"')[2].partition("]>;")[0])
+
+
+def tables_of_kinds(texts: dict[str, str], kinds: list[str]) -> set[str]:
+    """Files that name most reduction kinds, as C++ or as texts."""
+
+    def names(text: str) -> int:
+        return sum(bool(re.search(rf'ReductionKind::{kind.capitalize()}\b|"{kind}"', text)) for kind in kinds)
+
+    return {path for path, text in texts.items() if names(text) > len(kinds) / 2}
+
+
+def test_the_page_lists_the_tables_of_reduction_kinds() -> None:
+    kinds = listed_kinds()
+    assert {"sum", "xor"} <= set(kinds)
+    found = tables_of_kinds(own_sources(), kinds)
+    assert "lowering/tiles/RowReduction.cpp" in found
+    page = (ROOT / "docs/AddAnOp.md").read_text(encoding="utf-8")
+    section = page.partition("\n## A reduction kind\n")[2].partition("\n## ")[0]
+    names = re.findall(r"`([\w/]+\.\w+)`", "\n".join(re.findall(r"^\|.*", section, re.M)))
+    missing = {path for path in found if not any(path == name or path.endswith(f"/{name}") for name in names)}
+    assert not missing, f"docs/AddAnOp.md, A reduction kind: these files list the kinds as well: {sorted(missing)}"
+
+
 def naming(texts: dict[str, str], name: str) -> set[str]:
     return {path for path, text in texts.items() if f'"{name}"' in text}
 
@@ -95,15 +121,28 @@ def test_no_reason_is_stale() -> None:
     assert NAMED.keys() <= used
 
 
-def tables(texts: dict[str, str], names: list[str]) -> set[str]:
-    """Files that have every name."""
-    return {path for path, text in texts.items() if all(re.search(rf"\b{name}\b", text) for name in names)}
+def tables(texts: dict[str, str], names: list[str], share: float = 1.0) -> set[str]:
+    """Files that have that share of the names."""
+    return {
+        path
+        for path, text in texts.items()
+        if sum(bool(re.search(rf"\b{name}\b", text)) for name in names) >= share * len(names)
+    }
 
 
 def test_the_page_lists_the_tables_of_collectives() -> None:
     found = tables(own_sources(), collectives(ROOT))
     wanted = {path for path in listed("AddACollective.md") if path.startswith(FOLDERS)}
     assert found == wanted
+
+
+def test_the_page_names_the_callers_of_most_collectives() -> None:
+    """Files that name most collectives, one by one, are no tables of their facts, but the page names them."""
+    found = tables(own_sources(), collectives(ROOT), 0.8)
+    assert "runtime/torch/c10d/Ops.cpp" in found
+    page = (ROOT / "docs/AddACollective.md").read_text(encoding="utf-8")
+    missing = {path for path in found if f"`{path}`" not in page}
+    assert not missing, f"docs/AddACollective.md: these files name most collectives: {sorted(missing)}"
 
 
 @pytest.mark.parametrize("page", ["AddAnAlgorithm.md", "AddAProtocol.md"])
@@ -133,6 +172,10 @@ def test_an_addition_is_noticed(tmp_path: pathlib.Path) -> None:
         "lowering/channels/protocol/Mailbox.cpp",
         "lowering/collectives/algorithm/Star.cpp",
     }
+    shape = tmp_path / "runtime/group/Shape.cpp"
+    listed_again = ", ".join(f'"{kind}"' for kind in listed_kinds())
+    shape.write_text(shape.read_text() + f"static const char *kinds[] = {{{listed_again}}};\n")
+    assert "runtime/group/Shape.cpp" in tables_of_kinds(sources(tmp_path), listed_kinds())
     model = tmp_path / "runtime/choose/Model.cpp"
     model.write_text(model.read_text() + 'static bool isStar(llvm::StringRef name) { return name == "star"; }\n')
     assert "runtime/choose/Model.cpp" in naming(sources(tmp_path), "star")

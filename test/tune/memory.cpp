@@ -1,4 +1,4 @@
-//===- memory.cpp - What ways take of channel memory ----------------------===//
+//===- memory.cpp - The channel memory of configs -------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -238,7 +238,7 @@ TEST(ChannelMemory, WhereNothingFitsTheFastestIsNamed) {
   query.memory = 64 << 20;
   ConfigChoice answer = chooseFrom(none, query);
   EXPECT_EQ(answer.config.protocol, "ll");
-  EXPECT_NE(answer.source.find("lack of a way"), std::string::npos);
+  EXPECT_NE(answer.source.find("lack of a config"), std::string::npos);
 }
 
 TEST(ChannelMemory, TablesAndTheModelAreAskedInTurn) {

@@ -1,4 +1,4 @@
-//===- model.cpp - What the cost model alone would choose -----------------===//
+//===- model.cpp - The choices of the cost model --------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- tune.cpp - What the tuner remembers and asks -----------------------===//
+//===- tune.cpp - The tuner's journal and questions -----------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

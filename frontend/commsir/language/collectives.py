@@ -94,7 +94,7 @@ def _collective(kind: F) -> Callable[[Callable[[], None]], F]:
         name = named.__name__
 
         def collective(*args: Any, **keywords: Any) -> Any:
-            if (said := contracts.named(name, args, keywords)) is not None:
+            if (said := contracts.named(name, signature.parameters, args, keywords)) is not None:
                 return said
             try:
                 bound = signature.bind(*args, **keywords)

@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from .. import errors
 from .compiler.emitter import quote
 
-__all__ = ["ASSUMPTIONS", "Contract", "render", "render_assumptions"]
+__all__ = ["ASSUMPTIONS", "KINDS", "Contract", "render", "render_assumptions"]
 
 #: Assumptions that a kernel can state (docs/Spec.md, Named assumptions): on hardware, and on an array.
 ASSUMPTIONS = ("packets_cumulative", "same_on_ranks(x)")
 
-_KINDS = ("sum", "prod", "min", "max", "avg", "and", "or", "xor")
-_REDUCING = ("all_reduce", "reduce_scatter", "reduce")
-_ROOTED = ("broadcast", "reduce", "gather", "scatter")
-_MOVING = ("all_gather", "all_to_all")
+#: The reduction kinds of kernels; the dialect's `ReductionKind`.
+KINDS = ("sum", "prod", "min", "max", "avg", "and", "or", "xor")
 
 
 @dataclass(frozen=True)
@@ -29,15 +27,16 @@ class Contract:
     output: str | None = None
 
 
-def named(name: str, args: tuple[Any, ...], options: Mapping[str, Any]) -> Contract | None:
-    """A collective that is called with names, as `all_reduce("sum")` is; None: it is called with arrays.
+def named(name: str, parameters: Container[str], args: tuple[Any, ...], options: Mapping[str, Any]) -> Contract | None:
+    """Returns the contract of a collective called with names, such as `all_reduce("sum")`; None if called with arrays.
 
-    The first argument is the array's name, or, of one that reduces, how. `team` is ("outer", 2) or ("inner", 2), or
-    several of those, each of the one before.
+    `parameters` are those of the collective's function: one with `op` reduces, one with `root` has a root. The first
+    argument names the array or, if the collective reduces, the reduction kind. `team` is ("outer", 2) or ("inner", 2),
+    or several of these, each a split of the one before.
     """
     given = dict(options)
     first = args[0] if args else given.pop("x", None)
-    if not isinstance(first, str) or name not in (*_REDUCING, *_ROOTED, *_MOVING):
+    if not isinstance(first, str) or "consume" not in parameters:
         return None
     unknown = set(given) - {"op", "root", "outs", "team"}
     if len(args) > 1 or unknown:
@@ -46,11 +45,11 @@ def named(name: str, args: tuple[Any, ...], options: Mapping[str, Any]) -> Contr
             + (f", not {min(unknown)}" if unknown else ", all but the first by name")
         )
     op = given.get("op", "sum")
-    if name in _REDUCING and first in _KINDS:
+    if "op" in parameters and first in KINDS:
         op, first = first, ""
-    parts = [op] if name in _REDUCING else []
+    parts = [op] if "op" in parameters else []
     parts += [first] if first else []
-    parts += [f"root {int(given.get('root', 0))}"] if name in _ROOTED else []
+    parts += [f"root {int(given.get('root', 0))}"] if "root" in parameters else []
     team = given.get("team") or ()
     for kind, factor in [team] if team and isinstance(team[0], str) else team:
         parts.append(f"{kind} {int(factor)}")

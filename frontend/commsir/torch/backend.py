@@ -227,7 +227,7 @@ def make_in_cpp(made: Settings) -> Any:
     """Creates a process group's C++ backend. Raises RuntimeError if there is none for this torch and Python."""
     lazy_views.install(ours)
     if (module := load_module()) is None:
-        raise RuntimeError(f"{_missing}. A process group of one's own class needs it")
+        raise RuntimeError(f"{_missing}. A subclass of commsir.torch.ProcessGroup needs it")
     return module.create(
         made.store, made.rank, made.size, made.timeout, made.name, made.global_ranks, library(), delegate(made.timeout)
     )

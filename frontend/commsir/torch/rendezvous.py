@@ -101,7 +101,7 @@ def _describe_foreign(text: str, rank: int) -> str:
     shown = _shown(text[:_MOST_QUOTED])
     if len(text) > _MOST_QUOTED:
         shown += f" [...] of {len(text)} characters"
-    return f"the store holds '{shown}' in place of what rank {rank} has said"
+    return f"the store holds '{shown}' in place of the text of rank {rank}"
 
 
 class Rendezvous:
@@ -205,8 +205,8 @@ class Rendezvous:
         stale = any(guest.greeted and guest.foreign is None for guest in guests if not guest.here)
         one = len(missing) == 1
         return (
-            f"{'rank' if one else 'ranks'} {', '.join(missing)} of {self._ranks} {'has' if one else 'have'} not come "
-            f"within {int(self._timeout)} s"
+            f"{'rank' if one else 'ranks'} {', '.join(missing)} of {self._ranks} {'has' if one else 'have'} not "
+            f"arrived within {int(self._timeout)} s"
             + (" (the store holds what an earlier run left of them)" if stale else "")
             + self._describe_foreigners(guests)
         )
@@ -237,7 +237,7 @@ class Rendezvous:
             go = self._ask(f"go/{leader}") if leader else None
             if go is not None:
                 return self._hear(leader, go)
-            what = "seen all ranks" if leader else "come"
+            what = "seen all ranks" if leader else "arrived"
             if failed := self._over(f"rank 0 has not {what} within {int(self._timeout)} s{foreign}"):
                 return failed
 

@@ -115,7 +115,9 @@ class Report(Sequence[Fusion]):
 
     def __str__(self) -> str:
         if not self._entries:
-            return "no collectives: no graph has met the pass in this process (graphs from Inductor's cache do not)"
+            return (
+                "no collectives: no graph went through the pass in this process (graphs from Inductor's cache do not)"
+            )
         return "\n".join(line for graph in self._graphs() for line in _lines_of(*graph))
 
     def _graphs(self) -> Iterator[tuple[str, list[Fusion]]]:

@@ -75,23 +75,23 @@ private:
                        int64_t factor, int replacements);
   bool isNotNegative(Value value, int replacements);
 
-  // What conditions say.
+  // Facts from conditions.
 
-  /// Adds what a comparison says when it is `holds`.
+  /// Adds the facts of a comparison whose result is `holds`.
   void addFacts(arith::CmpIOp compare, bool holds);
   /// Adds the fact `large` - `small` - `slack` >= 0.
   void addDifference(const Sum &large, const Sum &small, int64_t slack);
   /// Adds that `fact` is not negative. One about a single value is its range.
   void addFact(const Sum &fact);
 
-  // What values may be.
+  // Ranges of values.
 
   /// A bound of `sum` from the ranges of its terms, or nothing when that leaves
   /// 64 bits.
   std::optional<int64_t> getExtreme(const Sum &sum, bool largest);
   /// By the range analysis and by sizes of teams.
   Interval getRange(Value value);
-  /// By all that is known.
+  /// From all facts.
   Interval getInterval(Value value);
   void narrowByTeam(Value value, Interval &interval);
   /// Whether nothing in the expression of `value` leaves 64 bits.
@@ -101,7 +101,7 @@ private:
 
   /// Sums that are not negative.
   SmallVector<Sum> facts;
-  /// What they say of single values.
+  /// Their consequences for single values.
   llvm::SmallDenseMap<Value, Interval> ranges;
   /// Values that are not taken apart.
   llvm::SmallDenseSet<Value> compared;

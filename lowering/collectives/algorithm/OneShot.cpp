@@ -1,4 +1,4 @@
-//===- OneShot.cpp - Everyone sends to everyone who wants it -----------===//
+//===- OneShot.cpp - Every rank sends to every rank -----------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

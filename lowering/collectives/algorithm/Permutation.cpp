@@ -129,7 +129,7 @@ static bool supports(const CollectiveInfo &problem, std::string &why) {
     return false;
   }
   if (!findRow(problem)) {
-    why = "it carries out all_reduce, reduce_scatter, all_gather, all_to_all "
+    why = "it implements all_reduce, reduce_scatter, all_gather, all_to_all "
           "and broadcast";
     return false;
   }

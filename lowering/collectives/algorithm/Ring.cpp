@@ -325,7 +325,7 @@ static bool supports(const CollectiveInfo &problem, std::string &why) {
   }
   if (findRow(problem))
     return true;
-  why = "it carries out all_reduce, reduce_scatter, all_gather and broadcast";
+  why = "it implements all_reduce, reduce_scatter, all_gather and broadcast";
   return false;
 }
 

@@ -1,4 +1,4 @@
-//===- TwoShot.cpp - Each tile has an owner, who hands it on -----------===//
+//===- TwoShot.cpp - Reduce-scatter, then all-gather ----------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -109,7 +109,7 @@ static bool supports(const CollectiveInfo &problem, std::string &why) {
                (problem.kind->direction == Direction::AllToAll &&
                 problem.kind->reduces));
   if (!fits)
-    why = "it carries out all_reduce and broadcast, in which every rank gets "
+    why = "it implements all_reduce and broadcast, in which every rank gets "
           "the whole";
   return fits;
 }

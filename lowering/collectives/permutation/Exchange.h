@@ -159,7 +159,7 @@ Tiles withOwn(CollectiveBuilder &b, Value peer);
 /// another.
 bool usesSteps(const CollectiveInfo &problem, double parts);
 
-/// Sends every rank its data, including this one. Own data takes the same way,
+/// Sends every rank its data, including this one. Own data takes the same path,
 /// so that a sum is one loop over slots. `beside`: work to do in the first
 /// step, if there are steps.
 void sendToAll(Exchange &e, const Channels &channels, Value round, bool inSteps,

@@ -1,4 +1,4 @@
-//===- Floor.h - What no collective on this host can beat -------*- C++ -*-===//
+//===- Floor.h - The lower bound on this host -------------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

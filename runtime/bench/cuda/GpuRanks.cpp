@@ -197,7 +197,7 @@ llvm::Expected<double> GpuRanks::time(
     Clock::time_point since = Clock::now();
     while (shared->arrived < count)
       if (isPast(since))
-        return bad("the other ranks have not come within a minute");
+        return bad("the other ranks have not arrived within a minute");
     const cuda::Driver &cu = rank.driver();
     if (auto error =
             cu.check(cu.EventRecord(rank.start, rank.stream), "cuEventRecord"))

@@ -1,4 +1,4 @@
-//===- Examine.cpp - What this machine has for GPUs -----------------------===//
+//===- Examine.cpp - Inspects this machine's GPUs -------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

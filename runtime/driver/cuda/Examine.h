@@ -1,4 +1,4 @@
-//===- Examine.h - What this machine has for GPUs ---------------*- C++ -*-===//
+//===- Examine.h - Inspects this machine's GPUs -----------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -96,7 +96,8 @@ llvm::Error ProcessWorld::create() {
   folder = makeTemporaryFolder("commsir-run");
   if (folder.empty())
     return llvm::createStringError(
-        llvm::Twine("no folder for the ranks to meet in: ") +
+        llvm::Twine(
+            "cannot create a folder for the rendezvous of the ranks: ") +
         std::strerror(errno));
   task.rendezvous = folder;
   return shared.create(task, places);

@@ -1,4 +1,4 @@
-//===- RankTask.h - What a rank does, and what became of it -----*- C++ -*-===//
+//===- RankTask.h - The task and outcome of a rank --------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- SharedRun.cpp - What the processes of a run share ------------------===//
+//===- SharedRun.cpp - Memory that a run's processes share ----------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- CudaGroup.h - What is particular to a group of GPUs ------*- C++ -*-===//
+//===- CudaGroup.h - A group of GPUs ----------------------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -110,7 +110,7 @@ public:
                       .str();
   }
 
-  /// Shared by kernels that differ in their labels alone.
+  /// Shared by kernels that differ only in their labels.
   std::shared_ptr<jit::CudaKernel> kernel;
   std::shared_ptr<KernelCode> code;
   ChannelLayout layout;

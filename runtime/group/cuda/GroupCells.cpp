@@ -143,11 +143,12 @@ llvm::Error CudaGroup::failedTake() const {
   }
   return makeError(
       Kind::Peer,
-      llvm::formatv("rank {0} of group '{1}' waited in vain for a signal of "
-                    "{2}: {3}\n  cell {4} of the group held {5}, not ge {6}",
-                    settings.rank, settings.name, whose,
-                    why.empty() ? "the group's timeout is over" : why,
-                    record.site, record.seen, record.wanted)
+      llvm::formatv(
+          "rank {0} of group '{1}' got no signal from "
+          "{2}: {3}\n  cell {4} of the group: observed {5}, expected >= {6}",
+          settings.rank, settings.name, whose,
+          why.empty() ? "the group's timeout is over" : why, record.site,
+          record.seen, record.wanted)
           .str());
 }
 
@@ -206,14 +207,15 @@ llvm::Error CudaGroup::waitOnHost(const CellWait &wait) {
     if (!why.empty())
       return makeError(
           Kind::Peer,
-          llvm::formatv(
-              "rank {0} of group '{1}' waits in vain for a signal of "
-              "{2}: {3}\n  cell {4} of the group holds {5}, not {6} {7}",
-              settings.rank, settings.name,
-              wait.source < 0 ? std::string("any rank")
-                              : llvm::formatv("rank {0}", wait.source).str(),
-              why, wait.number, *value,
-              wait.kind == WaitKind::Equal ? "eq" : "ge", wait.value)
+          llvm::formatv("rank {0} of group '{1}' got no signal from "
+                        "{2}: {3}\n  cell {4} of the group: observed {5}, "
+                        "expected {6} {7}",
+                        settings.rank, settings.name,
+                        wait.source < 0
+                            ? std::string("any rank")
+                            : llvm::formatv("rank {0}", wait.source).str(),
+                        why, wait.number, *value,
+                        wait.kind == WaitKind::Equal ? "==" : ">=", wait.value)
               .str());
     if (group::isInterrupted())
       return makeError(Kind::Aborted, "interrupted while it waited");

@@ -1,4 +1,4 @@
-//===- GroupFailure.cpp - What has failed in a group, and why -------------===//
+//===- GroupFailure.cpp - Explains failures of a group --------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -145,15 +145,16 @@ llvm::Error CudaGroup::checkConcurrent(const CudaGroupKernel &made) const {
     add(kernel);
   if (!count || together + largest <= 1)
     return llvm::Error::success();
-  return usage(llvm::formatv(
-                   "{0} does not fit on GPU {1} beside NCCL and the group's "
-                   "others: of each multiprocessor that NCCL leaves, {2} "
-                   "concurrent kernels take {3:P0} and the largest of those "
-                   "that follow each other {4:P0}. Kernels that wait for a "
-                   "place can hang the ranks: ask for fewer blocks or threads, "
-                   "or do not declare kernels concurrent",
-                   made.describe(), settings.device, count, together, largest)
-                   .str());
+  return usage(
+      llvm::formatv(
+          "{0} does not fit on GPU {1} together with NCCL and the group's "
+          "other kernels: of each multiprocessor that NCCL leaves, {2} "
+          "concurrent kernels take {3:P0} and the largest of those "
+          "that follow each other {4:P0}. Kernels that wait for a "
+          "place can hang the ranks: ask for fewer blocks or threads, "
+          "or do not declare kernels concurrent",
+          made.describe(), settings.device, count, together, largest)
+          .str());
 }
 
 /// Whether all ranks prepare the same.

@@ -137,7 +137,7 @@ static Expected<DeviceCode> findFunctions(StringRef name,
                                " calls NCCL's device library: " + why);
   };
   if (!options.nccl)
-    return fail("no NCCL is at hand. Leave impl=nccl out and drop `gin` for "
+    return fail("NCCL is not available. Leave impl=nccl out and drop `gin` for "
                 "peers in load/store reach, or run the kernel on the CPU "
                 "world");
   Expected<NcclInstallation> nccl = options.nccl();

@@ -1,4 +1,4 @@
-//===- Backend.h - Where a GPU kernel comes from ----------------*- C++ -*-===//
+//===- Backend.h - The steps of compileCuda ---------------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Libraries.cpp - Where CUDA's libraries are -------------------------===//
+//===- Libraries.cpp - Finds CUDA's libraries -----------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

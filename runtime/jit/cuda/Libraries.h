@@ -1,4 +1,4 @@
-//===- Libraries.h - Where CUDA's libraries are -----------------*- C++ -*-===//
+//===- Libraries.h - Finds CUDA's libraries ---------------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

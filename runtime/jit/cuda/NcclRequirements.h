@@ -1,5 +1,4 @@
-//===- NcclRequirements.h - What a kernel's code and NCCL must agree on -*- C++
-//-*-===//
+//===- NcclRequirements.h - What a kernel needs of NCCL ---------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

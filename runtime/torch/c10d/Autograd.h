@@ -1,4 +1,4 @@
-//===- Autograd.h - torch.ops.commsir on their way to a device --*- C++ -*-===//
+//===- Autograd.h - Autograd of torch.ops.commsir ---------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

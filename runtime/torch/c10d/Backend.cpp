@@ -664,8 +664,8 @@ void commsir::torch_c10d::Backend::dropGloo(
     std::chrono::steady_clock::time_point deadline) {
   if (!messages->leave(deadline))
     TORCH_WARN("commsir: the store of process group ", settings.name,
-               " does not answer at the program's end, where sends or receives "
-               "were under way that nobody has waited for");
+               " does not answer at the program's end, and sends or receives "
+               "that nobody waited for are still in flight");
   std::lock_guard<std::mutex> lock(mutex);
   for (auto &[type, side] : sides)
     side->dropGloo(/*leave=*/settings.shared->aborted);

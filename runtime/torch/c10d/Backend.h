@@ -192,7 +192,7 @@ private:
 
   Settings settings;
   Queue queue;
-  /// Waits for calls on a GPU whose end a hook must be told.
+  /// Waits for the end of calls on a GPU for which a hook must be called.
   Queue endings;
   std::map<c10::DeviceType, std::unique_ptr<DeviceState>> sides;
   std::shared_ptr<Messages> messages;

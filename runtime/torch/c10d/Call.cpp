@@ -677,7 +677,8 @@ bool CallWork::isSuccess() const {
 
 int CallWork::sourceRank() const {
   std::lock_guard<std::mutex> lock(innerMutex);
-  TORCH_CHECK(!inner.empty(), "commsir: sourceRank() is known of a receive");
+  TORCH_CHECK(!inner.empty(),
+              "commsir: sourceRank() is defined only for a receive");
   return inner.front()->sourceRank();
 }
 

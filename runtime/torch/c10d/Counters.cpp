@@ -1,4 +1,4 @@
-//===- Counters.cpp - Which path each call took ---------------------------===//
+//===- Counters.cpp - Counts the path of each call ------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Counters.h - Which path each call took -------------------*- C++ -*-===//
+//===- Counters.h - Counts the path of each call ----------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- DeviceState.cpp - What a process group has for one kind of device --===//
+//===- DeviceState.cpp - State per device type ----------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -183,8 +183,8 @@ void DeviceState::ask(
     std::string missing;
     auto said = look(settings, *store, c10::str(rank),
                      std::max(left.count(), 0.0), &missing);
-    TORCH_CHECK_WITH(DistBackendError, said, "rank ", rank, " has not come in ",
-                     timeout.count(), "ms",
+    TORCH_CHECK_WITH(DistBackendError, said, "rank ", rank,
+                     " has not arrived within ", timeout.count(), "ms",
                      missing.empty() ? "" : " (" + missing + ")");
     if (hear(rank, *said))
       return;

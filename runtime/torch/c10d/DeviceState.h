@@ -1,5 +1,4 @@
-//===- DeviceState.h - What a process group has for one kind of device -*- C++
-//-*-===//
+//===- DeviceState.h - State per device type --------------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

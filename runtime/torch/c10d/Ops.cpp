@@ -1,4 +1,4 @@
-//===- Ops.cpp - What each call of a process group is made of -------------===//
+//===- Ops.cpp - Calls of a process group ---------------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

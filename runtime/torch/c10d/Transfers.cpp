@@ -137,8 +137,8 @@ public:
     if (!looking) {
       over = true;
       TORCH_WARN("commsir: the store of a process group does not answer at the "
-                 "program's end, where sends or receives were under way that "
-                 "nobody has waited for");
+                 "program's end, and sends or receives that nobody waited for "
+                 "are still in flight");
     }
     std::lock_guard<std::mutex> lock(mutex);
     opened.clear();

@@ -72,7 +72,7 @@ static const char *typeName(ScalarType type) {
         "; it has float64, float32, float16, bfloat16, float8_e4m3fn, "
         "float8_e5m2 and integers, and collectives without arithmetic "
         "complex numbers as well; float8_e4m3fnuz, float8_e5m2fnuz, "
-        "float8_e8m0fnu and float4_e2m1fn_x2 are moved, not calculated with");
+        "float8_e8m0fnu and float4_e2m1fn_x2 can be moved but not reduced");
   }
 }
 
@@ -141,7 +141,7 @@ static std::string reductionFor(ScalarType type, const std::string &reduce) {
   // Kernels know integers with a sign alone.
   if (isUnsigned(type) &&
       (reduce == "min" || reduce == "max" || reduce == "avg"))
-    refuse("convert it to a type with a sign that holds all its values");
+    refuse("convert it to a signed type that can represent all its values");
   if (partOf(type) != type && !reduce.empty() && reduce != "sum" &&
       reduce != "avg")
     refuse("complex numbers have sum and avg");

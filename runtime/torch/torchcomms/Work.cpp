@@ -187,8 +187,8 @@ bool Work::look() {
       bool late = pointToPoint && !onGpu() &&
                   std::chrono::steady_clock::now() - begun >= getTimeout();
       TORCH_CHECK(!late, "commsir: Timed out waiting ", getTimeout().count(),
-                  "ms for a send or a receive: no other rank has the call that "
-                  "it is to meet");
+                  "ms for a send or a receive: no other rank has made the "
+                  "matching call");
       return false;
     }
   } catch (...) {

@@ -1,7 +1,7 @@
 // RUN: comms-opt %s -split-input-file -verify-diagnostics
 
 func.func @f(%t: !comms.team, %x: memref<8x4xf32>, %s: memref<8xi32>) {
-  // expected-error @+1 {{C1: stands in the body of a comms.kernel or of a comms.role, not inside other control flow: every block has to run it, once}}
+  // expected-error @+1 {{C1: must be in the body of a comms.kernel or comms.role, not inside other control flow: every block must run it exactly once}}
   comms.all_to_all_v %t ins(%x : memref<8x4xf32>) outs(%x : memref<8x4xf32>) send_rows(%s : memref<8xi32>) recv_rows(%s : memref<8xi32>) max_rows 1
   return
 }

@@ -27,7 +27,7 @@ comms.kernel @k() {
 // C3: nobody waits.
 comms.kernel @k() {
   %team = comms.team world
-  // expected-error @+1 {{C3: the token goes to exactly one comms.barrier_wait, and to nothing else}}
+  // expected-error @+1 {{C3: exactly one comms.barrier_wait must use the token, and no other op}}
   %t = comms.barrier_arrive %team block
   comms.return
 }
@@ -37,7 +37,7 @@ comms.kernel @k() {
 // C3: two waits for one arrival.
 comms.kernel @k() {
   %team = comms.team world
-  // expected-error @+1 {{C3: the token goes to exactly one comms.barrier_wait, and to nothing else}}
+  // expected-error @+1 {{C3: exactly one comms.barrier_wait must use the token, and no other op}}
   %t = comms.barrier_arrive %team block
   %done = comms.barrier_wait %t
   %again = comms.barrier_wait %t
@@ -50,7 +50,7 @@ comms.kernel @k() {
 comms.kernel @k(%src: memref<64xf32>) {
   %c0 = arith.constant 0 : index
   %team = comms.team world
-  // expected-error @+1 {{C3: the token goes to exactly one comms.barrier_wait, and to nothing else}}
+  // expected-error @+1 {{C3: exactly one comms.barrier_wait must use the token, and no other op}}
   %t = comms.barrier_arrive %team block
   %x = comms.tile_load %src[%c0] after %t : memref<64xf32> -> tensor<16xf32>
   comms.return

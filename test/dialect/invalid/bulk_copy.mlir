@@ -116,7 +116,7 @@ comms.kernel @k(%src: memref<64xf32>, %any: memref<?xf32>) {
 comms.kernel @k(%src: memref<64xf32>, %any: memref<?xf32>) {
   %c0 = arith.constant 0 : index
   %c8 = arith.constant 8 : index
-  // expected-error @+1 {{C5: the token names a copy under way and goes to comms.bulk_wait alone}}
+  // expected-error @+1 {{C5: only comms.bulk_wait may use the token of a copy in flight}}
   %t = comms.bulk_copy %src[%c0] to %any[%c0] count %c8 : memref<64xf32>, memref<?xf32>
   %done = comms.bulk_wait %t
   %x = comms.tile_load %any[%c0] after %t : memref<?xf32> -> tensor<16xf32>

@@ -35,7 +35,7 @@ comms.kernel @k() {
 comms.kernel @k() {
   %team = comms.team world
   comms.for_peers %team as %peer {
-    // expected-error @+1 {{C4: stands in the body of a comms.kernel or of a comms.role}}
+    // expected-error @+1 {{C4: must be in the body of a comms.kernel or comms.role}}
     %c = comms.channel 0 pairwise over %team slots 1 : !comms.channel<ll, 16xf32>
   }
   comms.return

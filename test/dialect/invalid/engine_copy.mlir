@@ -74,7 +74,7 @@ comms.kernel @k(%data: !comms.window<64xf32>, %src: memref<64xf32>) {
   %c8 = arith.constant 8 : index
   %team = comms.team world
   comms.for_peers %team as %peer {
-    // expected-error @+1 {{C5: a copy by the engine is a step of the host; it stands at the top level of a kernel}}
+    // expected-error @+1 {{C5: the host starts a copy by the engine: place it at the top level of a kernel}}
     comms.engine_copy %src[%c0] to %data[%c0] count %c8 at %peer of %team : memref<64xf32>, !comms.window<64xf32>
   }
   comms.return

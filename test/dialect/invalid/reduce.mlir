@@ -1,7 +1,7 @@
 // RUN: comms-opt %s -split-input-file -verify-diagnostics
 
 func.func @f(%t: !comms.team, %x: memref<8xf32>) {
-  // expected-error @+1 {{C1: stands in the body of a comms.kernel or of a comms.role, not inside other control flow: every block has to run it, once}}
+  // expected-error @+1 {{C1: must be in the body of a comms.kernel or comms.role, not inside other control flow: every block must run it exactly once}}
   comms.reduce sum root 0 %t ins(%x : memref<8xf32>) outs(%x : memref<8xf32>)
   return
 }
@@ -11,7 +11,7 @@ func.func @f(%t: !comms.team, %x: memref<8xf32>) {
 comms.kernel @k(%x: memref<8x64xbf16>, %y: memref<8x64xbf16>) attributes {ranks = 8 : i64} {
   %t = comms.team world
   comms.for_peers %t as %p {
-    // expected-error @+1 {{C1: stands in the body of a comms.kernel or of a comms.role, not inside other control flow: every block has to run it, once}}
+    // expected-error @+1 {{C1: must be in the body of a comms.kernel or comms.role, not inside other control flow: every block must run it exactly once}}
     comms.reduce sum root 0 %t ins(%x : memref<8x64xbf16>) outs(%y : memref<8x64xbf16>)
   }
   comms.return

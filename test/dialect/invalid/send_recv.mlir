@@ -1,7 +1,7 @@
 // RUN: comms-opt %s -split-input-file -verify-diagnostics
 
 func.func @f(%t: !comms.team, %x: memref<8xf32>) {
-  // expected-error @+1 {{C1: stands in the body of a comms.kernel or of a comms.role, not inside other control flow: every block has to run it, once}}
+  // expected-error @+1 {{C1: must be in the body of a comms.kernel or comms.role, not inside other control flow: every block must run it exactly once}}
   comms.send_recv %t from 0 to 1 ins(%x : memref<8xf32>) outs(%x : memref<8xf32>)
   return
 }

@@ -1,4 +1,4 @@
-//===- Scenarios.h - What gpu-processes can be asked for --------*- C++ -*-===//
+//===- Scenarios.h - The scenarios of gpu-processes -------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- Common.h - What the hand-written kernels share -----------*- C++ -*-===//
+//===- Common.h - Code that the hand-written kernels share ------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -1,4 +1,4 @@
-//===- BlocksTest.cpp - Which kernels have several blocks -----------------===//
+//===- BlocksTest.cpp - Kernels with several blocks -----------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

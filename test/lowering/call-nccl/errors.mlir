@@ -74,7 +74,7 @@ comms.kernel @split() attributes {ranks = 8 : i64, blocks = 1 : i64} {
 
 comms.kernel @all(%w: !comms.window<64xbf16>) attributes {ranks = 8 : i64, lsa_size = 4 : i64, blocks = 1 : i64} {
   %team = comms.team world
-  // expected-error @+1 {{is of a team that is not the ranks in load/store reach, of which alone NCCL has one address: take lsa}}
+  // expected-error @+1 {{needs the team lsa: NCCL has a multicast address only for the ranks in load/store reach}}
   %all = comms.multimem %w of %team : !comms.window<64xbf16> -> memref<64xbf16, #comms.space<multimem>>
   comms.return
 }

@@ -1,7 +1,7 @@
 // What cannot be compared is not decided.
 // RUN: comms-opt %s -comms-check-expansion -split-input-file -verify-diagnostics -o %t
 
-// expected-warning @below {{not decided: 'comms.kernel' op has 'comms.team_split' beside its collectives, whose meaning is not followed}}
+// expected-warning @below {{not decided: 'comms.kernel' op has 'comms.team_split' besides its collectives, which is not followed}}
 comms.kernel @part(%x: memref<512xf32>, %y: memref<512xf32>) attributes {ranks = 4 : i64} {
   %world = comms.team world
   %half = comms.team_split %world inner 2

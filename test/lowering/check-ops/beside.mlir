@@ -1,8 +1,8 @@
 // RUN: comms-opt %s -split-input-file -verify-diagnostics -comms-check-ops
 
-// What stands beside a kernel would be compiled with it, and be called where generated code calls a function of C.
+// An op next to a kernel would be compiled with it, and be called where generated code calls a function of C.
 
-// expected-error @+1 {{'llvm.func' op stands beside a kernel: only kernels are compiled, and they call no functions; take it out}}
+// expected-error @+1 {{'llvm.func' op is not allowed next to a kernel: only kernels are compiled, and they call no functions; remove it}}
 llvm.func @memcpy(%a: !llvm.ptr, %b: !llvm.ptr, %c: i64) -> !llvm.ptr {
   llvm.return %a : !llvm.ptr
 }
@@ -12,7 +12,7 @@ comms.kernel @k() {
 
 // -----
 
-// expected-error @+1 {{'llvm.mlir.global' op stands beside a kernel}}
+// expected-error @+1 {{'llvm.mlir.global' op is not allowed next to a kernel}}
 llvm.mlir.global internal constant @text("echo")
 comms.kernel @k() {
   comms.return
@@ -20,7 +20,7 @@ comms.kernel @k() {
 
 // -----
 
-// expected-error @+1 {{'memref.global' op stands beside a kernel}}
+// expected-error @+1 {{'memref.global' op is not allowed next to a kernel}}
 memref.global "private" @g : memref<4xf32>
 comms.kernel @k() {
   comms.return
@@ -31,7 +31,7 @@ comms.kernel @k() {
 comms.kernel @k() {
   comms.return
 }
-// expected-error @+1 {{'builtin.module' op holds a kernel in a module within another}}
+// expected-error @+1 {{'builtin.module' op contains a kernel in a nested module}}
 module {
   comms.kernel @inner() {
     comms.return

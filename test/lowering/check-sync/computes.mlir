@@ -155,7 +155,7 @@ comms.kernel @k(%x: !comms.window<64xf32>, %y: memref<64xf32>)
 // -----
 
 // Half of the output is left as it was.
-// expected-error @below {{'comms.kernel' op leaves alone 'y'[32, 64) of rank 0 in launch 1; expected is x(0) + x(1) + x(2) + x(3)}}
+// expected-error @below {{'comms.kernel' op does not write 'y'[32, 64) of rank 0 in launch 1; expected is x(0) + x(1) + x(2) + x(3)}}
 comms.kernel @k(%x: !comms.window<64xf32>, %y: memref<64xf32>)
     attributes {ranks = 4, blocks = 1, comms.computes = {y = "sum(r, x(r)[i])"}} {
   %team = comms.team world
@@ -364,7 +364,7 @@ comms.kernel @k(%x: memref<64xf32>, %y: memref<64xf32>)
 // -----
 
 // What cannot be read.
-// expected-error @below {{'comms.kernel' op says what 'y' holds, but of its element 0 at rank 0 that cannot be said: 'x' of rank 4 is named, but there are 4 ranks}}
+// expected-error @below {{'comms.kernel' op says what 'y' holds, but for its element 0 at rank 0 this cannot be determined: 'x' of rank 4 is named, but there are 4 ranks}}
 comms.kernel @k(%x: memref<64xf32>, %y: memref<64xf32>)
     attributes {ranks = 4, blocks = 1, comms.computes = {y = "x(size)[i]"}} {
   %c0 = arith.constant 0 : index
@@ -376,7 +376,7 @@ comms.kernel @k(%x: memref<64xf32>, %y: memref<64xf32>)
 // -----
 
 // What cannot be read.
-// expected-error @below {{'comms.kernel' op says what 'y' holds, but of its element 0 at rank 0 that cannot be said: element 64 of 'x' is named, which has 64}}
+// expected-error @below {{'comms.kernel' op says what 'y' holds, but for its element 0 at rank 0 this cannot be determined: element 64 of 'x' is named, which has 64}}
 comms.kernel @k(%x: memref<64xf32>, %y: memref<64xf32>)
     attributes {ranks = 4, blocks = 1, comms.computes = {y = "x[i + 64]"}} {
   %c0 = arith.constant 0 : index
@@ -400,7 +400,7 @@ comms.kernel @k(%x: memref<64xf32>, %y: memref<64xf32>)
 // -----
 
 // What cannot be read.
-// expected-error @below {{'comms.kernel' op says that it computes "all_reduce(plus)": its first argument is sum, prod, min, max, avg, and, or or xor}}
+// expected-error @below {{'comms.kernel' op says that it computes "all_reduce(plus)": its first argument must be one of sum, prod, min, max, avg, and, or, xor}}
 comms.kernel @k(%x: memref<64xf32>, %y: memref<64xf32>)
     attributes {ranks = 4, blocks = 1, comms.computes = "all_reduce(plus)"} {
   %c0 = arith.constant 0 : index

@@ -229,7 +229,7 @@ comms.kernel @reset_by_another(%s: !comms.signal<1>) attributes {ranks = 2 : i64
   }
   comms.role "resets" blocks 1 to 2 {
     // expected-error @below {{'comms.reset_signal' op resets signal s[0] of rank 0 with no order between it and a signal of rank 1 block 0: the signal may be lost}}
-    // expected-note @below {{do not reset: wait with `ge` for a value that grows with comms.epoch; or signal only after the reset has been heard of}}
+    // expected-note @below {{do not reset: wait with `ge` for a value that grows with comms.epoch; or signal only after the signaling block has observed the reset}}
     comms.reset_signal %s[%c0] : !comms.signal<1>
   }
   // expected-note @below {{rank 0, block 0 waits here, for all 4 blocks of the barrier; 3 arrived (launch 1)}}

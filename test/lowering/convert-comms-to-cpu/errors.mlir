@@ -64,7 +64,7 @@ comms.kernel @part_of_a_word(%w: !comms.window<36xi64>, %flag: i32) attributes {
 
 module {
   module {
-    // expected-error @+1 {{is in a module within another: the pipelines lower the kernels of the outermost one}}
+    // expected-error @+1 {{is in a nested module, but pipelines lower only the kernels of the outermost module}}
     comms.kernel @inner() attributes {ranks = 2 : i64} {
       comms.return
     }

@@ -21,7 +21,7 @@ comms.kernel @unknown_protocol(%x: memref<64xf32>) attributes {ranks = 2 : i64} 
 
 comms.kernel @unsupported(%x: memref<64xf32>) attributes {ranks = 2 : i64} {
   %team = comms.team world
-  // expected-error @+1 {{'comms.all_to_all' op algorithm 'ring' cannot be used: it carries out all_reduce, reduce_scatter, all_gather and broadcast; usable here: one_shot}}
+  // expected-error @+1 {{'comms.all_to_all' op algorithm 'ring' cannot be used: it implements all_reduce, reduce_scatter, all_gather and broadcast; usable here: one_shot}}
   comms.all_to_all %team ins(%x : memref<64xf32>) outs(%x : memref<64xf32>) {algorithm = "ring"}
   comms.return
 }

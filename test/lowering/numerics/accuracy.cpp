@@ -1,4 +1,4 @@
-//===- accuracy.cpp - How far functions are from what is right ------------===//
+//===- accuracy.cpp - The error of functions, in ulp ----------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

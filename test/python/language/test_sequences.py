@@ -253,10 +253,10 @@ def test_too_many_orders() -> None:
         ([], "a list of kernels"),
         ([commsir.host_read("x")], "no kernel"),
         ([send, 3], "has 3"),
-        ([send, commsir.host_read("q")], "'q', which is no window or array"),
+        ([send, commsir.host_read("q")], "'q', which is not a window or array"),
         ([(send, {"boxx": "y"})], "did you mean 'box'"),
         ([send, gather_rows], "memory of one name is shared"),
-        ([one_block, two_blocks, (one_block, {"parts": "a, b"})], "no ARGUMENT=MEMORY"),
+        ([one_block, two_blocks, (one_block, {"parts": "a, b"})], "not ARGUMENT=MEMORY"),
     ],
 )
 def test_misuse(turns: Order, words: str) -> None:

@@ -16,7 +16,7 @@ from test_hostile import edit, framed, kernel, program, start
 INDEX = "  %n = arith.fptosi %v : f32 to i64\n  %i = arith.index_cast %n : i64 to index\n"
 #: Where what was computed is seen.
 USE = "  memref.store %w, %x[%c0] : memref<8xf32>"
-BESIDE = "stands beside a kernel"
+BESIDE = "is not allowed next to a kernel"
 LLVM = "LLVM dialect cannot be checked"
 OPAQUE = "accesses through it cannot be checked"
 NO_PLACE = "is not allowed in a kernel"

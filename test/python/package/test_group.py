@@ -338,7 +338,7 @@ def test_bad_groups(tmp_path: pathlib.Path) -> None:
         ({"timeout": 0}, "more than 0 seconds"),
         ({"timeout": timedelta(seconds=1)}, "more than 0 seconds, as a number"),
         ({"rank": "0"}, "the rank is '0', which is not an integer"),
-        ({"folder": None, "store": {}}, "set.key, value. and get.key., which a dict has not"),
+        ({"folder": None, "store": {}}, "set.key, value. and get.key., which a dict does not have"),
         (
             {"device": 0, "communicator": 5},
             "5 is not a usable NCCL communicator: .* the address of an ncclComm_t",

@@ -73,7 +73,7 @@ def test_functions_beside_a_kernel_are_not_compiled(
     run: Callable[[str, pathlib.Path], None], tmp_path: pathlib.Path
 ) -> None:
     mark = tmp_path / "mark"
-    with pytest.raises(commsir.CommsError, match="stands beside a kernel"):
+    with pytest.raises(commsir.CommsError, match="is not allowed next to a kernel"):
         run(SHELL.replace("MARK", str(mark)), tmp_path)
     assert not mark.exists()
 

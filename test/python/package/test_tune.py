@@ -165,9 +165,9 @@ def test_processes_that_do_not_know_each_other(monkeypatch: pytest.MonkeyPatch, 
 
 
 def test_ways_of_which_none_runs(tmp_path: pathlib.Path) -> None:
-    with pytest.raises(commsir.UsageError, match="total ran in none of the 2 ways(.|\n)*tree/pull/1: .*tree"):
+    with pytest.raises(commsir.UsageError, match="total ran with none of the 2 configs(.|\n)*tree/pull/1: .*tree"):
         commsir.tune(total, RANKS, algorithms=["tree", "bush"], protocols=["pull"], blocks=[1], group=False)
-    with pytest.raises(commsir.UsageError, match="none of the 0 ways that were to be measured: name an algorithm"):
+    with pytest.raises(commsir.UsageError, match="none of the 0 configs to measure: name an algorithm"):
         commsir.tune(total, RANKS, blocks=[], group=False)
     (tmp_path / "t.json").write_text("{}")
     with pytest.raises(commsir.UsageError, match="is not a table of commsir.tune: it has no 'kernel'"):

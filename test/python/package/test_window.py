@@ -80,7 +80,7 @@ def _refused(rank: int, folder: str) -> None:
         with pytest.raises(commsir.UsageError, match="out of this rank's reach"):
             window.peer(2)
         silent = group.window(4)
-        said = r"signal of any rank: 0.1 s are over\n  cell 1 of the group holds 0, not ge 1"
+        said = r"signal from any rank: 0.1 s are over\n  cell 1 of the group: observed 0, expected >= 1"
         with pytest.raises(commsir.DeadlockError, match=said):
             silent.wait(timeout=0.1)
         assert "cells 1 to 8 of the group" in repr(silent)
@@ -363,7 +363,7 @@ def test_waits_end(tmp_path: pathlib.Path, body: object, target: int, number: in
         return
     assert [child.exitcode for child in children] == [0, -signal.SIGKILL]
     said = (tmp_path / "said").read_text()
-    assert "waits in vain for a signal of rank 1: rank 1 (process" in said and "has died" in said
+    assert "got no signal from rank 1: rank 1 (process" in said and "has died" in said
 
 
 def test_a_checkpoint_is_pulled() -> None:

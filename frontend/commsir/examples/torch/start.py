@@ -38,6 +38,6 @@ def need_ranks() -> None:
     spec = getattr(sys.modules["__main__"], "__spec__", None)
     program = f"-m {spec.name}" if spec is not None else sys.argv[0]
     sys.exit(
-        f"this program has a process for each rank, and {', '.join(missing)} of the environment would say which this "
+        f"each rank of this program is a process, and {', '.join(missing)} of the environment must say which rank it "
         f"is. Start it with\n\n    torchrun --standalone --nproc-per-node 4 {program}"
     )

@@ -130,7 +130,9 @@ class Calls(Expressions):
                 except Exception as error:
                     self.fail(f"{name}: {str(error) or type(error).__name__}")
         if getattr(builtins, name, None) is function and name in hints.OF_CONSTANTS:
-            self.fail(f"{name} works on what is known when the kernel is compiled alone", hints.OF_CONSTANTS[name])
+            self.fail(
+                f"{name} works only on values that are known when the kernel is compiled", hints.OF_CONSTANTS[name]
+            )
         self.fail(
             f"'{name}' is not known to kernels",
             hints.INSTEAD.get(name)

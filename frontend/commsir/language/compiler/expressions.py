@@ -22,7 +22,7 @@ class Expressions(Matrices):
         method = getattr(self, f"visit_{type(node).__name__}", None)
         if method is None:
             kind = type(node).__name__
-            what, instead = hints.SYNTAX.get(kind, (kind, "see docs/PythonKernels.md for what kernels hold"))
+            what, instead = hints.SYNTAX.get(kind, (kind, "docs/PythonKernels.md lists what kernels may contain"))
             self.fail(f"{what} cannot be compiled", instead, node)
         return method(node)
 

@@ -85,7 +85,10 @@ class LoopVariables(Branches):
             if all(new is old for new, old in zip(found, carried, strict=True)):
                 return carried
             carried = [c for c in found if c is not None]
-        self.fail("the types of what the loop changes do not settle", "give the variables their types before the loop")
+        self.fail(
+            "the types of the variables that the loop changes do not converge",
+            "give the variables their types before the loop",
+        )
 
     def _infer_variable(self, c: LoopVariable, after: Value | None, node: ast.stmt) -> LoopVariable | None:
         """Returns the variable after the body: unchanged, of another type, or None if it need not be carried."""

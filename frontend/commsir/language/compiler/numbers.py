@@ -90,7 +90,7 @@ def _instead_of_number(value: Value) -> str:
     if isinstance(value, Const) and isinstance(value.py, str | bytes):
         return "kernels know no text: write a number"
     if value == Const(None):
-        return "what gives no value cannot be computed with; collectives write their outs=…"
+        return "this gives no value to compute with; collectives write their outs=…"
     if value == Const(...):
         return "all of an array is [:]"
     if isinstance(value, Const) and type(value.py).__module__ in ("numpy", "torch"):

@@ -64,7 +64,7 @@ class Statements(Calls):
         if not (isinstance(s.value, ast.Constant) and isinstance(s.value.value, str | type(...))):
             value = self.expression(s.value)
             if isinstance(s.value, ast.Compare | ast.BinOp) and not isinstance(value, Token):
-                self.fail("this value goes nowhere", "assign it, or leave the line out", s)
+                self.fail("this value is not used", "assign it, or leave the line out", s)
 
     def _refuse_lost(self, s: ast.Assign | ast.AnnAssign, targets: Sequence[ast.expr]) -> None:
         """`y = tile` of an array `y` that is not read behind it: to store there was meant."""

@@ -11,8 +11,9 @@ from ..compiler import Compiler
 from ..compiler.emitter import Line, quote
 from ..compiler.registry import lowers
 from ..compiler.values import Const, Memory, Scalar, Seq, Tile, Value, View, Window
+from ..contracts import KINDS
 from ..dtypes import F32, I32, DType
-from .operands import KINDS, a_team
+from .operands import a_team
 
 Array = Memory | Window
 

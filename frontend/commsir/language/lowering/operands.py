@@ -9,18 +9,22 @@ from ..dtypes import BOOL, F32, I32, INDEX, DType
 
 ORDERS = ("relaxed", "acquire", "release", "acq_rel")
 SCOPES = ("block", "cluster", "gpu", "sys")
-KINDS = ("sum", "prod", "min", "max", "avg", "and", "or", "xor")
 
 
 def a_team(c: Compiler, team: Value) -> Team:
     if team == Const(None):
         return c.team("world")
     if isinstance(team, Const) and isinstance(team.py, str):
-        return c.team(c.choice(team, "the team", ("world", "lsa", "rail"), "; what follows the team goes by name"))
+        return c.team(
+            c.choice(team, "the team", ("world", "lsa", "rail"), "; pass the arguments after the team by name")
+        )
     if isinstance(team, Memory | Window):
-        c.fail(f"the team is {team.describe()}", f"what is written is named: outs={team.label}")
+        c.fail(f"the team is {team.describe()}", f"pass outputs by name: outs={team.label}")
     if not isinstance(team, Team):
-        c.fail(f"the team is {team.describe()}", "make one with team() or team_split(…); what follows it goes by name")
+        c.fail(
+            f"the team is {team.describe()}",
+            "make one with team() or team_split(…); pass the arguments after it by name",
+        )
     return team
 
 
@@ -213,7 +217,7 @@ def same_elements(c: Compiler, a: Memory | Window, b: Memory | Window) -> None:
     if a.dtype is not b.dtype:
         c.fail(
             f"{a.describe()} has {a.dtype.name}, {b.describe()} has {b.dtype.name}",
-            "bytes travel as they are: both have one type",
+            "bytes are copied unchanged: both must have one type",
         )
 
 

@@ -6,8 +6,9 @@ from .. import communication as f
 from ..compiler import Compiler
 from ..compiler.registry import Handler, lowers
 from ..compiler.values import Const, Memory, Value
+from ..contracts import KINDS
 from ..dtypes import I32
-from .operands import KINDS, a_length, a_tile, valid_clause
+from .operands import a_length, a_tile, valid_clause
 
 
 def _at(c: Compiler, memory: Value, offset: Value) -> tuple[Memory, str]:

@@ -10,8 +10,9 @@ from .. import functions as f
 from ..compiler import Compiler
 from ..compiler.registry import Handler, lowers, lowers_method
 from ..compiler.values import Const, Scalar, Tile, Value
+from ..contracts import KINDS
 from ..dtypes import BOOL, F32, I32, I64, INDEX
-from .operands import KINDS, a_length, a_tile, reduce_tile
+from .operands import a_length, a_tile, reduce_tile
 
 
 @lowers(f.row_reduce)

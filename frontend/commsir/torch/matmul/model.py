@@ -266,7 +266,7 @@ def choose(
         return _nothing(f"a matmul by [{k}, {n}] is not overlapped: multiples of {unit} are")
     processors = _processors(torch.cuda.current_device() if device.index is None else int(device.index))
     if not processors:
-        return _nothing("matmuls are overlapped on GPUs of compute capability 9.0, of which this is none")
+        return _nothing("matmuls are overlapped only on GPUs of compute capability 9.0")
     size = (made or dtype).itemsize
     return _best(op, _Sizes(ranks, rows, n, k, dtype.itemsize, processors, groups, size))
 

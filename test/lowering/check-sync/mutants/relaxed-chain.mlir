@@ -17,9 +17,9 @@ comms.kernel @refilled(%w: !comms.window<64xf32> {comms.hidden, comms.init = "po
   %is_sender = arith.cmpi eq, %me, %c0 : index
   scf.if %is_sender {
     comms.poison_store %tile, %there[%c0] : tensor<64xf32>, memref<64xf32>
-    // expected-note @below {{rank 0 block 0 hears of it here in launch 1, from rank 1 block 0}}
+    // expected-note @below {{rank 0 block 0 observes it here in launch 1, from rank 1 block 0}}
     %heard = comms.wait_signal %s[%c0] ge %value order relaxed : !comms.signal<1>
-    // expected-error @below {{'comms.poison_store' op writes to [0, 64) on rank 0 block 0 in launch 1, which has heard of the write by rank 1 block 0 in launch 1 through relaxed ops only: that write may come last}}
+    // expected-error @below {{'comms.poison_store' op writes to [0, 64) on rank 0 block 0 in launch 1, which has observed the write by rank 1 block 0 in launch 1 through relaxed ops only: that write may come last}}
     // expected-note @below {{put comms.fence acq_rel sys before each signal, packet or poison of the chain and before the last write}}
     comms.poison_store %tile, %there[%c0] : tensor<64xf32>, memref<64xf32>
   }
@@ -88,9 +88,9 @@ comms.kernel @assumed_unfenced(%w: !comms.window<64xf32> {comms.hidden, comms.in
   %is_sender = arith.cmpi eq, %me, %c0 : index
   scf.if %is_sender {
     comms.poison_store %tile, %there[%c0] : tensor<64xf32>, memref<64xf32>
-    // expected-note @below {{rank 0 block 0 hears of it here in launch 1, from rank 1 block 0}}
+    // expected-note @below {{rank 0 block 0 observes it here in launch 1, from rank 1 block 0}}
     %heard = comms.wait_signal %s[%c0] ge %value order relaxed : !comms.signal<1>
-    // expected-error @below {{'comms.poison_store' op writes to [0, 64) on rank 0 block 0 in launch 1, which has heard of the write by rank 1 block 0 in launch 1 through relaxed ops only: that write may come last}}
+    // expected-error @below {{'comms.poison_store' op writes to [0, 64) on rank 0 block 0 in launch 1, which has observed the write by rank 1 block 0 in launch 1 through relaxed ops only: that write may come last}}
     // expected-note @below {{put comms.fence acq_rel sys before each signal, packet or poison of the chain and before the last write}}
     comms.poison_store %tile, %there[%c0] : tensor<64xf32>, memref<64xf32>
   }
@@ -160,9 +160,9 @@ comms.kernel @fenced_by_one(%w: !comms.window<64xf32> {comms.hidden, comms.init 
   %is_sender = arith.cmpi eq, %me, %c0 : index
   scf.if %is_sender {
     comms.poison_store %tile, %there[%c0] : tensor<64xf32>, memref<64xf32>
-    // expected-note @below {{rank 0 block 0 hears of it here in launch 1, from rank 1 block 0}}
+    // expected-note @below {{rank 0 block 0 observes it here in launch 1, from rank 1 block 0}}
     %heard = comms.wait_signal %s[%c0] ge %value order relaxed : !comms.signal<1>
-    // expected-error @below {{'comms.poison_store' op writes to [0, 64) on rank 0 block 0 in launch 1, which has heard of the write by rank 1 block 0 in launch 1 through relaxed ops only: that write may come last}}
+    // expected-error @below {{'comms.poison_store' op writes to [0, 64) on rank 0 block 0 in launch 1, which has observed the write by rank 1 block 0 in launch 1 through relaxed ops only: that write may come last}}
     // expected-note @below {{put comms.fence acq_rel sys before each signal, packet or poison of the chain and before the last write}}
     comms.poison_store %tile, %there[%c0] : tensor<64xf32>, memref<64xf32>
   }

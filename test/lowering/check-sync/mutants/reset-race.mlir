@@ -19,7 +19,7 @@ comms.kernel @signal_lost(%s: !comms.signal<1>)
   %one = arith.constant 1 : i64
   %t = comms.wait_signal %s[%c0] ge %one : !comms.signal<1>
   // expected-error @below {{'comms.reset_signal' op resets signal s[0] of rank 1 with no order between it and a signal of rank 0 block 0: the signal may be lost}}
-  // expected-note @below {{do not reset: wait with `ge` for a value that grows with comms.epoch; or signal only after the reset has been heard of}}
+  // expected-note @below {{do not reset: wait with `ge` for a value that grows with comms.epoch; or signal only after the signaling block has observed the reset}}
   comms.reset_signal %s[%c0] : !comms.signal<1>
   comms.return
 }

@@ -78,7 +78,7 @@ def one_without_backend(rank: int, size: int, store: Any) -> str:
 def all_without_backend(rank: int, size: int, store: Any) -> None:
     """Collectives, sends and objects; a group of a class of one's own is refused."""
     with _without_backend():
-        assert "A process group of one's own class needs it" in error_of(
+        assert "A subclass of commsir.torch.ProcessGroup needs it" in error_of(
             lambda: commsir.torch.ProcessGroup(backend.Settings(store, rank, size, PATIENCE, "mine"))
         )
         _begin(rank, size, store)

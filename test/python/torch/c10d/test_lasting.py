@@ -18,8 +18,8 @@ from harness import World
 def test_a_store_that_others_have_used(world: World) -> None:
     said, lone = world.run(checks.used_store, backend=""), odd_one(world.size)
     others = ", ".join(str(rank) for rank in range(1, world.size))
-    missing = f"rank{'s' * (world.size > 2)} {others} of {world.size} {'have' if world.size > 2 else 'has'} not come"
-    for (late, over), who in ((said[0], missing), (said[lone], "rank 0 has not come within 1 s")):
+    missing = f"rank{'s' * (world.size > 2)} {others} of {world.size} {'have' if world.size > 2 else 'has'} not arrived"
+    for (late, over), who in ((said[0], missing), (said[lone], "rank 0 has not arrived within 1 s")):
         assert "Timed out waiting 1000ms" in late, late
         assert who in late, late
         assert "can no longer be used" in over and "init_process_group" in over, over

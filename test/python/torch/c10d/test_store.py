@@ -23,14 +23,14 @@ def test_why_a_store_does_not_answer_is_told(world: World, tmp_path: Path) -> No
 
 #: Keys of which rank 1's store lies, the lie, whether it is told to rank 1 or to the others, and what rank 0 says.
 LIES = {
-    "number": ("/here/1", "../x", False, "the store holds '../x' in place of what rank 1 has said"),
-    "answer": ("/ack/", "?", False, "the store holds '?' in place of what rank 1 has said"),
-    "many bytes": ("/ack/", "a " + "b" * (1 << 20), False, "[...] of 1048578 bytes' in place of what rank 1 has said"),
-    "agreement": ("/agree/1", "maybe", False, "the store holds 'maybe' in place of what rank 1 has said"),
+    "number": ("/here/1", "../x", False, "the store holds '../x' in place of the text of rank 1"),
+    "answer": ("/ack/", "?", False, "the store holds '?' in place of the text of rank 1"),
+    "many bytes": ("/ack/", "a " + "b" * (1 << 20), False, "[...] of 1048578 bytes' in place of the text of rank 1"),
+    "agreement": ("/agree/1", "maybe", False, "the store holds 'maybe' in place of the text of rank 1"),
     "no agreement": ("/agree/0", "no such library", True, "rank 1"),
-    "mailbox": ("/sends/here/1", "no mailbox", False, "the store holds 'no mailbox' in place of what rank 1 has said"),
+    "mailbox": ("/sends/here/1", "no mailbox", False, "the store holds 'no mailbox' in place of the text of rank 1"),
     "host": ("/sends/here/1", "ab 1 1 elsewhere", False, "rank 1"),
-    "rings": ("/sends/to/", "no rings", False, "the store holds 'no rings' in place of what rank 1 has said"),
+    "rings": ("/sends/to/", "no rings", False, "the store holds 'no rings' in place of the text of rank 1"),
 }
 
 

@@ -89,7 +89,7 @@ def refused(rank: int, size: int) -> None:
         (commsir.UsageError, "rank 9 is not in a group", lambda: window.put(row, 9)),
         (commsir.UsageError, "cells 0 to 1, but not 2", lambda: window.signal(0, cell=2)),
         (commsir.UsageError, "not contiguous", lambda: window.put(torch.zeros(8, dtype=torch.bfloat16)[::2], 0)),
-        (commsir.DeadlockError, "waits in vain for a signal of rank 0", lambda: window.wait(source=0, timeout=0.01)),
+        (commsir.DeadlockError, "got no signal from rank 0", lambda: window.wait(source=0, timeout=0.01)),
     ]
     for error, parts, call in calls:
         try:
