@@ -182,7 +182,9 @@ llvm::Error CpuGroup::waitCell(const CellWait &wait, void *) {
     }
     double left = patience - std::chrono::duration<double>(now - begun).count();
     if (left <= 0)
-      return noSignal(wait, llvm::formatv("{0:f1} s are over", patience).str());
+      return noSignal(
+          wait,
+          llvm::formatv("the timeout of {0:f1} s has passed", patience).str());
     double most = std::chrono::duration<double>(kPeriod).count();
     sleepUntilWoken(
         [&] {

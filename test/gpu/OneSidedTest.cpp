@@ -303,7 +303,8 @@ TEST(OneSidedTest, TheHostSeesTimeAndDeath) {
         if (!self.holds(7))
           return "the data is not here";
         std::string said = self.waitOnHost(0, 5, 0.05);
-        if (said.find("0.1 s are over\n  cell 0 of the group: observed 4, "
+        if (said.find("the timeout of 0.1 s has passed\n  cell 0 of the group: "
+                      "observed 4, "
                       "expected >= 5") == std::string::npos)
           return said;
         llvm::cantFail(self.side->signal(1, 1, SignalKind::Set, 1, nullptr));

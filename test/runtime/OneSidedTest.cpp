@@ -342,7 +342,7 @@ TEST(OneSidedTest, WaitsEndByTimeAndAbort) {
     if (member.rank == 0) {
       member.expect(window.failWait(1, 2, 1, 0.05), Kind::Peer,
                     {"rank 0 of group 'world' got no signal from "
-                     "rank 1: 0.1 s are over",
+                     "rank 1: the timeout of 0.1 s has passed",
                      "cell 1 of the group: observed 0, expected >= 2"});
       // The group is as it was.
       window.signal(1, 0);

@@ -147,7 +147,7 @@ llvm::Error CudaGroup::failedTake() const {
           "rank {0} of group '{1}' got no signal from "
           "{2}: {3}\n  cell {4} of the group: observed {5}, expected >= {6}",
           settings.rank, settings.name, whose,
-          why.empty() ? "the group's timeout is over" : why, record.site,
+          why.empty() ? "the group's timeout has passed" : why, record.site,
           record.seen, record.wanted)
           .str());
 }
@@ -192,7 +192,8 @@ llvm::Error CudaGroup::waitOnHost(const CellWait &wait) {
         return llvm::formatv("rank {0} is gone: {1}", peer, why).str();
     }
     if (secondsSince(start) > wait.timeout)
-      return llvm::formatv("{0:f1} s are over", wait.timeout).str();
+      return llvm::formatv("the timeout of {0:f1} s has passed", wait.timeout)
+          .str();
     return "";
   };
   while (true) {

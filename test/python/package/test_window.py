@@ -80,7 +80,9 @@ def _refused(rank: int, folder: str) -> None:
         with pytest.raises(commsir.UsageError, match="out of this rank's reach"):
             window.peer(2)
         silent = group.window(4)
-        said = r"signal from any rank: 0.1 s are over\n  cell 1 of the group: observed 0, expected >= 1"
+        said = (
+            r"signal from any rank: the timeout of 0.1 s has passed\n  cell 1 of the group: observed 0, expected >= 1"
+        )
         with pytest.raises(commsir.DeadlockError, match=said):
             silent.wait(timeout=0.1)
         assert "cells 1 to 8 of the group" in repr(silent)
