@@ -494,6 +494,8 @@ typedef struct {
   void *data;
   size_t bytes;
 } commsir_argument;
+/* COMMSIR_USAGE if two arguments share memory that the kernel writes through
+ * one of them. */
 COMMSIR_API commsir_status commsir_kernel_launch(commsir_kernel *,
                                                  const commsir_argument *,
                                                  size_t count, void *stream);
