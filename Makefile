@@ -77,9 +77,9 @@ docs: setup ## Write the pages that .td files hold, and render the site: build/s
 	@cmake/site/render.sh $(BUILD)
 
 # 25 minutes on two cores.
-models: build ## Compile models of transformers; write their table into docs/TorchCompile.md
+models: build ## Compile models of transformers; write their table into docs/TorchModels.md
 	@cmake/setup.sh models
-	@COMMSIR_LIBRARY=$(BUILD)/lib $(PYTHON) test/python/torch/models/table.py --write docs/TorchCompile.md
+	@COMMSIR_LIBRARY=$(BUILD)/lib $(PYTHON) test/python/torch/models/table.py --write docs/TorchModels.md
 
 lint: build ## clang-format, clang-tidy, ruff, mypy, codespell
 	@cmake/lint.sh $(BUILD)

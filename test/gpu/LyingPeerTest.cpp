@@ -154,7 +154,7 @@ TEST(LyingPeer, SizesOfParts) {
     int file;
     const char *expected;
   };
-  const char *invalid = "has said of its part of";
+  const char *invalid = "has sent invalid data about its part of";
   const Lie lies[] = {
       {0, {kBytes}, file, ""},
       {1, {kBytes}, file, invalid},
@@ -189,7 +189,7 @@ TEST(LyingPeer, DescriptionsOfMemory) {
        {std::string(), std::string(1, 'x'), whole.substr(0, 79),
         whole.substr(0, 81), whole + "x", whole + std::string(32000, 0)})
     EXPECT_TRUE(has(share({{kSharing, ""}, {kSharing, text}}),
-                    "rank 1 has said of its part of"));
+                    "rank 1 has sent invalid data about its part of"));
 }
 
 /// What ranks tell each other while a group starts.

@@ -1,6 +1,6 @@
-"""The table of docs/TorchCompile.md: what becomes of the collectives of transformers' models.
+"""The table of docs/TorchModels.md: what becomes of the collectives of transformers' models.
 
-python test/python/torch/models/table.py [--ranks 2] [--model Llama ...] [--plan own ...] [--write docs/TorchCompile.md]
+python test/python/torch/models/table.py [--ranks 2] [--model Llama ...] [--plan own ...] [--write docs/TorchModels.md]
 
 All models by their own plan on two ranks, and some on four. Plans "module" and "sequence" are those of plans.py.
 """
