@@ -16,6 +16,7 @@ import argparse
 import datetime
 import os
 import shutil
+import socket
 import statistics
 import subprocess
 import sys
@@ -123,6 +124,23 @@ def first_step(backend: str, options: argparse.Namespace) -> None:
     os._exit(0)  # The end of the groups is not measured.
 
 
+class _Ports:
+    """Free ports that rank 0 finds, alike on all ranks, by torchrun's store."""
+
+    def __init__(self) -> None:
+        host, port = os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"])
+        self.store, self.taken = dist.TCPStore(host, port, is_master=False), 0
+
+    def next(self) -> int:
+        key = f"commsir/first/{self.taken}"
+        self.taken += 1
+        if int(os.environ["RANK"]) == 0:
+            with socket.socket() as free:
+                free.bind(("", 0))
+                self.store.set(key, str(free.getsockname()[1]))
+        return int(self.store.get(key))
+
+
 def measure_first(backend: str, port: int, cache: Path) -> float:
     """In a process of its own beside those of the other ranks."""
     environment = {**os.environ, "MASTER_PORT": str(port), "COMMSIR_CACHE_DIR": str(cache)}
@@ -136,7 +154,7 @@ def measure_first(backend: str, port: int, cache: Path) -> float:
 
 def first_steps(options: argparse.Namespace) -> dict[str, list[float]]:
     """Seconds by backend and cache."""
-    port = int(os.environ.get("MASTER_PORT", "29500"))
+    port, ports = int(os.environ.get("MASTER_PORT", "29500")), _Ports()
     names = ("commsir", options.baseline, "commsir")
     heads = ("commsir, first step, cold", f"{options.baseline}, first step", "commsir, first step, warm")
     found: dict[str, list[float]] = {head: [] for head in heads}
@@ -148,8 +166,7 @@ def first_steps(options: argparse.Namespace) -> dict[str, list[float]]:
         )  # Brings torch's libraries into the memory of the host.
     for turn in range(options.firsts):
         for name, head in zip(names, heads, strict=True):
-            port += 1
-            found[head].append(measure_first(name, port, folder / str(turn)))
+            found[head].append(measure_first(name, ports.next(), folder / str(turn)))
             if int(os.environ["RANK"]) == 0:
                 print(f"{head}, of rank 0: {found[head][-1]:.2f} s", file=sys.stderr, flush=True)
     if int(os.environ["LOCAL_RANK"]) == 0:

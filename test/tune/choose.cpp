@@ -182,7 +182,7 @@ TEST(Choice, WhatTakesLongLeavesMultiprocessorsToOthers) {
   EXPECT_EQ(answer.config.algorithm + "/" + answer.config.protocol,
             "permutation/push");
   EXPECT_EQ(answer.config.blocks * answer.config.cluster, 32);
-  EXPECT_NE(answer.source.find("on 32 CTAs for others"), std::string::npos);
+  EXPECT_NE(answer.source.find("on 32 CTAs, so that other"), std::string::npos);
   // It is over before anybody misses them; it is waited for; it is settled.
   ConfigQuery shorter = ask("all_reduce", 4 << 20), exchange = large,
               settled = large, rows = askRows(1 << 14, 8192);
