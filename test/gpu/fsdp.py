@@ -161,9 +161,8 @@ def first_steps(options: argparse.Namespace) -> dict[str, list[float]]:
     # All ranks of a host share a cache.
     folder = Path(tempfile.gettempdir()) / f"commsir-fsdp-{port}-{os.environ.get('TORCHELASTIC_RUN_ID', 'none')}"
     if options.firsts:
-        measure_first(
-            options.baseline, port + 3 * options.firsts + 1, folder
-        )  # Brings torch's libraries into the memory of the host.
+        # Brings torch's libraries into the memory of the host.
+        measure_first(options.baseline, ports.next(), folder)
     for turn in range(options.firsts):
         for name, head in zip(names, heads, strict=True):
             found[head].append(measure_first(name, ports.next(), folder / str(turn)))
