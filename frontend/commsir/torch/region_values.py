@@ -66,7 +66,16 @@ _BY_NAME: dict[str, Callable[..., torch.Tensor]] = {
     "math.roundeven": torch.round,
 }
 #: Each rounds, or converts, to the type behind "to".
-_CASTS = ("arith.extf", "arith.truncf", "arith.extui", "arith.uitofp", "arith.sitofp", "arith.fptosi")
+_CASTS = (
+    "arith.extf",
+    "arith.truncf",
+    "arith.extui",
+    "arith.extsi",
+    "arith.trunci",
+    "arith.uitofp",
+    "arith.sitofp",
+    "arith.fptosi",
+)
 _COMPARISONS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "ogt": torch.gt,
     "oge": torch.ge,
@@ -75,6 +84,11 @@ _COMPARISONS: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = 
     "oeq": torch.eq,
     "une": torch.ne,
     "ne": torch.ne,
+    "eq": torch.eq,
+    "sgt": torch.gt,
+    "sge": torch.ge,
+    "slt": torch.lt,
+    "sle": torch.le,
     "uno": lambda a, b: a.isnan() | b.isnan(),
 }
 _REDUCTIONS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
@@ -89,7 +103,8 @@ def _constant(text: str, width: int, dtype: torch.dtype, device: torch.device) -
     if number.startswith("0x"):
         value: Any = struct.unpack(">f", bytes.fromhex(number[2:]))[0]
     else:
-        value = number == "true" if number in ("true", "false") else float(number)
+        whole = not (dtype.is_floating_point or dtype is torch.bool)
+        value = number == "true" if number in ("true", "false") else (int if whole else float)(number)
     return torch.full((1, width), value, dtype=dtype, device=device)
 
 
