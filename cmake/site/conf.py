@@ -41,7 +41,7 @@ nitpicky = True
 MENU = {
     "Use": ["Results", "Tutorial", "OwnCollective", "Torch", "TorchCompile", "Python", "Groups", "Gpu", "Debugging"],
     "Reference": [
-        *("Glossary", "PythonKernels", "Spec", "Ops", "Passes", "Checker", "CApi"),
+        *("Glossary", "PythonKernels", "Spec", "Ops", "Passes", "Checker", "CheckerErrors", "CheckerSequences", "CApi"),
         *("TorchReference", "GroupsReference", "GpuReference", "Versioning", "Security"),
     ],
     "Contribute": [
