@@ -15,6 +15,7 @@
 
 #include "dialect/Comms.h"
 #include "dialect/TileCuts.h"
+#include "lowering/analysis/Attributes.h"
 #include "lowering/analysis/NarrowFloats.h"
 
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
@@ -503,7 +504,16 @@ static LogicalResult checkAttributes(Operation *op, DictionaryAttr attributes) {
                             "the kernel: leave it out";
 }
 
+/// What a kernel has from passes of comms-opt, and works without: its choices
+/// and verdict are told anew, and a fill that is not marked stays in its place.
+static void dropOfPasses(KernelOp kernel) {
+  kernel->removeAttr(target::kChoicesAttr);
+  kernel->removeAttr(target::kProofAttr);
+  kernel.walk([](PoisonFillOp fill) { fill->removeAttr("comms.stale"); });
+}
+
 static LogicalResult checkKernel(KernelOp kernel) {
+  dropOfPasses(kernel);
   if (failed(checkAttributes(kernel, kernel->getDiscardableAttrDictionary())))
     return failure();
   for (unsigned i = 0, e = kernel.getNumArguments(); i < e; ++i)

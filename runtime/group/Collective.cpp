@@ -37,6 +37,10 @@ static constexpr unsigned kUsesOfOwn = 4;
 /// GPU: the same of a size that goes in pieces before: these take no copies of
 /// the whole, but a few launches more.
 static constexpr unsigned kUsesOfLarge = 1;
+/// GPU: calls of one size that go on without the kernel that is compiled for
+/// it; the next one waits. A step of a trainer has fewer, and what an engine
+/// calls before it captures a graph has more: the graph keeps what it captured.
+static constexpr unsigned kUsesWithout = 32;
 /// CPU: bytes of a size that have been copied before it gets one. To copy them
 /// takes about what it takes to compile a kernel (some 45 ms).
 static constexpr int64_t kBytesOfOwn = int64_t(128) << 20;
@@ -273,7 +277,7 @@ struct Collectives::Impl {
   int64_t sizedCapacityOf(const Shape &shape, int64_t most);
   tune::Config configOfSize(const Shape &shape, int64_t elements,
                             int64_t &multiprocessors) const;
-  llvm::Expected<bool> isCompiled(const Shape &shape);
+  llvm::Expected<bool> isCompiled(const Shape &shape, unsigned uses);
   llvm::Expected<bool> takesPieces(const Shape &shape, uint64_t capture);
   int64_t roundUp(const Shape &shape, int64_t count, uint64_t capture);
   llvm::Error runParts(const Shape &shape, int64_t first, int64_t elements);
@@ -648,11 +652,13 @@ Collectives::Impl::findSized(const Shape &shape, int64_t first, int64_t count,
 }
 
 /// GPU: whether all ranks have the code of a kernel for the whole of a size
-/// that is repeated. Until then it is compiled beside the calls: a training
-/// step of twelve layers that wait for it would take two seconds in place of
-/// half of one.
-llvm::Expected<bool> Collectives::Impl::isCompiled(const Shape &shape) {
-  if (compilesAtOnce.load(std::memory_order_relaxed) == 0) {
+/// that has had so many `uses`. Until then it is compiled beside the calls: it
+/// takes more than a second, and a training step less.
+llvm::Expected<bool> Collectives::Impl::isCompiled(const Shape &shape,
+                                                   unsigned uses) {
+  bool waits = uses > kUsesWithout ||
+               compilesAtOnce.load(std::memory_order_relaxed) != 0;
+  if (!waits) {
     auto isThere = group.compileEarly(shape.write(shape.elements));
     if (!isThere || !*isThere)
       return isThere;
@@ -687,7 +693,7 @@ llvm::Expected<bool> Collectives::Impl::takesPieces(const Shape &shape,
   }
   if (!cache.hasRoom(limits.kernels))
     return true;
-  auto isThere = isCompiled(shape);
+  auto isThere = isCompiled(shape, ++uses);
   if (!isThere)
     return isThere.takeError();
   return !*isThere;
@@ -1053,12 +1059,14 @@ llvm::Expected<bool> Collectives::Impl::takesCopies(const Shape &shape,
   std::string key = shape.key() + " " + std::to_string(shape.elements);
   if (cacheOf({}).kernels.contains(key))
     return false;
-  unsigned &uses = usesOf(shape, "copied " + key);
-  if (capture || uses++ < kUsesOfOwn)
+  if (capture)
+    return true;
+  unsigned uses = ++usesOf(shape, "copied " + key);
+  if (uses <= kUsesOfOwn)
     return true;
   if (!cacheOf({}).hasRoom(limits.kernels))
     return false;
-  auto isThere = isCompiled(shape);
+  auto isThere = isCompiled(shape, uses);
   if (!isThere)
     return isThere.takeError();
   return !*isThere;

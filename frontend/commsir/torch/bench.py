@@ -26,6 +26,7 @@ import torch
 import torch.distributed
 
 from commsir.torch.bench_calls import CALLS, OBJECTS, SIZELESS, CheckedCall, make, pattern, tensors
+from commsir.torch.kernel_warmup import compiling_at_once
 
 dist: Any = torch.distributed
 
@@ -267,8 +268,9 @@ def _prepare(contender: Contender) -> dict[str, Callable[[], float]]:
     if wrong := check(contender):
         raise RuntimeError(f"wrong: {wrong}")
     call = contender.made.call
-    for _ in range(WARM_CALLS):
-        call()
+    with compiling_at_once():
+        for _ in range(WARM_CALLS):
+            call()
     _settle()
     if _device() == "cpu":
         calls = min(max(int(TURN_SECONDS / (eager_us(call, 1) * 1e-6)), 1), TURN_CALLS)

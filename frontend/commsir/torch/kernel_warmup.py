@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import torch
@@ -30,6 +31,16 @@ def _sizes(rows: int | Iterable[int]) -> list[int]:
     return powers + sorted({count for count in odd | {rows} if 0 < count <= rows} - set(powers), reverse=True)
 
 
+@contextlib.contextmanager
+def compiling_at_once() -> Iterator[None]:
+    """Collectives wait for their kernels, on all ranks alike, in place of going on without them."""
+    _native.call("compile_at_once", 1)
+    try:
+        yield
+    finally:
+        _native.call("compile_at_once", 0)
+
+
 def warm_up(call: Callable[[int], Any], rows: int | Iterable[int], *, progress: bool | None = None) -> float:
     """Compiles ahead what `call` needs for every row count up to `rows`.
 
@@ -50,16 +61,13 @@ def warm_up(call: Callable[[int], Any], rows: int | Iterable[int], *, progress: 
     if torch.distributed.is_initialized() and torch.distributed.get_rank() != 0:
         shows = False
     counts, times = _sizes(rows), 1 if isinstance(rows, int) else _LISTED
-    _native.call("compile_at_once", 1)
-    try:
+    with compiling_at_once():
         for number, count in enumerate(counts, 1):
             for _ in range(times):
                 call(count)
             if shows:
                 end = "\n" if number == len(counts) else "\r"
                 print(f"commsir: warm-up, {number} of {len(counts)} row counts", end=end, file=sys.stderr, flush=True)
-    finally:
-        _native.call("compile_at_once", 0)
     if _CUDA.is_initialized():
         _CUDA.synchronize()
     return time.perf_counter() - start

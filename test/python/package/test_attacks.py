@@ -100,7 +100,7 @@ ATTACKS: dict[str, tuple[str, str]] = {
         "llvm.noalias", "llvm.align = 4096 : i64", "llvm.byval = i32", "llvm.dereferenceable = 99999 : i64")},
     # What passes tell each other: a text would be believed.
     **{f"{name} = {value}": (kernel("", attributes=f", {name} = {value}"), OF_PASSES) for name, value in {
-        "comms.choices": "[1]", "comms.one_round": "unit",
+        "comms.one_round": "unit",
         "comms.shared_channels": "unit", "comms.args": "[]", "comms.sites": "[1]", "comms.ranks": "77",
         "comms.blocks": "-1", "comms.lsa_size": "0", "comms.launch": "{threads = 999999 : i64}",
         "comms.param_bytes": "-1", "comms.arena_bytes": "-1", "comms.threads": "-5", "comms.cluster": "-3"}.items()},
@@ -111,8 +111,9 @@ ATTACKS: dict[str, tuple[str, str]] = {
        for name in ("comms.alignment = 4096", "comms.canonical", "comms.stale")},
     "a loop without interrupts": (body(f"  scf.for %j = %c0 to %i step %i {{\n  %w = memref.load %x[%c0] : "
                                        f"memref<8xf32>\n{USE}\n  }} {{comms.tile}}"), OF_PASSES),
-    # It is dropped: what is not checked stays "not checked".
+    # They are dropped: what is not checked stays "not checked".
     "comms.proof": (kernel("", attributes=', comms.proof = {verdict = "proven"}'), ""),
+    "comms.choices": (kernel("", attributes=", comms.choices = [1]"), ""),
     "comms.assumes = 7": (kernel("", attributes=", comms.assumes = 7"), "C12: comms.assumes is"),
     "comms.assumes of a zero": (
         kernel("", attributes=r', comms.assumes = ["packets_cumulative\00"]'), "C12: comms.assumes is"),
