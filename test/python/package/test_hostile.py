@@ -79,7 +79,10 @@ TEXTS: dict[str, tuple[str, str]] = {
     "index division": (kernel("  %q = index.divs %c0, %c0\n  %w = memref.load %x[%q] : memref<8xf32>\n"
                               "  memref.store %w, %x[%c0] : memref<8xf32>"), "covers \\[-1, |elements \\[-1, "),
     "resource": (kernel("  %r = arith.constant dense_resource<b> : tensor<8xf32>"), "not an inline constant"),
-    "constructors": ("llvm.mlir.global_ctors ctors = [], priorities = [], data = []\n" + kernel(""), "next to a kernel"),
+    "constructors": (
+        "llvm.mlir.global_ctors ctors = [], priorities = [], data = []\n" + kernel(""),
+        "next to a kernel",
+    ),
     "linker": ('llvm.linker_options ["-init", "x"]\n' + kernel(""), "next to a kernel"),
     "intrinsic": (kernel('  llvm.call_intrinsic "llvm.trap"() : () -> ()'), "LLVM dialect cannot be checked"),
 }  # fmt: skip

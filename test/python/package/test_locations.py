@@ -37,7 +37,7 @@ def test_a_python_kernel_shows_its_lines() -> None:
     """Those were written by who runs the kernel."""
 
     @commsir.kernel(ranks=1, blocks=1)
-    def wrong(x: "commsir.f32[commsir.Array, 8]", y: "commsir.f32[commsir.Array, 8]"):  # type: ignore[name-defined]
+    def wrong(x: "commsir.f32[commsir.Array, 8]", y: "commsir.f32[commsir.Array, 8]") -> None:
         y[8] = x[0]  # Out of bounds.
 
     with pytest.raises(commsir.CommsError, match="Out of bounds"):
