@@ -200,11 +200,12 @@ llvm::Error PeerMemory::openMapped(Mesh &mesh, llvm::StringRef what,
     auto files = mesh.exchange(what, file, timeout);
     if (!files)
       return files.takeError();
-    for (size_t peer = 0; peer < offers.size() && !error; ++peer)
+    llvm::Error opened = llvm::Error::success();
+    for (size_t peer = 0; peer < offers.size() && !opened; ++peer)
       if (int(peer) != own && round < offers[peer].sizes.size())
-        error = theirs[peer].open((*files)[peer], offers[peer].sizes[round],
-                                  int(peer));
-    if (auto failure = mesh.agree(what, std::move(error), timeout))
+        opened = theirs[peer].open((*files)[peer], offers[peer].sizes[round],
+                                   int(peer));
+    if (auto failure = mesh.agree(what, std::move(opened), timeout))
       return failure;
   }
   llvm::Error error = llvm::Error::success();

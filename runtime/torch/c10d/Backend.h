@@ -74,6 +74,7 @@ public:
                     std::vector<at::Tensor> outputs, std::function<void()> run,
                     std::chrono::milliseconds timeout, bool async);
   /// Overrides a function of torch 2.14; earlier releases have none.
+  // NOLINTNEXTLINE(readability-identifier-naming): torch's name.
   virtual WorkPtr gather_into_tensor(at::Tensor &output, at::Tensor &input,
                                      const c10d::GatherOptions &opts);
   WorkPtr scatter(std::vector<at::Tensor> &outputs,

@@ -55,9 +55,11 @@ namespace commsir::torch_c10d {
   X(commsir_transfer_free)
 
 struct Library {
+  // NOLINTBEGIN(readability-identifier-naming): names of the C API.
 #define COMMSIR_C10D_MEMBER(NAME) decltype(&::NAME) NAME = nullptr;
   COMMSIR_C10D_FUNCTIONS(COMMSIR_C10D_MEMBER)
 #undef COMMSIR_C10D_MEMBER
+  // NOLINTEND(readability-identifier-naming)
 
   /// Opens the library once per process; it is never closed. Returns null and
   /// sets `why` if `path` cannot be opened or lacks a function.
