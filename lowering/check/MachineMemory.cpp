@@ -406,9 +406,9 @@ void Machine::fenceProxy(const Thread &thread, Proxy proxy) {
   made.seen = clocks.seen(thread.id).vec();
   made.seenOfAgents = clocks.seenOfAgents(thread.id);
   steps += made.seen.size() / 8;
-  if (proxy == Proxy::Alias)
+  if (proxy == Proxy::Alias) {
     aliasFences.push_back(std::move(made));
-  if (proxy == Proxy::Async) {
+  } else if (proxy == Proxy::Async) {
     threads[thread.id].scratchWrites.clear();
     asyncFences.push_back(std::move(made));
   }

@@ -48,7 +48,7 @@ llvm::Error Mapping::create(const Device &device, size_t size) {
 }
 
 llvm::Error Mapping::open(const File &file, size_t size, int peer) {
-  auto descriptor = reinterpret_cast<void *>(intptr_t(file.get()));
+  auto *descriptor = reinterpret_cast<void *>(intptr_t(file.get()));
   CUmemGenericAllocationHandle handle = 0;
   if (auto error = cu->check(
           cu->MemImportFromShareableHandle(

@@ -145,7 +145,7 @@ llvm::Error CudaGroup::launch(GroupKernel &which,
                               llvm::ArrayRef<Argument> arguments,
                               void *streamPointer, uint64_t extent) {
   auto &kernel = static_cast<CudaGroupKernel &>(which);
-  auto stream = static_cast<CUstream>(streamPointer);
+  auto *stream = static_cast<CUstream>(streamPointer);
   if (isStopped.load(std::memory_order_relaxed))
     return stopped();
   CurrentContext current(cu, device->context());
@@ -230,7 +230,7 @@ llvm::Error CudaGroup::copy(void *to, size_t toPitch, const void *from,
                             void *streamPointer) {
   if (isStopped.load(std::memory_order_relaxed))
     return stopped();
-  auto stream = static_cast<CUstream>(streamPointer);
+  auto *stream = static_cast<CUstream>(streamPointer);
   uint64_t capture = captureOf(stream);
   CurrentContext current(cu, device->context());
   // The memory may be what the group's last launch reads, in another stream.

@@ -124,6 +124,7 @@ void Groups::forget(const std::string &name) {
 //===----------------------------------------------------------------------===//
 
 extern "C" {
+// NOLINTBEGIN(readability-identifier-naming): names of a C interface.
 COMMSIR_API void commsir_torch_set_callbacks(const Callbacks *callbacks) {
   Groups::get().setCallbacks(*callbacks);
 }
@@ -141,4 +142,5 @@ COMMSIR_API int commsir_torch_agree(const char *name, int32_t device,
     return 1;
   }
 }
+// NOLINTEND(readability-identifier-naming)
 }

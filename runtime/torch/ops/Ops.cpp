@@ -849,6 +849,7 @@ static commsir_status launch(LockedGroup &used,
 }
 
 extern "C" {
+// NOLINTBEGIN(readability-identifier-naming): names of a C interface.
 /// Status of this thread's last call that raised an error.
 COMMSIR_API int commsir_torch_last_status() { return lastStatus; }
 
@@ -891,6 +892,7 @@ COMMSIR_API PreparedOutcome commsir_torch_run_prepared(
     return PreparedOutcome::Failed;
   }
 }
+// NOLINTEND(readability-identifier-naming)
 }
 
 //===----------------------------------------------------------------------===//
