@@ -62,10 +62,10 @@ static constexpr size_t kSizes = 4096;
 /// GPU: labels of an operation and type that get kernels of their own, which
 /// ranks compare in a meeting.
 static constexpr size_t kLabels = 16;
-std::atomic<int> group::compilesAtOnce{0};
-
 /// Descriptions of calls that are remembered.
 static constexpr size_t kPlans = 1024;
+
+std::atomic<int> group::compilesAtOnce{0};
 
 //===----------------------------------------------------------------------===//
 // Kernels
@@ -277,7 +277,7 @@ struct Collectives::Impl {
   int64_t sizedCapacityOf(const Shape &shape, int64_t most);
   tune::Config configOfSize(const Shape &shape, int64_t elements,
                             int64_t &multiprocessors) const;
-  llvm::Expected<bool> isCompiled(const Shape &shape, unsigned uses);
+  llvm::Expected<bool> lacksKernel(const Shape &shape, unsigned uses);
   llvm::Expected<bool> takesPieces(const Shape &shape, uint64_t capture);
   int64_t roundUp(const Shape &shape, int64_t count, uint64_t capture);
   llvm::Error runParts(const Shape &shape, int64_t first, int64_t elements);
@@ -651,22 +651,24 @@ Collectives::Impl::findSized(const Shape &shape, int64_t first, int64_t count,
               [&] { return shape.writeSized(most, step); });
 }
 
-/// GPU: whether all ranks have the code of a kernel for the whole of a size
+/// GPU: whether a rank still lacks the code of a kernel for the whole of a size
 /// that has had so many `uses`. Until then it is compiled beside the calls: it
 /// takes more than a second, and a training step less.
-llvm::Expected<bool> Collectives::Impl::isCompiled(const Shape &shape,
-                                                   unsigned uses) {
+llvm::Expected<bool> Collectives::Impl::lacksKernel(const Shape &shape,
+                                                    unsigned uses) {
   bool waits = uses > kUsesWithout ||
                compilesAtOnce.load(std::memory_order_relaxed) != 0;
   if (!waits) {
     auto isThere = group.compileEarly(shape.write(shape.elements));
-    if (!isThere || !*isThere)
-      return isThere;
+    if (!isThere)
+      return isThere.takeError();
+    if (!*isThere)
+      return true;
   }
   // This is the kernel, and not one for a class of sizes.
   usesOf(shape, shape.key() + " " + std::to_string(shape.elements)) =
       kUsesOfOwn;
-  return true;
+  return false;
 }
 
 /// GPU: whether a size beyond those that kernels of any size take goes in
@@ -693,10 +695,7 @@ llvm::Expected<bool> Collectives::Impl::takesPieces(const Shape &shape,
   }
   if (!cache.hasRoom(limits.kernels))
     return true;
-  auto isThere = isCompiled(shape, ++uses);
-  if (!isThere)
-    return isThere.takeError();
-  return !*isThere;
+  return lacksKernel(shape, ++uses);
 }
 
 /// The elements that the kernel has which takes `count` of them.
@@ -1066,10 +1065,7 @@ llvm::Expected<bool> Collectives::Impl::takesCopies(const Shape &shape,
     return true;
   if (!cacheOf({}).hasRoom(limits.kernels))
     return false;
-  auto isThere = isCompiled(shape, uses);
-  if (!isThere)
-    return isThere.takeError();
-  return !*isThere;
+  return lacksKernel(shape, uses);
 }
 
 /// Elements of the array of a meeting, and what their number is a multiple of.

@@ -1,4 +1,4 @@
-"""A location in a text may name any file: no way that a text comes in opens it, to show a line of it or for ever."""
+"""A location in a text may name any file. No way that a text comes in opens that file."""
 
 import os
 import pathlib
