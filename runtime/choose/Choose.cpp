@@ -9,6 +9,7 @@
 
 #include "runtime/choose/Table.h"
 #include "runtime/support/Size.h"
+#include "runtime/support/StandardError.h"
 
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/xxhash.h"
@@ -55,8 +56,8 @@ private:
     const char *path = std::getenv("COMMSIR_TABLES");
     Tables read = Tables::load(path ? path : "");
     if (!read.problem.empty())
-      llvm::errs() << "commsir: warning: COMMSIR_TABLES: " << read.problem
-                   << "; the built-in tables are used\n";
+      printWarning("COMMSIR_TABLES: " + read.problem +
+                   "; the built-in tables are used");
     return read;
   }
   void take(Tables read) {

@@ -9,6 +9,7 @@
 
 #include "runtime/support/Json.h"
 #include "runtime/support/Nesting.h"
+#include "runtime/support/StandardError.h"
 
 #include "mlir/IR/Dialect.h"
 #include "mlir/IR/OpImplementation.h"
@@ -290,9 +291,9 @@ static std::string readMessages(int input, const TakeMessage &take) {
     if (length <= kMostBytes) {
       take(reader.bytes(length));
     } else {
-      llvm::errs() << "comms-lsp-server: error: skips a message of " << length
-                   << " bytes: the longest that it reads has " << kMostBytes
-                   << "\n";
+      commsir::printErrorLine(
+          "comms-lsp-server: error: skips a message of " + llvm::Twine(length) +
+          " bytes: the longest that it reads has " + llvm::Twine(kMostBytes));
       reader.skip(length);
     }
     headers.clear();

@@ -10,6 +10,7 @@
 #include "runtime/jit/CacheFolder.h"
 #include "runtime/jit/EntryFile.h"
 #include "runtime/jit/EntryLock.h"
+#include "runtime/support/StandardError.h"
 
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/Support/TimeProfiler.h"

@@ -9,12 +9,12 @@
 
 #include "runtime/support/JobVariables.h"
 #include "runtime/support/Size.h"
+#include "runtime/support/StandardError.h"
 
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Support/raw_ostream.h"
 
 #include <atomic>
 #include <cstdlib>
@@ -23,13 +23,6 @@ using namespace llvm;
 using namespace commsir;
 using namespace commsir::jit;
 namespace fs = llvm::sys::fs;
-
-void commsir::jit::printWarning(const Twine &message) {
-  // One write, so that lines of processes do not mix.
-  std::string line = ("commsir: warning: " + message + "\n").str();
-  errs() << line;
-  errs().flush();
-}
 
 static std::atomic<bool> parentSpeaks{false};
 

@@ -9,7 +9,6 @@
 #define COMMSIR_RUNTIME_JIT_CACHESETTINGS_H
 
 #include "llvm/ADT/StringRef.h"
-#include "llvm/ADT/Twine.h"
 
 #include <cstdint>
 #include <functional>
@@ -38,9 +37,6 @@ struct CacheSettings {
   /// process of a job warns of it.
   static CacheSettings fromEnvironment();
 };
-
-/// Prints a line to stderr.
-void printWarning(const llvm::Twine &message);
 
 /// Whether this process prints messages that concern what all processes of a
 /// job share. Rank 0 does, unless another process started it as a rank.
