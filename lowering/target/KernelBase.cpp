@@ -272,7 +272,8 @@ NamedAttrList KernelBase::describeArgument(unsigned index) {
     list.set("hidden", rewriter.getUnitAttr());
   if (init && init.getValue() == "poison")
     list.set("poisoned", rewriter.getUnitAttr());
-  if (written[index])
+  // Arguments that the lowering has added are not the caller's.
+  if (index < written.size() && written[index])
     list.set("written", rewriter.getUnitAttr());
   return list;
 }

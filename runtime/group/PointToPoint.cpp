@@ -296,13 +296,6 @@ llvm::Error PointToPoint::readHere(int64_t other, double seconds) {
                                   : makeError(Kind::Peer, peer.foreignHere);
 }
 
-/// Whether a process lives that has closed that file.
-static bool isClosedIn(int process, int64_t file) {
-  std::string path =
-      "/proc/" + std::to_string(process) + "/fd/" + std::to_string(file);
-  return ::access(path.c_str(), F_OK) != 0 && errno == ENOENT;
-}
-
 /// Opens the mailbox of the process that is the peer now, to see whether it is
 /// there. Returns false if the text is no announcement.
 bool PointToPoint::visit(int64_t other, llvm::StringRef here) {
@@ -332,8 +325,7 @@ bool PointToPoint::visit(int64_t other, llvm::StringRef here) {
   auto opened = Segment::open(name);
   bool isIts = opened && mailboxOf(*opened).magic == kMail &&
                mailboxOf(*opened).number.str() == drawn;
-  // A file of its number may be another's by now.
-  peer.isClosed = opened ? !isIts : isClosedIn(peer.process, name.file);
+  peer.isClosed = opened ? !isIts : Segment::isClosed(name);
   if (isIts)
     peer.mailbox = std::move(*opened);
   else

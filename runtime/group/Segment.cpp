@@ -142,9 +142,21 @@ static bool isSegment(int file, const SegmentName &name) {
          leadsTo("/proc/self/fd/" + std::to_string(file), name.token);
 }
 
+static std::string pathOf(const SegmentName &name) {
+  return "/proc/" + std::to_string(name.process) + "/fd/" +
+         std::to_string(name.file);
+}
+
+bool Segment::isClosed(const SegmentName &name) {
+  std::string path = pathOf(name);
+  char link;
+  if (::readlink(path.c_str(), &link, 1) < 0)
+    return errno == ENOENT;
+  return !leadsTo(path, name.token);
+}
+
 llvm::Expected<Segment> Segment::open(const SegmentName &name) {
-  std::string path = "/proc/" + std::to_string(name.process) + "/fd/" +
-                     std::to_string(name.file);
+  std::string path = pathOf(name);
   auto isNumber = [](int64_t value, int64_t least) {
     return value >= least && value <= INT_MAX;
   };

@@ -56,6 +56,10 @@ public:
   /// and token.
   static llvm::Expected<Segment> open(const SegmentName &name);
 
+  /// Whether its process has closed it: the number of its file is nobody's, or
+  /// is another file's by now. False where this user may not look.
+  static bool isClosed(const SegmentName &name);
+
   SegmentName name() const;
   /// Called once all peers have opened it.
   void seal();

@@ -90,7 +90,9 @@ struct DeviceLibrary : testing::Test {
     for (fs::recursive_directory_iterator file(from, error), end;
          file != end && !error; file.increment(error)) {
       StringRef path = file->path();
-      if (file->type() == fs::file_type::directory_file)
+      // The folder may be one of the system, with links and others' headers.
+      if (fs::is_directory(path) ||
+          !path.drop_front(from.size() + 1).starts_with("nccl"))
         continue;
       std::string target = to + path.drop_front(from.size()).str();
       auto text = llvm::MemoryBuffer::getFile(path);
