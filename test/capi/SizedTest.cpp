@@ -1,4 +1,4 @@
-//===- SizedTest.cpp - Structs of programs with another header ------------===//
+//===- SizedTest.cpp - Structs of programs with other headers -------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A program with an older header passes a smaller struct: the library must not
-// read behind it. A program with a newer header passes a larger one: the
+// read beyond it. A program with a newer header passes a larger one: the
 // library must not ignore a field that the program sets.
 //
 //===----------------------------------------------------------------------===//

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Ranks are threads of this process, and each has several threads that call its
-// group, so that ThreadSanitizer sees both sides of every access (docs/
-// Groups.md says how to run it).
+// group, so that ThreadSanitizer sees both sides of every access.
+// docs/Groups.md explains how to run it.
 //
 //===----------------------------------------------------------------------===//
 

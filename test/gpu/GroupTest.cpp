@@ -1,4 +1,4 @@
-//===- GroupTest.cpp - Tests of groups of GPUs, without a GPU -------------===//
+//===- GroupTest.cpp - Groups of GPUs, without a GPU ----------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Ranks are processes over the driver of FakeCuda.cpp, which runs one kernel,
-// `exchange 24`. What only a GPU can show is in processes.py.
+// `exchange 24`. processes.py tests what only a GPU can show.
 //
 //===----------------------------------------------------------------------===//
 

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Ranks are threads over the driver of FakeCuda.cpp and the NCCL of
-// FakeNccl.cpp. NCCL is loaded once a process, so each test is one of its own.
-// What such kernels compute, run.py shows on GPUs.
+// FakeNccl.cpp. A process loads NCCL once, so each test is a separate process.
+// run.py tests on GPUs what such kernels compute.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Two ranks over the driver of FakeCuda.cpp, whose streams do what they are
-// given at once, or, when they capture, in the graph.
+// Two ranks over the driver of FakeCuda.cpp, whose streams execute operations
+// at once or, during a capture, in the graph.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Ranks are threads over the driver of FakeCuda.cpp. Whatever fails on one of
-// them, all are told of it at once, and what they have stays the same.
+// Ranks are threads over the driver of FakeCuda.cpp. If something fails on one
+// of them, all get the error at once, and their state does not change.
 //
 //===----------------------------------------------------------------------===//
 

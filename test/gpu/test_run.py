@@ -1,4 +1,4 @@
-"""Tests of run.py and what is beside it: they need no GPU. Environment: COMMSIR_BIN, COMMSIR_LIBRARIES."""
+"""Tests of run.py and its modules that need no GPU. Environment: COMMSIR_BIN, COMMSIR_LIBRARIES."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Tests of twins.py that need no GPU: programs that only pretend say what they took."""
+"""Tests of twins.py that need no GPU: fake programs report made-up times."""
 
 import json
 import pathlib

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Abstract Unix sockets have no permissions: any user of the host can listen
-// under a name that is free, and connect to one that is not.
+// under a free name, and can connect to any name.
 //
 //===----------------------------------------------------------------------===//
 

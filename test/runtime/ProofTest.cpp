@@ -1,4 +1,4 @@
-//===- ProofTest.cpp - The checker, beside the compiler -------------------===//
+//===- ProofTest.cpp - The checker, parallel to the compiler --------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

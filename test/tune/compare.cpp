@@ -1,4 +1,4 @@
-//===- compare.cpp - A change, told from noise ----------------------------===//
+//===- compare.cpp - Changes and noise ------------------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

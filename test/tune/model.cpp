@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The built-in tables say what the best way takes, and what many others take:
-// how much slower is the one that the model would have chosen? Where that one
-// has not been measured, the nearest shape of its pair stands for it. Run with
-// --gtest_filter='Regret.*' it prints every choice. Then, what it says where
-// there is no table.
+// The built-in tables have the times of the best config and of many others. The
+// first tests bound how much slower the model's choice is than the best; if
+// that choice was not measured, the nearest shape of its algorithm and protocol
+// replaces it. With --gtest_filter='Regret.*' they print every choice. The
+// other tests check the model where there is no table.
 //
 //===----------------------------------------------------------------------===//
 

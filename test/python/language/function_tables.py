@@ -1,4 +1,4 @@
-"""The tables of docs/PythonKernels.md, made of the language itself: `python function_tables.py` writes them anew."""
+"""Writes the tables of docs/PythonKernels.md from the language itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Python that cannot be compiled: the line, what is wrong, and what to write instead."""
+"""Python that cannot be compiled: errors give the line, the cause, and the repair."""
 
 # ruff: noqa: E501 (tables, and programs in strings)
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Kernels go to other processes by name, as functions do."""
+"""Kernels are pickled by name, as functions are."""
 
 from __future__ import annotations
 

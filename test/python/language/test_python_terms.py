@@ -1,4 +1,4 @@
-"""Errors and reports of kernels in Python are in Python's words: no operation or type of the dialect is in them."""
+"""Errors and reports about Python kernels use Python's terms: no operation or type of the dialect appears."""
 
 # ruff: noqa: E501 (tables, and programs in strings)
 from __future__ import annotations

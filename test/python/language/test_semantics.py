@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (programs in strings)
-"""What Python means, case by case: a function gives the same called by Python and compiled into a kernel."""
+"""Python's semantics, case by case: a function returns the same in Python and compiled into a kernel."""
 
 from __future__ import annotations
 

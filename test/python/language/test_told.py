@@ -1,4 +1,4 @@
-"""What `explain` tells of arrays is what a simulation leaves in them (test/corpus)."""
+"""`explain` describes arrays as a simulation leaves them (test/corpus)."""
 
 from __future__ import annotations
 

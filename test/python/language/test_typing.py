@@ -1,4 +1,4 @@
-"""What static checkers see of kernels."""
+"""Static type checkers on kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs with weak memory: faults of order show under some seed, right kernels never do."""
+"""Runs with weak memory: ordering faults show under some seed; correct kernels never fail."""
 
 from __future__ import annotations
 

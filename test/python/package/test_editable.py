@@ -1,4 +1,4 @@
-"""The editable package that `make setup` installs into .venv, and what it installs it by."""
+"""The editable package that `make setup` installs into .venv, and the way it is installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs that fail: exceptions, their fields, and files that run them again."""
+"""Runs that fail: exceptions, their fields, and the files that repeat the runs."""
 
 import json
 import pathlib

@@ -1,4 +1,4 @@
-"""cmake/fetch_torch.py: headers and symbols out of a wheel, here of a made-up release in a folder."""
+"""cmake/fetch_torch.py: headers and symbols from a wheel, here of a made-up release in a folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a kernel's text does is checked, by whatever way it comes: nothing of it reaches the process unchecked."""
+"""Texts of kernels are checked on every path by which they enter: no unchecked part reaches the process."""
 
 import pathlib
 import subprocess

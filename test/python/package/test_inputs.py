@@ -1,7 +1,7 @@
-"""Names that lead to something else than the file that is meant: an error, never a wait or all of memory.
+"""File names that lead to something other than an ordinary file: an error, never a hang, never all of memory.
 
-READERS has one row for each program or function that opens what a user names, PLACES one for each kind of file. Each
-reader gets each place.
+READERS has one row for each program or function that opens a file named by the user, PLACES one for each kind of file.
+Each reader gets each place.
 """
 
 from __future__ import annotations

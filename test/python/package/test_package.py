@@ -1,4 +1,4 @@
-"""The package itself: its import, its programs, what it finds and what it says when something is missing."""
+"""The package itself: its import, its programs, the files it finds, and its errors if something is missing."""
 
 import importlib
 import importlib.machinery

@@ -1,7 +1,7 @@
 """Arguments of a launch that share memory: two arguments of a kernel are two arrays (docs/Spec.md).
 
-LAYOUTS has one row a way to cut three arguments out of one buffer. Each is given to `simulate`, to a group on the CPU
-and to one on a GPU that a library in place of the driver pretends: all say the same, before anything runs.
+LAYOUTS has one row per way to cut three arguments out of one buffer. Each goes to `simulate`, to a group on the CPU
+and to a group on a GPU over a fake driver: all report the same error before anything runs.
 """
 
 import pathlib

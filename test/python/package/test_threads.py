@@ -1,4 +1,4 @@
-"""Several threads in one group: what takes turns, what runs beside it, and what ends a call of another thread."""
+"""Several threads in one group: calls that take turns, calls that run concurrently, and calls that end another's."""
 
 import contextlib
 import functools

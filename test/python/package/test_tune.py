@@ -1,4 +1,4 @@
-"""Tuning by several processes: one measures, all have its table, or its error."""
+"""Tuning by several processes: one measures, all get its table or its error."""
 
 import json
 import multiprocessing

@@ -1,4 +1,4 @@
-"""Windows of groups: one rank acts, the other is in no call. Each test starts its ranks as processes."""
+"""Windows of groups: one rank acts while the other is in no call. Each test starts its ranks as processes."""
 
 import multiprocessing
 import os

@@ -1,4 +1,4 @@
-"""The C++ backend built on demand: once for a torch, a Python and sources; with a stand-in for torch's builder."""
+"""The C++ backend built on demand: once per torch, Python and sources; with a stand-in for torch's builder."""
 
 from __future__ import annotations
 

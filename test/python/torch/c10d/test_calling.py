@@ -1,4 +1,4 @@
-"""Groups as programs use them beside dist's functions; four ranks, or CHECK_RANKS of them."""
+"""Uses of groups beyond dist's functions; four ranks, or CHECK_RANKS of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which prebuilt C++ backend is taken, by torch's release and Python, and what is said where none fits."""
+"""The choice of a prebuilt C++ backend by torch's release and Python, and the warning if none fits."""
 
 from __future__ import annotations
 

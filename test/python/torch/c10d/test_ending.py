@@ -1,4 +1,4 @@
-"""Programs end while threads of a group, or of Gloo behind it, may still hold what is Python's."""
+"""Programs end while threads of a group, or of Gloo behind it, may still hold Python objects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups that outlast trouble; four ranks, or CHECK_RANKS of them."""
+"""Groups that survive trouble; four ranks, or CHECK_RANKS of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stores that do not answer, whose own words are told, and stores that lie."""
+"""Stores that do not answer (the error quotes them), and stores that lie."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""python -m commsir.bench under torchrun, without GPUs: beside Gloo; and what it makes of its figures."""
+"""python -m commsir.bench under torchrun, without GPUs: against Gloo; and its evaluation of figures."""
 
 from __future__ import annotations
 

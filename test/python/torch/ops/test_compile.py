@@ -1,4 +1,4 @@
-"""torch.compile: what becomes one kernel, what does not, and why."""
+"""torch.compile: which operations become one kernel, which do not, and why."""
 
 from __future__ import annotations
 

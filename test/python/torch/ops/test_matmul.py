@@ -1,4 +1,4 @@
-"""Matmuls beside collectives: the ops, and where torch.compile takes them. GPUs: test/gpu/matmul.py."""
+"""Matmuls with collectives: the ops, and their use by torch.compile. GPUs: test/gpu/matmul.py."""
 
 from __future__ import annotations
 

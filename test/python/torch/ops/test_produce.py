@@ -1,4 +1,4 @@
-"""torch.compile: what is done before a collective."""
+"""torch.compile: arithmetic before a collective."""
 
 from __future__ import annotations
 

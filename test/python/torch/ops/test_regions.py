@@ -1,4 +1,4 @@
-"""torch.compile: what regions hold."""
+"""torch.compile: contents of regions."""
 
 from __future__ import annotations
 
