@@ -1,4 +1,4 @@
-//===- Binding.h - Declarations that the binding's files share --*- C++ -*-===//
+//===- Binding.h - Declarations shared by the binding -----------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
