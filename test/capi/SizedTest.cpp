@@ -156,7 +156,7 @@ TEST(Sized, OlderGroupsAndStoresWork) {
     });
 }
 
-TEST(Sized, NewerStructsRunIfWhatIsUnknownIsZero) {
+TEST(Sized, NewerStructsRunIfUnknownFieldsAreZero) {
   runRanks(1, [](int64_t, commsir_group *group) {
     std::vector<float> x(8, 1), y(8);
     commsir_operand output = {y.data(), 8, "f32", 1, 8};
@@ -190,7 +190,7 @@ TEST(Sized, NewerStructsRunIfWhatIsUnknownIsZero) {
   });
 }
 
-TEST(Sized, WhatIsNoSizeIsRefused) {
+TEST(Sized, InvalidSizesAreRefused) {
   runRanks(1, [](int64_t, commsir_group *group) {
     std::vector<float> data(8, 1);
     MapStore store;

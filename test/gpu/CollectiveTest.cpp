@@ -977,7 +977,7 @@ TEST_F(CollectiveTest, RootsAreCompared) {
 }
 
 /// The others have no output, and their input stays as it is.
-TEST_F(CollectiveTest, ReductionsToOneRankLeaveOthersAlone) {
+TEST_F(CollectiveTest, ReductionsToOneRankKeepOtherOutputs) {
   run(
       {},
       [](Calls &calls) -> std::string {

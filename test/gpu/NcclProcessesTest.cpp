@@ -99,7 +99,7 @@ TEST(NcclProcessesTest, SumsOverWindowsOfOtherProcesses) {
     EXPECT_EQ(said, "");
 }
 
-TEST(NcclProcessesTest, AllHearWhatNcclRefusesToOne) {
+TEST(NcclProcessesTest, AllRanksGetTheErrorOfOne) {
   const std::pair<const char *, const char *> cases[] = {
       {"memory", "rank 1: ncclMemAlloc of "},
       {"register", "rank 1: ncclCommWindowRegister: "},

@@ -226,7 +226,7 @@ TEST(RepeatTest, ManyCallsAreFoundOrMadeAgain) {
 }
 
 /// No call is led to a kernel that it would not get by the long way.
-TEST(RepeatTest, WhatChangesKernelsIsHeard) {
+TEST(RepeatTest, ChangesSelectAnotherKernel) {
   EXPECT_EQ(
       asOne([](Group &group) -> std::string {
         CollectiveLimits limits;

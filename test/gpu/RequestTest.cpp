@@ -113,7 +113,7 @@ std::string compileOpen() {
   return last == "*" + first ? "" : "after the others: " + last;
 }
 
-TEST(RequestTest, WhatIsOpenIsKeptByWhatItWasChosenFrom) {
+TEST(RequestTest, TheKeyContainsTheInputsOfTheChoice) {
   llvm::SmallString<128> folder;
   ASSERT_FALSE(llvm::sys::fs::createUniqueDirectory("commsir-open", folder));
   EXPECT_EQ(test::inProcess([&] {

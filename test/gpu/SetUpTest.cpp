@@ -139,7 +139,7 @@ CUgraphExec capture(Group &group, const Sum &sum, CUstream stream,
   return made;
 }
 
-TEST(SetUp, WhatFailsOnOneRankIsTheErrorOfAll) {
+TEST(SetUp, AllRanksGetTheErrorOfOne) {
   for (const char *function :
        {"ModuleLoadDataEx", "StreamCreate", "EventCreate", "MemHostAlloc",
         "MemCreate", "MemAddressReserve", "MemMap", "MemSetAccess",

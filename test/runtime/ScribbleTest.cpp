@@ -399,7 +399,7 @@ TEST(Scribble, BarriersOfNoTeam) {
         /*timeout=*/2);
 }
 
-TEST(Scribble, NobodyMakesMemoryShorter) {
+TEST(Scribble, SharedMemoryCannotShrink) {
   runRanks(2, [&](Member &member) {
     Work work(member);
     work.run(4);

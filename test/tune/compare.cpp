@@ -159,7 +159,7 @@ static std::string refusal(const Report &before, const Report &after) {
   return comparison ? "" : llvm::toString(comparison.takeError());
 }
 
-TEST(Compare, WhatCannotBeComparedIsRefused) {
+TEST(Compare, IncomparableReportsAreRefused) {
   Noise noise(1);
   Report report = makeReport(noise);
   Report other = report;
@@ -178,7 +178,7 @@ TEST(Compare, WhatCannotBeComparedIsRefused) {
   EXPECT_EQ(refusal(report, report), "");
 }
 
-TEST(Compare, WhatOnlyOneReportHasIsCounted) {
+TEST(Compare, EntriesOfOnlyOneReportAreCounted) {
   Noise noise(1);
   Report before = makeReport(noise), after = before;
   after.entries.resize(70);

@@ -175,7 +175,7 @@ TEST(Chips, ThoseWithoutClustersGetNone) {
     }
 }
 
-TEST(Chips, LinesAreForDevicesThatWereSeenToWriteThemWhole) {
+TEST(Chips, LinesNeedDevicesThatWriteThemWhole) {
   for (llvm::StringRef device :
        {"NVIDIA H200", "NVIDIA H100 80GB HBM3", "NVIDIA H200 NVL",
         "NVIDIA H100 PCIe", "NVIDIA A100"}) {
@@ -195,7 +195,7 @@ TEST(Chips, LinesAreForDevicesThatWereSeenToWriteThemWhole) {
   }
 }
 
-TEST(EightRanks, DoWhatWasTheBestByHand) {
+TEST(EightRanks, ChooseTheBestHandWrittenConfig) {
   for (int64_t kib : {1, 8, 64})
     EXPECT_EQ(chooseForEight("all_reduce", kib << 10).algorithm, "one_shot")
         << kib << " KiB";
@@ -211,7 +211,7 @@ TEST(EightRanks, DoWhatWasTheBestByHand) {
 
 /// The same kernels by hand took these times, and ours are not slower than a
 /// tenth more: but no faster than the links.
-TEST(EightRanks, TakeWhatTheyTookByHand) {
+TEST(EightRanks, TakeTheTimesOfHandWrittenKernels) {
   struct {
     const char *algorithm;
     int64_t bytes;

@@ -633,7 +633,7 @@ def test_sizes_that_no_memory_has(load: Load) -> None:
         assert told.value.file == made.__file__ and told.value.line == 8
 
 
-def test_shapes_of_what_is_not_there(load: Load) -> None:
+def test_shapes_of_unknown_arguments(load: Load) -> None:
     k = load("@kernel\ndef k(x: f32[Window, 8]):\n    barrier()\n").k
     assert k.check(ranks=2, shapes={"x": [8]}).ranks == 2
     for ask in (k.check, k.explain):

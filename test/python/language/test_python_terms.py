@@ -71,7 +71,7 @@ def test_sentences(said: str, wanted: str) -> None:
     assert in_python(said) == wanted
 
 
-def test_what_is_no_operation_stays() -> None:
+def test_names_of_functions_stay() -> None:
     assert construct("wait_signal") == "wait_signal"
     assert construct("comms.wait_signal") == "wait_signal"
 

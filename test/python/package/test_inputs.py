@@ -116,7 +116,7 @@ def by_program(words: list[str], folder: pathlib.Path, name: str) -> str:
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_what_is_no_file_is_refused(reader: str, places: pathlib.Path) -> None:
+def test_irregular_files_are_refused(reader: str, places: pathlib.Path) -> None:
     words, pipes = READERS[reader]
     names = [name for name, (_, is_pipe) in PLACES.items() if not (is_pipe and pipes)]
     if reader in ("opt", "translate"):

@@ -110,7 +110,7 @@ def test_group(layout: str, tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("what", WRITES)
-def test_what_counts_as_written(what: str, tmp_path: pathlib.Path) -> None:
+def test_written_arguments(what: str, tmp_path: pathlib.Path) -> None:
     text = f"""
 comms.kernel @k(%x: memref<64xf32>, %z: !comms.window<64xf32>, %y: memref<64xf32>) attributes {{blocks = 1}} {{
   %team = comms.team world
