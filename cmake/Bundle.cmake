@@ -4,7 +4,7 @@
 # libraries along, so the static archives are named by path.
 
 file(GLOB commsir_llvm_archives "${LLVM_LIBRARY_DIR}/libLLVM*.a" "${LLVM_LIBRARY_DIR}/libMLIR*.a")
-# What belongs to no tool of ours and would only be opened in vain.
+# Libraries that none of the tools needs.
 list(FILTER commsir_llvm_archives EXCLUDE REGEX "libMLIR(CAPI|.*Test|.*SPIRV)")
 find_library(COMMSIR_ZSTD_ARCHIVE NAMES libzstd.a)
 find_library(COMMSIR_ZLIB_ARCHIVE NAMES libz.a)
@@ -17,7 +17,7 @@ endif()
 
 set(folder "${PROJECT_BINARY_DIR}/bundle")
 set(programs)
-# A test and a benchmark for hosts with GPUs: linked likewise, but not packed.
+# A test and a benchmark for hosts with GPUs: linked in the same way, but not packed.
 set(for_hosts)
 if(COMMSIR_BUILD_TESTS AND COMMSIR_CUDA)
   list(APPEND for_hosts gpu-processes)
@@ -26,7 +26,7 @@ if(COMMSIR_BUILD_TESTS AND COMMSIR_CUDA)
   endif()
 endif()
 foreach(tool comms-run comms-opt comms-bench ${for_hosts})
-  # With what a glibc older than that of LLVM's archives lacks.
+  # With functions that a glibc older than that of LLVM's archives lacks.
   add_executable(${tool}-static EXCLUDE_FROM_ALL $<TARGET_OBJECTS:${tool}>
     "${PROJECT_SOURCE_DIR}/runtime/capi/Glibc.c")
   set_target_properties(${tool}-static PROPERTIES LINKER_LANGUAGE CXX OUTPUT_NAME ${tool}

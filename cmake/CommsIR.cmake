@@ -12,14 +12,14 @@ set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
 # Installed programs find the shared LLVM and MLIR that they were built with.
 set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
 
-# LLVM and MLIR are the distribution's, without: test/tsan.supp leaves them out.
+# The distribution's LLVM and MLIR have no sanitizers; test/tsan.supp suppresses reports about them.
 set(COMMSIR_SANITIZE "" CACHE STRING "Sanitizers of the C++ code, as -fsanitize= has them: thread; address,undefined")
 if(COMMSIR_SANITIZE)
   add_compile_options("-fsanitize=${COMMSIR_SANITIZE}" -fno-sanitize=vptr -fno-omit-frame-pointer)
   add_link_options("-fsanitize=${COMMSIR_SANITIZE}")
 endif()
-# For tests in Python, a program without sanitizers: their runtime is loaded
-# before it, and the C++ library, whose exceptions the runtime looks for then.
+# Python has no sanitizers. Its tests preload the sanitizers' runtime, and the
+# C++ library, because the runtime looks up exception functions when it starts.
 set(COMMSIR_PYTHON_PRELOAD "")
 if(COMMSIR_SANITIZE MATCHES "address")
   foreach(library libclang_rt.asan-${CMAKE_SYSTEM_PROCESSOR}.so libstdc++.so.6)
@@ -33,7 +33,7 @@ endif()
 
 find_program(CCACHE ccache)
 if(CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # The sloppiness is what ccache asks for beside a precompiled header.
+  # ccache requires this sloppiness for precompiled headers.
   set(launcher "${CMAKE_COMMAND}" -E env CCACHE_SLOPPINESS=pch_defines,time_macros "${CCACHE}")
   set(CMAKE_C_COMPILER_LAUNCHER "${launcher}")
   set(CMAKE_CXX_COMPILER_LAUNCHER "${launcher}")

@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Parsed once for the whole build: it takes 11 s a file otherwise, 1.5 s with
-// it (clang 22, 2 cores). Files still include what they use.
+// The build parses these headers once. Without this file each source takes 11 s
+// for them, with it 1.5 s (clang 22, 2 cores). Sources still include what they
+// use.
 //
 //===----------------------------------------------------------------------===//
 

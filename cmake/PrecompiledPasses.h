@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Without it a pass that includes NVVMDialect.h takes 8 s to compile, with it
-// less than 1 s (clang 22). Files still include what they use.
+// A pass that includes NVVMDialect.h compiles in 8 s without this file, and in
+// less than 1 s with it (clang 22). Sources still include what they use.
 //
 //===----------------------------------------------------------------------===//
 

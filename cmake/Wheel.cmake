@@ -11,7 +11,7 @@ endif()
 set(wheel "${PROJECT_BINARY_DIR}/wheel")
 set(wheel_libraries "${wheel}/stage/commsir/_lib")
 
-# Of Boost.Context only the assembly is used; that is relocatable, unlike the rest
+# CommsIR uses only Boost.Context's assembly, which is relocatable, unlike the rest
 # of Debian's archive.
 add_library(commsir-static SHARED EXCLUDE_FROM_ALL $<TARGET_OBJECTS:commsir_capi>
   "${PROJECT_SOURCE_DIR}/runtime/capi/Glibc.c")

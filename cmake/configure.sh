@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Configures the build folder by a preset, where it is not configured yet:
+# Configures the build folder by a preset, unless it is configured already:
 #
 #   configure.sh default|demo BUILD
 #
 # A folder that was configured for the demo becomes one for everything, and keeps
-# what is compiled; any other is left as it is. The demo has the runtime for GPUs
-# where there is a driver: it is a third of what is compiled.
+# its objects; any other folder stays as it is. The demo includes the runtime for
+# GPUs, a third of its sources, only if the machine has a driver.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 preset=$1 build=$2

@@ -1,6 +1,6 @@
-"""Gets what a C++ extension is compiled and linked with of one release of torch: the headers, and of the libraries
-what a linker reads of them. pip brings the wheel, so that mirrors, proxies and its cache are used, and compares its
-hash; half a gigabyte goes by, 70 MB are kept.
+"""Fetches the files of one release of torch that a C++ extension is compiled and linked with: the headers, and the
+symbols of the libraries. pip downloads the wheel, so that mirrors, proxies and its cache apply, and compares its
+hash. The download has half a gigabyte; 70 MB of it are kept.
 
 Usage: fetch_torch.py --release 2.13.0 --sha256 … --ifs llvm-ifs --out build/torch/2.13.0
 """

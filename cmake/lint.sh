@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Style: clang-format and clang-tidy for C++, ruff and mypy for Python, spelling
-# for all. Prints what it finds and ends with 1 if there is anything.
+# for all. Prints its findings, and ends with 1 if there are any.
 set -u
 cd "$(dirname "$0")/.."
 build=${1:-build}

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Installs what is not there yet, and says what it installs. Quick when nothing is
+# Installs missing packages, and says which. Takes little time if none is
 # missing.
 #
-#   setup.sh        what the build, the tests and lint need
-#   setup.sh demo   what `make demo` needs of that
-#   setup.sh models what `make models` needs beside all of that
+#   setup.sh        packages for the build, the tests and lint
+#   setup.sh demo   only those for `make demo`
+#   setup.sh models all, and those for `make models`
 #
 # That is: Debian packages (cmake/packages-demo.txt, cmake/packages.txt), a Python
 # environment in .venv (cmake/requirements.txt and, for the GPU target's headers

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs one test, or the few that a name fits:
+# Runs one test, or the tests that match a name:
 #
 #   test.sh BUILD NAME
 #

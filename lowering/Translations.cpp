@@ -135,6 +135,42 @@ static LogicalResult printNVPTXModule(Operation *op, StringRef text,
   return success();
 }
 
+namespace {
+/// A translation to LLVM IR for another target than NVIDIA GPUs: its option and
+/// its result, in messages.
+struct LLVMIRTarget {
+  StringRef option, code;
+};
+} // namespace
+
+/// Lowers by the passes of `build`. `unused` is an option for NVIDIA GPUs that
+/// the user gave, or empty.
+template <typename Options>
+static LogicalResult
+printLLVMIR(Operation *op, LLVMIRTarget target, int64_t ranks, StringRef unused,
+            void (*build)(OpPassManager &, const Options &),
+            raw_ostream &output) {
+  endErrorsAtTheirPlace(op);
+  auto module = dyn_cast<ModuleOp>(op);
+  if (!module)
+    return op->emitError(target.option) << " takes a module";
+  if (!unused.empty())
+    return refuse(unused + " has no meaning for " + target.option +
+                  ", which is " + target.code +
+                  ": leave it out, or give --comms-to-ptx");
+  Options options;
+  options.ranks = ranks;
+  if (failed(lower(module, options, build)))
+    return failure();
+  llvm::LLVMContext context;
+  std::unique_ptr<llvm::Module> made = translateToLLVMIR(module, context);
+  if (!made)
+    return module.emitError(
+        "the LLVM dialect could not be translated to LLVM IR");
+  made->print(output, nullptr);
+  return success();
+}
+
 /// Nothing is opened behind the input, the output, and --device-library.
 static std::optional<NoFiles> noFiles;
 
@@ -158,6 +194,11 @@ void mlir::comms::registerTranslations() {
     if (deviceLibrary.empty() && !noFiles)
       noFiles.emplace();
   };
+  static auto optionForNVIDIA = []() -> StringRef {
+    if (!gpu.empty())
+      return "--gpu";
+    return deviceLibrary.empty() ? "" : "--device-library";
+  };
   static TranslateFromMLIRRegistration toPTX(
       "comms-to-ptx", "Kernels, by the pipeline comms-to-nvvm, as PTX",
       [](Operation *op, raw_ostream &output) -> LogicalResult {
@@ -176,20 +217,8 @@ void mlir::comms::registerTranslations() {
       "comms-to-amdgcn",
       "Kernels, by the pipeline comms-to-rocdl (a skeleton), as LLVM IR",
       [](Operation *op, raw_ostream &output) -> LogicalResult {
-        endErrorsAtTheirPlace(op);
-        auto module = dyn_cast<ModuleOp>(op);
-        if (!module)
-          return op->emitError("--comms-to-amdgcn takes a module");
-        ROCDLPipelineOptions options;
-        options.ranks = ranks;
-        if (failed(lower(module, options, buildCommsToROCDL)))
-          return failure();
-        llvm::LLVMContext context;
-        std::unique_ptr<llvm::Module> made = translateToLLVMIR(module, context);
-        if (!made)
-          return failure();
-        made->print(output, nullptr);
-        return success();
+        return printLLVMIR(op, {"--comms-to-amdgcn", "code for AMD GPUs"},
+                           ranks, optionForNVIDIA(), buildCommsToROCDL, output);
       },
       [](DialectRegistry &registry) {
         registerOwn(registry);
@@ -198,26 +227,8 @@ void mlir::comms::registerTranslations() {
   static TranslateFromMLIRRegistration toLLVMIR(
       "comms-to-llvmir", "Kernels, by the pipeline comms-to-cpu, as LLVM IR",
       [](Operation *op, raw_ostream &output) -> LogicalResult {
-        endErrorsAtTheirPlace(op);
-        auto module = dyn_cast<ModuleOp>(op);
-        if (!module)
-          return op->emitError("--comms-to-llvmir takes a module");
-        if (!gpu.empty() || !deviceLibrary.empty())
-          return refuse(Twine(gpu.empty() ? "--device-library" : "--gpu") +
-                        " has no meaning for --comms-to-llvmir, which is code "
-                        "for the CPU: leave it out, or give --comms-to-ptx");
-        CommsToCPUOptions options;
-        options.ranks = ranks;
-        if (failed(lower(module, options, buildCommsToCPU)))
-          return failure();
-        llvm::LLVMContext context;
-        std::unique_ptr<llvm::Module> llvmModule =
-            translateToLLVMIR(module, context);
-        if (!llvmModule)
-          return module.emitError(
-              "the LLVM dialect could not be translated to LLVM IR");
-        llvmModule->print(output, nullptr);
-        return success();
+        return printLLVMIR(op, {"--comms-to-llvmir", "code for the CPU"}, ranks,
+                           optionForNVIDIA(), buildCommsToCPU, output);
       },
       registerOwn);
 }

@@ -4,10 +4,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------===#
-"""Sphinx's settings: `make docs` renders README.md, docs/ and the pages beside them into build/site.
+"""Sphinx's settings: `make docs` renders README.md, docs/ and the pages next to them into build/site.
 
-The source folder is that of the project, so links between pages are the ones that GitHub follows. A link that leads
-nowhere is an error. The site needs no network: no fonts, scripts or styles of others, and the search runs in the page.
+The source folder is the project's folder, so links between pages are the same as on GitHub. A broken link is an error.
+The site needs no network: it uses no fonts, scripts or styles of other sites, and the search runs in the page.
 """
 
 from __future__ import annotations

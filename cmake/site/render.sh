@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Renders the documentation as a site that needs no network: render.sh BUILD writes BUILD/site. A link that leads
-# nowhere, and every other warning, is an error. Sphinx lives in BUILD/site-venv, which this makes and keeps.
+# Renders the documentation as a site that needs no network: render.sh BUILD writes BUILD/site. A broken link,
+# or any other warning, is an error. Sphinx is installed in BUILD/site-venv, which this script makes and keeps.
 #
-# COMMSIR_NO_INSTALL=1: fail where Sphinx is missing.
+# COMMSIR_NO_INSTALL=1: fail if Sphinx is missing.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 build=$1

@@ -1,13 +1,13 @@
-//===- Binding.h - Declarations that the binding's files share --*- C++ -*-===//
+//===- Binding.h - Declarations shared by the binding -----------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// As thin as it can be: what a function of commsir.h returns comes back as
-// [status, result], where the result of a failure is the error's JSON. Which
-// exception that is, is Python's affair. Handles are integers.
+// The binding is as thin as possible. Each function returns [status, result] of
+// the function of commsir.h; after a failure, the result is the error's JSON,
+// and Python chooses the exception. Handles are integers.
 //
 //===----------------------------------------------------------------------===//
 

@@ -40,9 +40,9 @@ inline constexpr const char kProofAttr[] = "comms.proof";
 /// slots, a name of SlotKind.
 inline constexpr const char kSharedChannelsAttr[] = "comms.shared_channels";
 inline constexpr const char kSharedSlotsAttr[] = "comms.shared_slots";
-/// Of a memref argument that the kernel does not read (unit): what it holds is
-/// wanted next, and chips that can bring it into their L2 cache while the ranks
-/// wait for each other.
+/// Of a memref argument that the kernel does not read (unit): a later
+/// kernel reads it. Chips that can prefetch load it into their L2 cache while
+/// the ranks wait for each other.
 inline constexpr const char kPrefetchAttr[] = "comms.prefetch";
 
 /// Poison of lamport slots, for each 16 bits of a float.

@@ -28,12 +28,6 @@
 
 namespace mlir::comms::cpu {
 
-/// A range of a part of memory, in bytes.
-struct ByteRange {
-  Value address; // !llvm.ptr
-  Value bytes;   // i64
-};
-
 /// A vector within a line of packets: addresses of its first and last i64, the
 /// line's flag and its rest. `isLast` (i1): it ends the line; the flag then
 /// takes the place of its last i64, which moves to the rest.

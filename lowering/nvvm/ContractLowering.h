@@ -79,8 +79,8 @@ constexpr int64_t kCopyThreads = 32;
 
 /// The shape for a CTA of `threads` with `memory` bytes of shared memory, on a
 /// chip of compute capability `sm`, times ten. With `byMaps`, elements of 8
-/// bits may stay what they are. Emits an error where the least that is needed
-/// does not fit.
+/// bits need no conversion. Emits an error if even the smallest shape does not
+/// fit.
 FailureOr<ContractShape> shapeContract(ContractOp op, int64_t threads,
                                        int64_t memory, unsigned sm,
                                        bool byMaps);

@@ -1,4 +1,4 @@
-//===- Request.h - The JSON that callers ask with ---------------*- C++ -*-===//
+//===- Request.h - JSON requests of callers ---------------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

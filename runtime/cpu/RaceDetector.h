@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Remembers of each range of memory who wrote it last and who has read it
-// since, and compares every access with those (Spec, M14).
+// Records the last write of each range of memory and the reads since then, and
+// compares every access with them (Spec, M14).
 //
 //===----------------------------------------------------------------------===//
 

@@ -1174,7 +1174,6 @@ void WeakMemory::check(Fiber &fiber, const Event &event, char *address,
     advanceRank(agent.rank, event.thread, event.time);
   if (!found)
     return;
-  ++races;
   if (!race) {
     Place scratch = {unsigned(scheduler.args.size()), agent.rank,
                      address - fiber.context.arena};

@@ -104,7 +104,6 @@ public:
 
   /// The race that ended a block.
   std::string describeRace() const;
-  uint64_t countRaces() const { return races; }
 
 private:
   struct Item;
@@ -185,7 +184,6 @@ private:
   std::vector<std::unique_ptr<Item>> spare;
   std::optional<Race> race;
   Place racePlace;
-  uint64_t races = 0;
 };
 
 } // namespace commsir::cpu

@@ -183,7 +183,7 @@ public:
     return agree(what, resolve(resolver, rank, ranks));
   }
 
-  int reachFirst = 0, reachSize = 0;
+  int reachSize = 0;
   uint64_t ncclHandle() const override {
     return reinterpret_cast<uint64_t>(handle);
   }
@@ -226,10 +226,10 @@ private:
   /// Fills the table by the resolver kernel.
   llvm::Error resolve(Resolver &resolver, int rank, int ranks) {
     Nccl::Team team = nccl.teamLsa(comm);
-    reachFirst = rank - team.rank * std::max(team.stride, 1);
+    int32_t first = rank - team.rank * std::max(team.stride, 1);
     reachSize = team.ranks;
-    if (team.stride > 1 || team.ranks < 1 || reachFirst < 0 ||
-        reachFirst + reachSize > ranks)
+    if (team.stride > 1 || team.ranks < 1 || first < 0 ||
+        first + reachSize > ranks)
       return fail(
           llvm::formatv("NCCL's team of load/store reach is not a run of "
                         "ranks: {0} ranks, stride {1}, rank {2} is "
@@ -240,7 +240,7 @@ private:
     if (!memory)
       return memory.takeError();
     CUdeviceptr address = memory->address();
-    int32_t count = ranks, first = reachFirst, size = reachSize;
+    int32_t count = ranks, size = reachSize;
     ncclWindow_t window = handle;
     void *arguments[] = {&window, &address, &count, &first, &size};
     if (auto error = resolver.launch(resolver.resolve, arguments,
@@ -523,7 +523,6 @@ public:
     auto window = std::make_unique<NcclWindow>(nccl, comm, *device);
     if (auto error = window->create(resolver, bytes, rank, ranks, agreement))
       return std::move(error);
-    reachFirst = window->reachFirst;
     reachSize = window->reachSize;
     return window;
   }

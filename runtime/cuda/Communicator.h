@@ -119,9 +119,7 @@ public:
   int getRank() const { return rank; }
   int getRanks() const { return ranks; }
   const Device &getDevice() const { return *device; }
-  /// Ranks in load/store reach: first … first + size - 1. Known once a window
-  /// exists.
-  int getReachFirst() const { return reachFirst; }
+  /// Number of ranks in load/store reach. Known once a window exists.
   int getReachSize() const { return reachSize; }
 
   /// Allocates a window of at least `bytes` bytes on every rank, uninitialized.
@@ -140,7 +138,7 @@ protected:
   const Device *device = nullptr;
   /// Empty: there is no other rank.
   Agreement agreement;
-  int rank = 0, ranks = 1, reachFirst = 0, reachSize = 1;
+  int rank = 0, ranks = 1, reachSize = 1;
 };
 
 /// Succeeds if a device library for the loaded NCCL exists or can be built

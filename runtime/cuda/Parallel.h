@@ -1,4 +1,4 @@
-//===- Parallel.h - One thread a rank, with a time limit --------*- C++ -*-===//
+//===- Parallel.h - One thread per rank, with a time limit ------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

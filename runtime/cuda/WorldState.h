@@ -9,7 +9,7 @@
 //
 //   World.cpp        the interface, steps that all ranks take, the end
 //   WorldSetUp.cpp   GPUs, code, communicators, windows, memory
-//   WorldRun.cpp     copies, launches, waiting, what has failed
+//   WorldRun.cpp     copies, launches, waiting, failures
 //
 //===----------------------------------------------------------------------===//
 

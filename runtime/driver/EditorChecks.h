@@ -7,8 +7,8 @@
 //
 // MLIR's language server parses and verifies. EditorChecks sees the messages
 // between it and an editor. It adds the description of an op to what the server
-// answers about the op's name, and it publishes the checker's verdict of each
-// document that parses. The checker runs in a process of its own, with limits
+// answers about the op's name, and it publishes the checker's verdict on each
+// document that parses. The checker runs in a separate process, with limits
 // on time and memory, once the document has not changed for a while: typing
 // never waits for it, and a change ends it.
 //

@@ -1,4 +1,4 @@
-//===- OptionRules.h - Options that make no sense together ------*- C++ -*-===//
+//===- OptionRules.h - Options that exclude each other ----------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -5,12 +5,12 @@
 //
 //===----------------------------------------------------------------------===//
 //
-//   Session.cpp           the order of the steps, and how one fails
+//   Session.cpp           the order of the steps, and their failures
 //   SessionKernel.cpp     from a file to a compiled kernel
-//   SessionChecks.cpp     whether arguments, files and memory are as asked for
-//   SessionRun.cpp        worlds that are filled and run
+//   SessionChecks.cpp     checks of arguments, files and memory
+//   SessionRun.cpp        filling and running worlds
 //   SessionSchedules.cpp  one kernel under many orders
-//   SessionResults.cpp    results compared, written, given back
+//   SessionResults.cpp    comparing, writing and returning results
 //
 //===----------------------------------------------------------------------===//
 

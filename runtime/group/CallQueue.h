@@ -1,4 +1,4 @@
-//===- CallQueue.h - Whose call of a group it is ----------------*- C++ -*-===//
+//===- CallQueue.h - Runs calls of a group in turn --------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -101,7 +101,6 @@ class PreparedCollective {
 public:
   /// Takes the sizes of the arrays of `call`; ignores their addresses.
   explicit PreparedCollective(CollectiveCall call) : call(std::move(call)) {}
-  const CollectiveCall &getCall() const { return call; }
 
 private:
   friend class Collectives;

@@ -640,114 +640,158 @@ static std::string regionOf(llvm::StringRef keyword, llvm::StringRef text) {
   return text.rtrim().ends_with("}") ? region : region + "  }\n";
 }
 
-llvm::Expected<KernelRequest> commsir::group::writeFused(const FusedCall &call,
-                                                         const Group &group,
-                                                         int64_t capacity) {
-  const Operation *operation = findOperation(call.op);
-  auto refuse = [&](const llvm::Twine &why) {
-    return makeError(Kind::Usage, call.op + " with arithmetic: " + why);
-  };
-  if (!operation || call.op == "send" || call.op == "recv")
-    return refuse("there is no such collective");
-  if (operation->hasRoot)
-    return refuse("collectives with a root are not supported");
-  if (call.rows < 1 || call.columns < 1)
-    return refuse("there are no rows, or they are empty");
-  int64_t ranks = group.options().ranks, most = 0;
-  auto isTooLarge = [&](int64_t columns) {
-    // A row of any type on any rank.
+using Operands = llvm::ArrayRef<FusedCall::Operand>;
+
+/// Whether an array of the call is larger than any memory, a row of any type on
+/// any rank.
+static bool isTooLarge(const FusedCall &call, int64_t ranks) {
+  auto isLarge = [&](int64_t columns) {
+    int64_t most = 0;
     return __builtin_mul_overflow(call.rows, columns, &most) ||
            __builtin_mul_overflow(most, 16 * ranks, &most);
   };
-  auto hasTooLarge = [&](llvm::ArrayRef<FusedCall::Operand> operands) {
-    return llvm::any_of(
-        operands, [&](const auto &one) { return isTooLarge(one.columns); });
+  auto hasLarge = [&](Operands operands) {
+    return llvm::any_of(operands,
+                        [&](const auto &one) { return isLarge(one.columns); });
   };
-  if (isTooLarge(call.columns) || hasTooLarge(call.sources) ||
-      hasTooLarge(call.arguments) || hasTooLarge(call.outputs))
-    return refuse(llvm::Twine(call.rows) +
-                  " such rows are larger than any memory");
-  if (call.input.elements != call.rows * call.columns)
-    return refuse("the input has " + llvm::Twine(call.input.elements) +
-                  " elements, not " + llvm::Twine(call.rows) + " rows of " +
-                  llvm::Twine(call.columns));
-  if (call.outputs.empty())
-    return refuse("there is no output");
-  if (operation->cutsInput && call.rows % ranks)
-    return refuse(llvm::Twine(call.rows) +
-                  " rows cannot be cut into parts for " + llvm::Twine(ranks) +
-                  " ranks");
-  int64_t resultRows = call.rows;
-  if (operation->cutsInput)
-    resultRows /= ranks;
-  if (operation->joinsOutput)
-    resultRows *= ranks;
+  return isLarge(call.columns) || hasLarge(call.sources) ||
+         hasLarge(call.arguments) || hasLarge(call.outputs);
+}
 
-  std::string bad;
-  enum { Source, Argument, Output };
-  static constexpr const char *titles[] = {"source", "argument", "output"};
-  std::string parameters, names[3], types[3];
-  auto list = [&](llvm::ArrayRef<FusedCall::Operand> operands, int which,
-                  char letter) {
-    int64_t ownRows = which == Source ? call.rows : resultRows;
+/// Why there is no kernel for the collective and shape of the call, or an empty
+/// string.
+static std::string findShapeMistake(const FusedCall &call,
+                                    const Operation *operation, int64_t ranks) {
+  if (!operation || call.op == "send" || call.op == "recv")
+    return "there is no such collective";
+  if (operation->hasRoot)
+    return "collectives with a root are not supported";
+  if (call.rows < 1 || call.columns < 1)
+    return "there are no rows, or they are empty";
+  if (isTooLarge(call, ranks))
+    return llvm::formatv("{0} such rows are larger than any memory", call.rows);
+  if (call.input.elements != call.rows * call.columns)
+    return llvm::formatv("the input has {0} elements, not {1} rows of {2}",
+                         call.input.elements, call.rows, call.columns);
+  if (call.outputs.empty())
+    return "there is no output";
+  if (operation->cutsInput && call.rows % ranks)
+    return llvm::formatv("{0} rows cannot be cut into parts for {1} ranks",
+                         call.rows, ranks);
+  return "";
+}
+
+static std::string noArraysOf(llvm::StringRef elementType) {
+  return ("arrays cannot hold type '" + elementType + "'").str();
+}
+
+/// Why arrays do not fit `rows` rows, or an empty string. `title` names their
+/// kind in the message.
+static std::string findArrayMistake(Operands operands, llvm::StringRef title,
+                                    int64_t rows) {
+  std::string mistake;
+  for (auto [i, one] : llvm::enumerate(operands)) {
+    int64_t ownRows = one.perRow ? rows : 1;
+    if (!elementBytesOf(one.elementType))
+      mistake = noArraysOf(one.elementType);
+    if (one.columns < 1 || one.array.elements != ownRows * one.columns)
+      mistake =
+          llvm::formatv("{0} {1} has {2} elements, not {3} rows of {4}", title,
+                        i, one.array.elements, ownRows, one.columns);
+  }
+  return mistake;
+}
+
+/// The same for all arrays of the call; `rows` are those of the result.
+static std::string findArrayMistake(const FusedCall &call, int64_t rows) {
+  if (!elementBytesOf(call.elementType))
+    return noArraysOf(call.elementType);
+  if (!call.sources.empty() && call.produce.empty())
+    return "sources are read by 'produce', which is empty";
+  std::string mistake = findArrayMistake(call.outputs, "output", rows);
+  if (mistake.empty())
+    mistake = findArrayMistake(call.arguments, "argument", rows);
+  if (mistake.empty())
+    mistake = findArrayMistake(call.sources, "source", call.rows);
+  return mistake;
+}
+
+namespace {
+/// Arrays of one kind in the text of a kernel, separated by commas.
+struct OperandTexts {
+  std::string names, types;
+
+  /// Also appends to the kernel's parameters.
+  OperandTexts(Operands operands, char letter, int64_t rows,
+               std::string &parameters) {
     for (auto [i, one] : llvm::enumerate(operands)) {
-      int64_t rows = one.perRow ? ownRows : 1;
-      if (!elementBytesOf(one.elementType))
-        bad = "arrays cannot hold type '" + one.elementType + "'";
-      if (one.columns < 1 || one.array.elements != rows * one.columns)
-        bad = llvm::formatv("{0} {1} has {2} elements, not {3} rows of {4}",
-                            titles[which], i, one.array.elements, rows,
-                            one.columns);
-      int64_t shown = capacity ? capacity : rows;
-      std::string type = llvm::formatv("memref<{0}{1}x{2}>",
-                                       one.perRow ? std::to_string(shown) + "x"
-                                                  : std::string(),
-                                       one.columns, one.elementType);
+      std::string type = llvm::formatv(
+          "memref<{0}{1}x{2}>", one.perRow ? std::to_string(rows) + "x" : "",
+          one.columns, one.elementType);
       std::string name = llvm::formatv("%_{0}{1}", letter, i);
       parameters += ", " + name + ": " + type;
-      names[which] += (i ? ", " : "") + name;
-      types[which] += (i ? ", " : "") + type;
+      names += (i ? ", " : "") + name;
+      types += (i ? ", " : "") + type;
     }
-  };
-  list(call.sources, Source, 'p');
-  list(call.arguments, Argument, 'a');
-  list(call.outputs, Output, 'y');
-  if (!call.sources.empty() && call.produce.empty())
-    bad = "sources are read by 'produce', which is empty";
-  if (!elementBytesOf(call.elementType))
-    bad = "arrays cannot hold type '" + call.elementType + "'";
-  if (!bad.empty())
-    return refuse(bad);
+  }
+};
+} // namespace
+
+/// The kernel of a valid call. Its names begin with an underscore, so that they
+/// differ from the regions' own, such as %x. `capacity`: as for writeFused;
+/// `rows` are those of the result.
+static std::string writeFusedText(const FusedCall &call, int64_t ranks,
+                                  int64_t capacity, int64_t rows) {
+  std::string parameters;
+  OperandTexts sources(call.sources, 'p', capacity ? capacity : call.rows,
+                       parameters);
+  int64_t shown = capacity ? capacity : rows;
+  OperandTexts arguments(call.arguments, 'a', shown, parameters);
+  OperandTexts outputs(call.outputs, 'y', shown, parameters);
   std::string input =
       llvm::formatv("memref<{0}x{1}x{2}>", capacity ? capacity : call.rows,
                     call.columns, call.elementType);
-  std::string regions =
-      regionOf("produce", call.produce) + regionOf("consume", call.consume);
-  auto join = [](const std::string &first, const std::string &rest) {
-    return rest.empty() ? first : first + ", " + rest;
-  };
-  std::string extra =
-      names[Argument].empty()
+  std::string args =
+      arguments.names.empty()
           ? ""
-          : " args(" + names[Argument] + " : " + types[Argument] + ")";
+          : " args(" + arguments.names + " : " + arguments.types + ")";
   // One row may be the part of one rank; of several it would be cut.
   std::string known = ranks == 1 ? " attributes {ranks = 1 : i64}" : "";
   if (capacity)
     known = llvm::formatv(" attributes {{comms.run_time_extent = {0} : i64}",
                           call.columns);
-  // Names of the regions' own, such as %x, are not among the kernel's.
+  auto join = [](const std::string &first, const std::string &rest) {
+    return rest.empty() ? first : first + ", " + rest;
+  };
+  return llvm::formatv(
+      "comms.kernel @{0}(%_x: {1}{2}){8} {{\n"
+      "  %_team = comms.team world\n"
+      "  comms.{0} {3}%_team ins({9} : {10}) outs({4} : {5}){6}\n"
+      "{7}  comms.return\n}\n",
+      call.op, input, parameters,
+      call.reduction.empty() ? "" : call.reduction + " ", outputs.names,
+      outputs.types, args,
+      regionOf("produce", call.produce) + regionOf("consume", call.consume),
+      known, join("%_x", sources.names), join(input, sources.types));
+}
+
+llvm::Expected<KernelRequest> commsir::group::writeFused(const FusedCall &call,
+                                                         const Group &group,
+                                                         int64_t capacity) {
+  const Operation *operation = findOperation(call.op);
+  int64_t ranks = group.options().ranks, rows = call.rows;
+  std::string mistake = findShapeMistake(call, operation, ranks);
+  if (mistake.empty()) {
+    rows /= operation->cutsInput ? ranks : 1;
+    rows *= operation->joinsOutput ? ranks : 1;
+    mistake = findArrayMistake(call, rows);
+  }
+  if (!mistake.empty())
+    return makeError(Kind::Usage, call.op + " with arithmetic: " + mistake);
   KernelRequest request;
   request.name = call.op;
   request.shared = group.onGpu();
   request.channelBytes = capacity ? kSizedChannelBytes : 0;
-  request.source =
-      llvm::formatv("comms.kernel @{0}(%_x: {1}{2}){8} {{\n"
-                    "  %_team = comms.team world\n"
-                    "  comms.{0} {3}%_team ins({9} : {10}) outs({4} : {5}){6}\n"
-                    "{7}  comms.return\n}\n",
-                    call.op, input, parameters,
-                    call.reduction.empty() ? "" : call.reduction + " ",
-                    names[Output], types[Output], extra, regions, known,
-                    join("%_x", names[Source]), join(input, types[Source]));
+  request.source = writeFusedText(call, ranks, capacity, rows);
   return request;
 }

@@ -1,4 +1,4 @@
-//===- Archive.h - Serializes what a cache entry holds ----------*- C++ -*-===//
+//===- Archive.h - Serializes cache entries ---------------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

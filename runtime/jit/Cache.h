@@ -1,4 +1,4 @@
-//===- Cache.h - Machine code that is kept ----------------------*- C++ -*-===//
+//===- Cache.h - Cached machine code ----------------------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

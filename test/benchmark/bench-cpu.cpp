@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What the project promises of the CPU target: time from text to a kernel that
-// can run, its growth with ops, ranks and row length, bandwidth against memcpy
-// in the same process, and worlds of 1,024 and 8,192 ranks. Every run's output
-// is compared with the sums that its input must give.
+// Measures what docs/Benchmarks.md limits for the CPU target: the time from
+// text to a kernel that can run, its growth with ops, ranks and row length,
+// bandwidth against memcpy in the same process, and worlds of 1,024 and 8,192
+// ranks. Every run's output is compared with the expected sums.
 //
 //===----------------------------------------------------------------------===//
 

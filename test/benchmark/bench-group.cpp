@@ -5,8 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What a call through the C API costs beside the launch of the same kernel, for
-// a group of one rank on the CPU and arrays of 16 elements: host latency.
+// Measures host latency: the time of a call through the C API beyond the launch
+// of the same kernel, for a group of one rank on the CPU and arrays of 16
+// elements.
 //
 //===----------------------------------------------------------------------===//
 

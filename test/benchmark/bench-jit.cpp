@@ -5,13 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// From text to machine code of sm_90 as a group gets it (compileRequest): cold,
-// from disk and from memory, the first of the process and later ones, with the
-// time of each phase. And what a repeated call of a collective costs the host
-// beside the driver's launch. No GPU is needed: a driver that only pretends
-// (test/gpu/FakeCuda.cpp) says that there are some. Prints JSON.
+// Measures the path from text to machine code for sm_90 as groups take it
+// (compileRequest): cold, from disk and from memory, for the first kernel of
+// the process and for later ones, with the time of each phase. It also measures
+// the host's time of a repeated collective beyond the driver's launch. No GPU
+// is needed: a fake driver (test/gpu/FakeCuda.cpp) provides GPUs. Prints JSON.
 //
-// COMMSIR_CACHE_DIR decides whether the first compilation is a cold one.
+// COMMSIR_CACHE_DIR decides whether the first compilation is cold.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,7 +1,7 @@
-"""Runs bench-cpu and bench-jit several times and prints tables: median, spread and the promised figures.
+"""Runs bench-cpu and bench-jit several times and prints tables: median, spread and limits.
 
 Usage: bench.py --bin BUILD/bin [--only cpu|jit] [--repetitions N] [--json FILE]
-Ends with 1 if a promise of docs/Benchmarks.md is not met.
+Ends with status 1 if a figure exceeds a limit of docs/Benchmarks.md.
 """
 
 import argparse

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Collectives of a group of processes on the CPU, against torch's Gloo.
+"""Measures collectives of a CPU group against torch's Gloo.
 
-Every rank is a process; both are measured in turns, so that a busy machine slows both down. The figure of a call is
-the slowest rank's mean over a run of calls; the table has the median over the runs.
+Each rank is a process. The two take turns, so that a busy machine slows both down. The figure of a call is the slowest
+rank's mean over a run of calls; the table shows the median over the runs.
 
     group_vs_gloo.py --ranks 4
 """

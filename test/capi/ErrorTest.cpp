@@ -1,4 +1,4 @@
-//===- ErrorTest.cpp - No failure gets past the C API ---------------------===//
+//===- ErrorTest.cpp - Every failure reaches callers of the C API ---------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -113,7 +113,7 @@ TEST(Prepared, KeepsNothingOfTheCaller) {
   });
 }
 
-TEST(Prepared, RanksThatLaunchDifferentCallsAreTold) {
+TEST(Prepared, DifferentCallsOfRanksAreErrors) {
   runRanks(2, [](int64_t rank, commsir_group *group) {
     commsir_prepared *one = prepare(group, sumOf(16 + 16 * rank));
     commsir_prepared *both = prepare(group, sumOf(8));
@@ -361,7 +361,7 @@ TEST(PreparedFused, KeepsNothingOfTheCaller) {
   });
 }
 
-TEST(PreparedFused, RanksThatLaunchDifferentCallsAreTold) {
+TEST(PreparedFused, DifferentCallsOfRanksAreErrors) {
   runRanks(2, [](int64_t rank, commsir_group *group) {
     commsir_prepared *one = prepare(group, Fused(2).call);
     commsir_prepared *two = prepare(group, Fused(4).call);

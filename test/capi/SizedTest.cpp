@@ -1,4 +1,4 @@
-//===- SizedTest.cpp - Structs of programs with another header ------------===//
+//===- SizedTest.cpp - Structs of programs with other headers -------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A program with an older header passes a smaller struct: the library must not
-// read behind it. A program with a newer header passes a larger one: the
+// read beyond it. A program with a newer header passes a larger one: the
 // library must not ignore a field that the program sets.
 //
 //===----------------------------------------------------------------------===//
@@ -156,7 +156,7 @@ TEST(Sized, OlderGroupsAndStoresWork) {
     });
 }
 
-TEST(Sized, NewerStructsRunIfWhatIsUnknownIsZero) {
+TEST(Sized, NewerStructsRunIfUnknownFieldsAreZero) {
   runRanks(1, [](int64_t, commsir_group *group) {
     std::vector<float> x(8, 1), y(8);
     commsir_operand output = {y.data(), 8, "f32", 1, 8};
@@ -190,7 +190,7 @@ TEST(Sized, NewerStructsRunIfWhatIsUnknownIsZero) {
   });
 }
 
-TEST(Sized, WhatIsNoSizeIsRefused) {
+TEST(Sized, InvalidSizesAreRefused) {
   runRanks(1, [](int64_t, commsir_group *group) {
     std::vector<float> data(8, 1);
     MapStore store;

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Ranks are threads of this process, and each has several threads that call its
-// group, so that ThreadSanitizer sees both sides of every access (docs/
-// Groups.md says how to run it).
+// group, so that ThreadSanitizer sees both sides of every access.
+// docs/Groups.md explains how to run it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -165,7 +165,7 @@ TEST(Threads, SeveralGroups) {
 
 /// A thread that waits keeps no collective waiting: its signal may come after
 /// that.
-TEST(Threads, WaitsBesideCollectives) {
+TEST(Threads, WaitsDuringCollectives) {
   runRanks(2, [](int64_t rank, commsir_group *group) {
     Window window(group);
     int64_t peer = 1 - rank;
@@ -238,7 +238,7 @@ TEST(Threads, PutsToReleasedWindows) {
 }
 
 /// Watchdogs see and end a call that waits for a rank that does not come.
-TEST(Threads, AbortBesideACollective) {
+TEST(Threads, AbortDuringACollective) {
   std::atomic<bool> isAborted{false};
   runRanks(2, [&](int64_t rank, commsir_group *group) {
     if (rank == 1) {
@@ -339,7 +339,7 @@ TEST(Threads, CloseEndsWaits) {
 
 /// A collective that peers come to ends well, though its group is destroyed;
 /// one that queues behind it does not begin.
-TEST(Threads, DestroyBesideCollectives) {
+TEST(Threads, DestroyDuringCollectives) {
   std::atomic<bool> isEnding{false};
   runRanks(2, [&](int64_t rank, commsir_group *group) {
     addUp(group, 8, 2); // Compiles.
@@ -409,7 +409,7 @@ static void exchange(commsir_p2p *p2p, int64_t peer, int64_t tag) {
   }
 }
 
-TEST(Threads, DestroyBesideReceives) {
+TEST(Threads, DestroyDuringReceives) {
   MapStore store;
   commsir_store face = store.face();
   Threads ranks;
@@ -524,7 +524,7 @@ TEST(Threads, MessagesOfManySizes) {
   });
 }
 
-TEST(Threads, AbortBesideMessages) {
+TEST(Threads, AbortDuringMessages) {
   for (int milliseconds : {0, 3, 11})
     runMessages(3, [=](int64_t rank, commsir_p2p *p2p) {
       Threads threads;
@@ -538,7 +538,7 @@ TEST(Threads, AbortBesideMessages) {
 }
 
 /// Ranks that disagree meet again, while puts and signals go on.
-TEST(Threads, DisagreementsBesideSignals) {
+TEST(Threads, DisagreementsDuringSignals) {
   runRanks(3, [](int64_t rank, commsir_group *group) {
     {
       Window window(group);

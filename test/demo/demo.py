@@ -1,10 +1,10 @@
-"""The main job of CommsIR: on 8 ranks of the CPU world, and on this machine's GPUs where there are two or more.
+"""The demo of CommsIR: on 8 ranks of the CPU world, and on this machine's GPUs if it has two or more.
 
 1. Cuts the handwritten digits that scikit-learn ships into one shard for each rank.
-2. Runs all-reduce + residual add + RMSNorm, as one kernel, on the ranks, and compares every
-   rank's result with NumPy in float64. With GPUs, the same file runs there too, a rank a GPU.
-3. Hands a kernel with a missing signal to the checker, and then runs it, to show how a deadlock
-   is told.
+2. Runs all-reduce + residual add + RMSNorm as one kernel, and compares every rank's result with
+   NumPy in float64. If there are GPUs, the same file also runs there, with one rank per GPU.
+3. Gives a kernel with a missing signal to the checker, and then runs it to show how a deadlock
+   is reported.
 
 Usage: demo.py --bin build/bin [--gpus N]
 """

@@ -113,7 +113,7 @@ TEST_F(AtomicFile, FolderIsNoFile) {
   EXPECT_EQ(entries(), 0u);
 }
 
-TEST_F(AtomicFile, ChecksTheFolderAlone) {
+TEST_F(AtomicFile, ChecksOnlyTheFolder) {
   EXPECT_TRUE(succeeds(OutputFiles::checkFolder(path("a"))));
   EXPECT_TRUE(succeeds(OutputFiles::checkFolder("/dev/full")));
   EXPECT_FALSE(succeeds(OutputFiles::checkFolder(path("no/such/a"))));

@@ -55,7 +55,7 @@ TEST(Expect, FindsTheFirstDifference) {
   EXPECT_EQ(renderIndex(result.index), "[1, 1]");
 }
 
-TEST(Expect, TellsLongIntegersApart) {
+TEST(Expect, DistinguishesLongIntegers) {
   int32_t got[] = {1, 1234567891};
   int64_t expected[] = {1, 1234567892};
   Comparison result =
@@ -97,7 +97,7 @@ TEST(Expect, IntegersAreExactBeyondDouble) {
             0);
 }
 
-TEST(Expect, BitwiseTellsZerosApart) {
+TEST(Expect, BitwiseDistinguishesZeros) {
   float got[] = {0.0f}, expected[] = {-0.0f};
   Npy npy = reference(Element::F32, {1}, bytesOf<float>(expected));
   Argument y = argument(Element::F32, {1});

@@ -1,4 +1,4 @@
-//===- FullDiskTest.cpp - Errors name the file that was asked for ---------===//
+//===- FullDiskTest.cpp - Errors name the requested file ------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -46,7 +46,7 @@ bool contains(const std::string &text, llvm::StringRef part) {
 #define EXPECT_ERROR(text, part)                                               \
   EXPECT_TRUE(contains(errorOf(text), part)) << errorOf(text)
 
-TEST(Npy, ReadsWhatItWrites) {
+TEST(Npy, ReadsItsOwnFiles) {
   for (Element element :
        {Element::F32, Element::BF16, Element::F8E4M3FN, Element::I64,
         Element::F16, Element::I8, Element::I1, Element::F64}) {
@@ -77,7 +77,7 @@ TEST(Npy, ReadsVersions2And3AndNames) {
   EXPECT_EQ(npy->element(), Element::BF16);
 }
 
-TEST(Npy, RefusesWhatIsNotNpy) {
+TEST(Npy, RefusesOtherFormats) {
   EXPECT_ERROR("", "is empty");
   EXPECT_ERROR("garbage that is long enough", "is not a .npy file");
   EXPECT_ERROR(std::string("\x93NUMPY\x01\x00", 8), "truncated");
@@ -131,7 +131,7 @@ TEST(Npy, OneDimensionHasNoOrder) {
   EXPECT_EQ(errorOf(file(dict("'>i1'", "(1,)"), "a")), "no error");
 }
 
-TEST(Npy, RefusesWhatIsNoRegularFile) {
+TEST(Npy, RefusesIrregularFiles) {
   for (const char *path : {"/dev/zero", "/nonexistent/x.npy", "/"}) {
     llvm::Expected<Npy> npy = Npy::open(path);
     ASSERT_FALSE(bool(npy));

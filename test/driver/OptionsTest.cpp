@@ -78,7 +78,7 @@ TEST(Options, ProposesTheNearestName) {
   EXPECT_ERROR("--help lists them", "k.mlir", "--completely-different");
 }
 
-TEST(Options, RefusesWhatDoesNotGoTogether) {
+TEST(Options, RefusesIncompatibleOptions) {
   EXPECT_ERROR("no kernel file", "--ranks", "8");
   EXPECT_ERROR("two kernel files", "a.mlir", "b.mlir");
   EXPECT_ERROR("needs a value", "k.mlir", "--ranks");
@@ -88,7 +88,7 @@ TEST(Options, RefusesWhatDoesNotGoTogether) {
   EXPECT_ERROR("--json and --dump-ir", "k.mlir", "--json", "--dump-ir");
 }
 
-TEST(Options, RefusesWhatWouldBeForgotten) {
+TEST(Options, RefusesOptionsWithoutEffect) {
   EXPECT_ERROR("--bitwise requires a comparison", "k.mlir", "--bitwise");
   EXPECT_ERROR("--rtol requires a comparison", "k.mlir", "--rtol", "1");
   EXPECT_ERROR("--workers requires --fast", "k.mlir", "--workers", "2");

@@ -85,7 +85,7 @@ TEST(RankTask, LaunchesHaveALimit) {
   EXPECT_EQ(task.seconds(), 0.5);
 }
 
-TEST(RankOutcome, WhatDoesNotFitIsToldInPart) {
+TEST(RankOutcome, LongOutcomesAreCut) {
   for (auto [waiting, letters] :
        {std::pair<size_t, size_t>(1, 10), {1000, 10}, {0, 100000}}) {
     RankOutcome outcome = makeFailure(waiting, letters);
@@ -109,7 +109,7 @@ TEST(RankOutcome, WhatDoesNotFitIsToldInPart) {
   EXPECT_FALSE(read->error);
 }
 
-TEST(SharedRun, IsSeenByWhoHasItsFile) {
+TEST(SharedRun, IsVisibleThroughItsFile) {
   RankArrays arrays;
   arrays.add(100);
   arrays.add(8);

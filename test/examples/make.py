@@ -1,10 +1,10 @@
-"""Makes the inputs of an example, and what NumPy in float64 says its outputs are.
+"""Makes the inputs of an example, and its expected outputs by NumPy in float64.
 
 Usage: make.py EXAMPLE FOLDER [--ranks N]
 
-Writes FOLDER/NAME-RANK.npy for every argument of the kernel. Inputs are drawn from a generator
-seeded by the example's name and rounded to the argument's type first, so that the reference
-starts from the same numbers. NumPy is enough: GPU hosts may lack ml_dtypes.
+Writes FOLDER/NAME-RANK.npy for every argument of the kernel. Inputs come from a generator seeded
+with the example's name, and are first rounded to the argument's type, so that the reference starts
+from the same numbers. NumPy is enough: GPU hosts may lack ml_dtypes.
 """
 
 import argparse

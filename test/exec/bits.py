@@ -2,8 +2,8 @@
 
 Usage: bits.py TEST FOLDER
 
-Writes FOLDER/NAME-RANK.npy for every argument of the kernel of TEST, for 2 ranks. What is
-expected comes from test/python/reference.py, to the bit.
+Writes FOLDER/NAME-RANK.npy for every argument of the kernel of TEST, for 2 ranks.
+test/python/reference.py computes the expected bits.
 """
 
 import argparse

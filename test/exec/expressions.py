@@ -1,10 +1,11 @@
-"""Random arithmetic: each op of arith and math that kernels may have, on tiles and on scalars, of every type.
+"""Random arithmetic: each op of arith and math that kernels may contain, on tiles and on scalars, of every type.
 
 expressions.py [--seed S] [--count N] [--show]
 
-Runs programs on the CPU and computes every op again with NumPy, from what the program says its operands were: what is
-stored has to have the bits of the Spec's chapter *Bits*. Functions that are expanded in the IR (exp, sin, ...) and the
-sums of rows are not computed again; other targets have to have the CPU's bits, with them.
+Runs programs on the CPU, each of which stores the operands and the result of every op. NumPy computes each op again
+from these operands, and the stored result must have the bits of the Spec's chapter *Bits*. NumPy does not compute
+sums of rows, or functions that are expanded in the IR (exp, sin, ...); tests of other targets compare them with the
+CPU.
 """
 
 import argparse

@@ -1,8 +1,8 @@
-"""Runs collectives in permutations over shapes, outputs and rounds that differ, and compares each with NumPy.
+"""Runs collectives by permutation over various shapes, outputs and rounds, and compares each with NumPy.
 
 Usage: permutations.py FOLDER
 
-Every kernel is checked by comms-check-sync before it runs. At the end the number of runs is printed.
+comms-check-sync checks every kernel before it runs. The last line printed is the number of runs.
 """
 
 import itertools

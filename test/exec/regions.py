@@ -2,9 +2,9 @@
 
 regions.py [--seed S] [--count N] [--show]
 
-Runs collectives on the CPU in several ways. What every op of a region gives is an output (of `consume`) or travels
-(from `produce`), so each is computed again with NumPy from what its operands were, as in expressions.py. All ways of
-which the Spec says so have to have the same bits.
+Runs each collective on the CPU by several algorithms and protocols. The result of every op in a region is an output
+(from `consume`) or is sent (from `produce`), so NumPy can compute each op again from its operands, as in
+expressions.py. All runs must have the same bits where the Spec promises it.
 """
 
 import argparse

@@ -2,8 +2,8 @@
 
 Usage: sweep.py [--algorithms A,B] [--protocols P,Q] [--blocks 1,3] COMMS-RUN-ARGUMENTS...
 
-Every run has to end with status 0; the first that does not is printed, and ends the sweep with
-status 1. At the end the number of runs is printed.
+Every run must end with status 0. The first that does not is printed, and ends the sweep with
+status 1. The last line printed is the number of runs.
 """
 
 import argparse

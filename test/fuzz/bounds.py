@@ -1,15 +1,16 @@
 """Random kernels whose accesses may leave their arrays, compared with a model of every access.
 
-A program computes indices by all integer ops that kernels hold, in loops, branches and blocks, and uses them in every
-op that reaches memory, a cell or a peer. The model computes with Python's integers. It knows which access is the first
-out of bounds, or that there is none. All data is one number and stays so; a kernel's arrays lie between canaries.
-  - Where the model leaves bounds, the run has to end with an error that says so.
-  - Where it does not, the run has to end well, unless an access that is never made is refused when compiling.
-  - Neither may change a canary or end the process.
-Every access has an effect that can be seen: others may be left out, and are then not reported (docs/Spec.md).
+A program computes indices by all integer ops that kernels may contain, in loops, branches and blocks, and uses them
+in every op that reaches memory, a cell or a peer. The model computes with Python's integers. It knows the first access
+that is out of bounds, or that there is none. All data is one number, which never changes; canaries surround the arrays.
+  - If an access of the model leaves its bounds, the run must end with an error that says so.
+  - If none does, the run must succeed, unless compilation refuses an access that is never executed.
+  - In both cases the canaries must not change, and the process must not crash.
+Every access has an effect that can be observed: the compiler may omit others, and then does not report them
+(docs/Spec.md).
 
-Before the random programs, each kind of access runs with constants out of bounds: every text with which they are
-refused has to be one that REFUSAL knows, also those that random programs seldom meet.
+Before the random programs, each kind of access runs with constants out of bounds: REFUSAL must know every text of
+refusal, including those that random programs rarely cause.
 
 Usage: bounds.py [--programs N] [--seed S] [--seconds T] [--jobs J] [--keep FOLDER]
 A failure prints the seed and keeps the kernel in FOLDER: `bounds.py --seed SEED --programs 1` runs it again.

@@ -1,9 +1,8 @@
-"""How the time to check, compile and run a kernel grows with the length of a chain of one op.
+"""Measures how the time to check, compile and run a kernel grows with the length of a chain of one op.
 
-CHAINS has one row an op and form: text in which {p} is what the op before gives and {n} names what this one gives.
-Each chain of N links ends in a store. NESTS has regions in one another. comms-run gets each row. A row fails if it
-takes more than --seconds of processor time, or if comms-run
-crashes.
+CHAINS has one row per op and form: text in which {p} is the result of the previous op and {n} names this one's.
+Each chain of N links ends in a store. NESTS has nested regions. comms-run gets each row. A row fails if it
+takes more than --seconds of processor time, or if comms-run crashes.
 
 Usage: chains.py FOLDER_OF_PROGRAMS [--length N] [--seconds S] [--only NAME...]
 """

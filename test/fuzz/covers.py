@@ -1,7 +1,7 @@
-"""Whether bounds.py writes every op that a kernel may hold and that computes an index or reaches memory.
+"""Checks that bounds.py writes every op of kernels that computes an index or reaches memory.
 
-The ops are those of lowering/analysis/UncheckedOps.cpp, and those of the comms dialect that have an operand that is an
-index, memory, a window, a cell or a channel. An op that is not written has a reason in EXCEPTIONS.
+The ops are those of lowering/analysis/UncheckedOps.cpp, and those of the comms dialect with an operand that is an
+index, memory, a window, a cell or a channel. An op that bounds.py does not write has a reason in EXCEPTIONS.
 
 Usage: covers.py SOURCE_FOLDER [--programs N]
 """

@@ -1,12 +1,12 @@
-"""Sessions of an editor with comms-lsp-server, changed at random: each ends cleanly, and answers are JSON-RPC.
+"""Random changes to sessions of an editor with comms-lsp-server: each must end cleanly, and answers must be JSON-RPC.
 
 A session is a list of frames for the server's standard input: requests and notifications about texts of tests, with
 wrong methods, types, ids, positions, ranges, lengths, headers and order, broken and deeply nested JSON, damaged text
-and bytecode. A signal, a status other than 0 and 1, more than LIMIT seconds, more than MEMORY bytes, output that is no
-frame of JSON-RPC, and an answer without an id are faults.
+and bytecode. Faults are: a signal, a status other than 0 and 1, more than LIMIT seconds, more than MEMORY bytes,
+output that is no frame of JSON-RPC, and an answer without an id.
 
 Usage: editor.py --server PROGRAM [--sessions N] [--seed S] [--seconds T] [--jobs J] [--keep FOLDER] [--corpus FOLDER]
-The corpus (files with the bytes of a session) is sent first. A failure keeps the session in FOLDER.
+Files of the corpus, each with the bytes of a session, are sent first. A failure keeps the session in FOLDER.
 """
 
 import argparse

@@ -1,14 +1,14 @@
-//===- fuzz-capi.cpp - Any sequence of calls of the C API ends well -------===//
+//===- fuzz-capi.cpp - Random sequences of calls of the C API -------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// An input is a program: each byte chooses a call or an argument of it. Handles
-// are null, of what is there, of what has ended, and of other kinds; numbers
-// are odd. Groups have one rank, and waits end soon. Memory that is given is as
-// large as is said, for C cannot tell; but windows may have been released.
+// An input is a program: each byte selects a call or an argument. Handles are
+// null, alive, ended, or of another kind; numbers have extreme values. Groups
+// have one rank, and waits end soon. Buffers are as large as the calls say,
+// because C cannot check that; but windows may have been released.
 //
 //===----------------------------------------------------------------------===//
 

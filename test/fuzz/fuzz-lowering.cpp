@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What it lowers calls functions of the runtime alone, and defines kernels.
+// A lowered module must call only functions of the runtime, and define kernels.
 //
 //===----------------------------------------------------------------------===//
 

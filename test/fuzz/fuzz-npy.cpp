@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Every byte that the reader says it holds is read: a shape that lies shows as
-// an access out of the buffer.
+// The fuzzer reads every byte that the reader reports, so that a false shape
+// becomes an access outside of the buffer.
 //
 //===----------------------------------------------------------------------===//
 

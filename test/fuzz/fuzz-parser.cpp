@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Whatever parses and verifies must print as text that parses to the same
-// print, and so must its bytecode. (Other bytecode is refused by what reads the
-// kernels of others: MLIR's reader believes what it says.)
+// Whatever parses and verifies must print as text that parses and prints the
+// same, and so must its bytecode. (Functions that read kernels from others
+// refuse all other bytecode, because MLIR's reader trusts its input.)
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,16 +1,15 @@
-//===- fuzz-run.cpp - comms-run ends well, whatever it is given -----------===//
+//===- fuzz-run.cpp - comms-run on random inputs --------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// An input has three parts, with a line `====` between them: the command line,
-// one argument a line; the kernel; and the bytes of the .npy file that every
-// file argument reads. It runs as comms-run would, under limits that keep it
-// short. It must not crash, no canary around its arrays may change, and
-// afterwards the folder holds either every file that was asked for, whole, or
-// none.
+// An input has three parts, separated by a line `====`: the command line, one
+// argument per line; the kernel; and the bytes of the .npy file that every file
+// argument reads. It runs as in comms-run, under limits that keep it short. It
+// must not crash, no canary around its arrays may change, and afterwards the
+// folder must hold either every requested file, complete, or none.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- fuzz-tables.cpp - Tables and reports of others are read or refused -===//
+//===- fuzz-tables.cpp - Random tables and reports ------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // An input is a file of comms-bench: a table of measured times, or a report.
-// What is read is used in every way: a table answers questions and is printed;
-// a report is printed, drawn, and compared with itself. What is printed reads
-// back.
+// Each is read or refused. Every function then uses it: a table answers
+// questions and is printed; a report is printed, drawn, and compared with
+// itself. The printed form must be readable.
 //
 //===----------------------------------------------------------------------===//
 

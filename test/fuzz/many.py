@@ -1,12 +1,12 @@
-"""Runs every fuzzer at once, many processes on many cores, and sums up what they did.
+"""Runs every fuzzer at once, in many processes on many cores, and summarizes the results.
 
 Usage: many.py --seconds S --jobs N --out FOLDER [--build FOLDER] [--seed S] [--only NAME...]
 
-Half of the jobs are of bounds.py; the others take turns over the rest of TABLE. Each job has a folder and seeds of
-its own and runs at the lowest priority. A fuzzer that ends before the time is up starts again. FOLDER gets two
-files: summary.txt (processes, CPU seconds and runs of each fuzzer, and what failed) and findings.tar.gz (at most 16
+Half of the jobs run bounds.py; the others take turns over the rest of TABLE. Each job has its own folder and seeds,
+and runs at the lowest priority. A fuzzer that ends before the time is up starts again. FOLDER gets two
+files: summary.txt (processes, CPU seconds and runs of each fuzzer, and the failures) and findings.tar.gz (at most 16
 inputs or programs, with the end of the output of the job that found them). Exit status 1: something failed.
-SIGTERM and SIGINT end the jobs early; what they did until then is in the files, but for runs that they had not printed.
+SIGTERM and SIGINT end the jobs early. The files then have the results so far, except runs not yet printed.
 """
 
 import argparse

@@ -1,8 +1,8 @@
-"""Saved runs that were changed at random: each replays, or is refused with an error of CommsIR's.
+"""Random changes to saved runs: each must replay, or be refused with an error of CommsIR.
 
-Changes are of all that the file holds: members of the ZIP file, their names, sizes, flags and bytes, the fields of
-run.json, the kernel, the arrays. Any other exception is a fault, and so is a replay that takes more than LIMIT seconds
-or more than MEMORY bytes, or that changes the folder that it runs in.
+Changes affect everything in the file: members of the ZIP file, their names, sizes, flags and bytes, the fields of
+run.json, the kernel, the arrays. Any other exception is a fault. A replay is also at fault if it takes more than LIMIT
+seconds or more than MEMORY bytes, or if it changes the folder that it runs in.
 
 Usage: saved_runs.py [--runs N] [--seed S] [--seconds T] [--keep FOLDER] [--corpus FOLDER]
 Files in the corpus are replayed first. A failure keeps the file in FOLDER.

@@ -1,6 +1,6 @@
-"""Writes each part of the given .mlir files (parts end at `// -----`) to a folder, one file a part.
+"""Writes each part of the given .mlir files (parts end at `// -----`) to a folder, one file per part.
 
-Usage: split.py FOLDER FILE…   Parts over 4 KiB are left out: the fuzzers' limit.
+Usage: split.py FOLDER FILE…   Skips parts over 4 KiB, the fuzzers' limit.
 """
 
 import hashlib

@@ -1,13 +1,13 @@
-//===- CollectiveTest.cpp - Tests of calls of groups of GPUs --------------===//
+//===- CollectiveTest.cpp - Calls of groups of GPUs -----------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// One rank over the driver of FakeCuda.cpp, whose kernels copy: that is what
-// collectives of one rank do. Which kernel a call gets, what is copied for it,
-// and what a capture allows.
+// One rank over the driver of FakeCuda.cpp, whose kernels copy, as collectives
+// of one rank do. Tests the kernel of each call, the copies for it, and the
+// rules of captures.
 //
 //===----------------------------------------------------------------------===//
 
@@ -977,7 +977,7 @@ TEST_F(CollectiveTest, RootsAreCompared) {
 }
 
 /// The others have no output, and their input stays as it is.
-TEST_F(CollectiveTest, ReductionsToOneRankLeaveOthersAlone) {
+TEST_F(CollectiveTest, ReductionsToOneRankKeepOtherOutputs) {
   run(
       {},
       [](Calls &calls) -> std::string {

@@ -5,41 +5,42 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Stands in for libcuda.so.1, so that the CUDA runtime's own work (memory,
-// windows, parameters, streams, limits, reports) is tested on any machine.
-// Device memory is the host's; virtual memory can be shared with other
-// processes. Streams are in order and end at once: a launch returns when its
-// kernel has ended. Captured launches run when the graph is launched. Code is
-// not run: the kernels of the device library are known by name, and what any
-// other kernel does is said by COMMSIR_FAKE_KERNEL:
+// Replaces libcuda.so.1, so that the CUDA runtime's own work (memory, windows,
+// parameters, streams, limits, reports) is tested on any machine. Device memory
+// is the host's; processes can share virtual memory. Streams run in order and
+// without delay: a launch returns after its kernel has ended. Captured launches
+// run when the graph is launched. No code runs: the fake knows the kernels of
+// the device library by name, and COMMSIR_FAKE_KERNEL defines the effect of all
+// other kernels:
 //
 //   sum N     two windows x, y of N f32: y of this rank is the sum of all x
-//   exchange N  the same, by ranks that run on their own: they meet before and
-//             after, over the barrier of one_shot/pull, mark their channels
-//             busy, and give up as real kernels do
-//   nccl N,A,B,C,D,E  the same as sum, by kernels that call NCCL: the words of
-//             the parameters that hold the device communicator, x's window and
-//             offset, and y's, are A to E; they meet before and after over the
-//             device communicator (FakeNccl.cpp)
+//   exchange N  the same, by ranks that run separately: they synchronize before
+//             and after, over the barrier of one_shot/pull, mark their channels
+//             busy, and time out as real kernels do
+//   nccl N,A,B,C,D,E  the same as sum, by kernels that call NCCL: A to E are
+//             the words of the parameters that hold the device communicator,
+//             x's window and offset, and y's; the ranks synchronize before and
+//             after over the device communicator (FakeNccl.cpp)
 //   identity N,M,…  two arrays x, y of N bytes in the first launch, of M in the
 //             next, and so on in turns: y is x, as for a group of one rank
-//   timeout   reports that it waited, and ends
+//   timeout   reports a timeout, and ends
 //   hang      runs until its abort word is set
 //   stuck     runs forever
 //
-// COMMSIR_FAKE_GPUS is the number of GPUs, COMMSIR_FAKE_FAIL the name of a
-// function that fails, less its `cu`, and, behind a space, of the one GPU on
-// whose context it does. With COMMSIR_FAKE_ONE all GPUs are one,
-// with COMMSIR_FAKE_ALONE none reaches another's memory. COMMSIR_FAKE_VERSION
-// is the driver's version (13000), COMMSIR_FAKE_NAME the name of the GPUs
-// ("fake"). COMMSIR_FAKE_MEMORY is the most bytes that
-// an allocation for windows may have, COMMSIR_FAKE_RESIDENT the blocks that a
-// multiprocessor holds (2). With COMMSIR_FAKE_GUARD, memory that is
-// freed under a kernel which runs forever ends the process; the driver would
-// wait. fakeCalls tells how often a function was
-// called, and `exchange` begun; fakeCounts tells it of all. With
-// COMMSIR_FAKE_QUICK nothing is counted, fails or runs, so that callers can be
-// timed over a driver that costs next to nothing.
+// COMMSIR_FAKE_GPUS is the number of GPUs. COMMSIR_FAKE_FAIL is the name,
+// without `cu`, of a function that fails; a number after a blank limits this to
+// the contexts of one GPU. COMMSIR_FAKE_ONE makes all GPUs the same one; with
+// COMMSIR_FAKE_ALONE, none reaches another's memory. COMMSIR_FAKE_VERSION is
+// the driver's version (13000), COMMSIR_FAKE_NAME the name of the GPUs
+// ("fake"). COMMSIR_FAKE_MEMORY is the maximum size in bytes of an allocation
+// for windows, COMMSIR_FAKE_RESIDENT the number of blocks per multiprocessor
+// (2). With COMMSIR_FAKE_GUARD, freeing memory under a kernel that runs forever
+// ends the process; the real driver would wait.
+//
+// fakeCalls returns how often a function was called, and how often an
+// `exchange` began; fakeCounts returns it for all. With COMMSIR_FAKE_QUICK
+// nothing is counted, fails or runs, so that callers can be timed over a driver
+// that takes almost no time.
 //
 //===----------------------------------------------------------------------===//
 

@@ -7,10 +7,10 @@
 //
 // Preloaded before libcudart.so, so that torch has CUDA tensors, streams,
 // events and graphs on any machine, over the driver of FakeCuda.cpp, which
-// counts what is called. Kernels of torch's own do nothing; copies and memset
-// work. With COMMSIR_FAKE_BUSY no event has come when it is asked for; while a
-// stream is captured none may be. What is not here is the real runtime's, which
-// has no GPU.
+// counts the calls. torch's own kernels do nothing; copies and memset work.
+// With COMMSIR_FAKE_BUSY, no event is complete when it is queried; queries are
+// errors while a stream is captured. Other functions come from the real
+// runtime, which finds no GPU.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Preloaded with FakeCudart.cpp: C++'s operator new for the whole process,
-// which counts. The other forms of the library come here, but for aligned ones,
-// and what is deleted goes to free.
+// Preloaded with FakeCudart.cpp. Replaces C++'s operator new in the whole
+// process by one that counts. The library's other forms call it, except for the
+// aligned ones; operator delete calls free.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,19 +5,18 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Stands in for libnccl.so.2 over the driver of FakeCuda.cpp, so that how the
-// runtime makes and frees windows and device communicators is tested on any
-// machine. Ranks are threads of a process, or processes: what they share has
-// files, which they open by each other's numbers. COMMSIR_FAKE_NCCL names what
-// it lacks: "gin" (ncclDevCommCreate refuses it, as NCCL does on a host without
-// adapters), "contexts" (it gives none of the GIN contexts), "rank" (the device
-// communicator says another rank), "windows" (it is 2.27.7), "memory" (GPU 1
-// has none), "register" (GPU 1 refuses windows), "start" (rank 1 does not come
-// into the communicator, of which the others hear). Compiled with
-// COMMSIR_FAKE_NO_DEVICE_API it has no device communicators.
+// Replaces libnccl.so.2 over the driver of FakeCuda.cpp, so that the tests can
+// check on any machine how the runtime makes and frees windows and device
+// communicators. Ranks are threads of a process, or processes that share files,
+// which they open by each other's numbers. COMMSIR_FAKE_NCCL names a missing
+// feature or a fault: "gin" (ncclDevCommCreate refuses it, as NCCL does on a
+// host without adapters), "contexts" (there are no GIN contexts), "rank" (the
+// device communicator has another rank), "windows" (the version is 2.27.7),
+// "memory" (GPU 1 has none), "register" (GPU 1 refuses windows), "start" (rank
+// 1 does not join the communicator, and the others learn of it). Compiled with
+// COMMSIR_FAKE_NO_DEVICE_API, it has no device communicators.
 //
-// fakeNcclLog gives the calls that make and free something, in order, of rank
-// 0.
+// fakeNcclLog returns, in order, rank 0's calls that make and free something.
 //
 //===----------------------------------------------------------------------===//
 

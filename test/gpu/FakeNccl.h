@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The structures that stand in for ncclWindow_vidmem, ncclDevCommRequirements
-// and ncclDevComm: FakeNccl.cpp makes them, FakeCuda.cpp runs kernels on them.
+// Replacements for ncclWindow_vidmem, ncclDevCommRequirements and ncclDevComm:
+// FakeNccl.cpp makes them, and FakeCuda.cpp runs kernels on them.
 //
 //===----------------------------------------------------------------------===//
 

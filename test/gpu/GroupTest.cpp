@@ -1,4 +1,4 @@
-//===- GroupTest.cpp - Tests of groups of GPUs, without a GPU -------------===//
+//===- GroupTest.cpp - Groups of GPUs, without a GPU ----------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Ranks are processes over the driver of FakeCuda.cpp, which runs one kernel,
-// `exchange 24`. What only a GPU can show is in processes.py.
+// `exchange 24`. processes.py tests what only a GPU can show.
 //
 //===----------------------------------------------------------------------===//
 
@@ -791,7 +791,7 @@ TEST_F(GroupTest, ChannelMemoryIsUsedAgain) {
   });
 }
 
-TEST_F(GroupTest, WhatGraphsLaunchIsKept) {
+TEST_F(GroupTest, KernelsOfGraphsAreKept) {
   expectWell(2, [](Rank &me) -> std::string {
     me.start();
     const cuda::Driver &cu = cuda::getDevice(*me.group).driver();
@@ -836,7 +836,7 @@ static bool dropped(Rank &me, std::chrono::milliseconds patience) {
 }
 
 /// Nor does it wait, for a GPU that is busy, with a lock that launches need.
-TEST_F(GroupTest, GarbageLeavesCapturesAlone) {
+TEST_F(GroupTest, CollectionIgnoresCaptures) {
   expectWell(2, [](Rank &me) -> std::string {
     me.start();
     const cuda::Driver &cu = cuda::getDevice(*me.group).driver();
@@ -862,7 +862,7 @@ TEST_F(GroupTest, GarbageLeavesCapturesAlone) {
   });
 }
 
-TEST_F(GroupTest, WhatGraphsMayLaunchIsNotDropped) {
+TEST_F(GroupTest, KernelsOfCapturesAreNotDropped) {
   expectWell(2, [](Rank &me) -> std::string {
     me.start();
     const cuda::Driver &cu = cuda::getDevice(*me.group).driver();

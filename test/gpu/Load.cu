@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What gpu-processes launches beside collectives: data that differ for every
-// rank, launch and element, a check of what collectives make of them, delays,
-// and a product of matrices. Compiled without any header of CUDA.
+// Kernels that gpu-processes launches in addition to collectives: data that
+// differ for every rank, launch and element, a check of the collectives'
+// results, delays, and a matrix product. Compiled without any header of CUDA.
 //
 //===----------------------------------------------------------------------===//
 

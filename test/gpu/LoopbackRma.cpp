@@ -5,16 +5,17 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A plug-in of NCCL 2.30 and newer (NCCL_RMA_PLUGIN names the file), for tests:
-// it carries what kernels put and signal by GIN from one GPU of a host to
-// another, through the host's memory, so that such kernels run without
-// InfiniBand. With NCCL_LSA_TEAM_SIZE=2 four GPUs are two teams of load/store
-// reach that only it joins. NCCL's proxy hands over what kernels ask for, and
-// calls `progress` again and again.
+// A plug-in of NCCL 2.30 and newer (NCCL_RMA_PLUGIN names the file), for tests.
+// It carries the puts and signals that kernels send by GIN from one GPU of a
+// host to another through the host's memory, so that such kernels run without
+// InfiniBand. With NCCL_LSA_TEAM_SIZE=2, four GPUs are two teams of load/store
+// reach, and only this plug-in connects them. NCCL's proxy forwards the
+// kernels' requests, and calls `progress` repeatedly.
 //
 // Every rank has an inbox in shared memory with a slot for each other rank. A
-// transfer goes through its slot in pieces; the receiver copies each to its
-// place, then the signal, and answers. So all of one peer come in order.
+// transfer passes through its slot in pieces. The receiver copies each to its
+// destination, then the signal, and answers. So all transfers of one peer
+// arrive in order.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// LoopbackRma.cpp as NCCL calls it, over the host's memory: the ranks are
+// Calls LoopbackRma.cpp as NCCL does, over the host's memory: the ranks are
 // threads.
 //
 //===----------------------------------------------------------------------===//

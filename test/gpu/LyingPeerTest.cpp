@@ -1,12 +1,12 @@
-//===- LyingPeerTest.cpp - A GPU rank that says what is not so ------------===//
+//===- LyingPeerTest.cpp - A GPU rank that sends false data ---------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Over the driver of FakeCuda.cpp. Rank 1 of two is only a mesh: it comes to
-// every step, and says what it likes there.
+// Over the driver of FakeCuda.cpp. Rank 1 of two is only a mesh: it takes part
+// in every step, and sends what it likes.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- NcclProcessesTest.cpp - Processes that have an NCCL ----------------===//
+//===- NcclProcessesTest.cpp - Processes with NCCL ------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Ranks are processes over the driver of FakeCuda.cpp and the NCCL of
-// FakeNccl.cpp. Whatever NCCL refuses to one of them, all are told.
+// FakeNccl.cpp. If NCCL refuses something to one of them, all get the error.
 //
 //===----------------------------------------------------------------------===//
 
@@ -99,7 +99,7 @@ TEST(NcclProcessesTest, SumsOverWindowsOfOtherProcesses) {
     EXPECT_EQ(said, "");
 }
 
-TEST(NcclProcessesTest, AllHearWhatNcclRefusesToOne) {
+TEST(NcclProcessesTest, AllRanksGetTheErrorOfOne) {
   const std::pair<const char *, const char *> cases[] = {
       {"memory", "rank 1: ncclMemAlloc of "},
       {"register", "rank 1: ncclCommWindowRegister: "},

@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Ranks are threads over the driver of FakeCuda.cpp and the NCCL of
-// FakeNccl.cpp. NCCL is loaded once a process, so each test is one of its own.
-// What such kernels compute, run.py shows on GPUs.
+// FakeNccl.cpp. A process loads NCCL once, so each test is a separate process.
+// run.py tests on GPUs what such kernels compute.
 //
 //===----------------------------------------------------------------------===//
 
@@ -205,7 +205,7 @@ std::string sumInWorld(bool graph) {
   return log();
 }
 
-TEST_F(NcclTest, WhatAKernelNeedsIsMadeAndFreedInOrder) {
+TEST_F(NcclTest, RequirementsAreMadeAndFreedInOrder) {
   for (bool graph : {false, true})
     EXPECT_EQ(run([=] { return sumInWorld(graph); }),
               "init\nwindow\ndevice communicator of 2 barriers\n"
@@ -265,7 +265,7 @@ TEST_F(NcclTest, CellsOfGinAreNumbered) {
             "0 4");
 }
 
-TEST_F(NcclTest, MultimemIsRefusedAndNotTried) {
+TEST_F(NcclTest, MultimemIsRefusedBeforeALaunch) {
   std::string said = run([] { return refusal(*compiled(kMultimem)) + log(); });
   expect(said, {"kernel 'all' takes multicast addresses of NCCL",
                 "multicast is off here"});
@@ -397,7 +397,7 @@ static std::string logOf(size_t lines) {
 }
 
 /// NCCL would wait for the other ranks, which may be elsewhere.
-TEST_F(NcclTest, WhoEndsItsGroupAloneAborts) {
+TEST_F(NcclTest, DestroyingAGroupAloneAborts) {
   EXPECT_EQ(run([] {
               auto end = [](std::unique_ptr<group::Group> group) {};
               endInTurn(end, end);
@@ -407,7 +407,7 @@ TEST_F(NcclTest, WhoEndsItsGroupAloneAborts) {
 }
 
 /// What ranks drop at times of their own ends when the last has.
-TEST_F(NcclTest, WhoDropsItsGroupWaitsForNobody) {
+TEST_F(NcclTest, DroppingAGroupDoesNotWait) {
   EXPECT_EQ(run([] {
               double waited = 0;
               auto drop = [&](std::unique_ptr<group::Group> group) {
@@ -500,7 +500,7 @@ TEST_F(NcclTest, EveryCaptureHasADeviceCommunicator) {
 }
 
 /// Nobody waits in NCCL for a rank that does not come there.
-TEST_F(NcclTest, ARankWithoutMemoryLeavesNobodyWaiting) {
+TEST_F(NcclTest, ARankWithoutMemoryEndsAllWaits) {
   std::string one = "rank 1: ncclMemAlloc of ";
   std::string both = run([] { return asRanks(sumInGroup); }, "memory");
   size_t first = both.find(one), second = both.find(one, first + 1);
@@ -543,7 +543,7 @@ TEST_F(NcclTest, AfterARankHadNoMemoryTheGroupGoesOn) {
       "");
 }
 
-TEST_F(NcclTest, AllRanksHearWhatARankLacks) {
+TEST_F(NcclTest, AllRanksGetTheErrorOfARank) {
   expect(run([] { return asRanks(sumInGroup); }, "rank"),
          {"says that it is rank 1 of 2", "says that it is rank 2 of 2"});
 }

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Two ranks over the driver of FakeCuda.cpp, whose streams do what they are
-// given at once, or, when they capture, in the graph.
+// Two ranks over the driver of FakeCuda.cpp, whose streams execute operations
+// at once or, during a capture, in the graph.
 //
 //===----------------------------------------------------------------------===//
 
@@ -222,7 +222,7 @@ static std::string replay(Rank &self, int64_t first, int64_t cell,
   return llvm::toString(self.group->poll());
 }
 
-TEST(OneSidedTest, GraphsTakeWhatIsAdded) {
+TEST(OneSidedTest, GraphsTakeAddedSignals) {
   runPair([](Rank &self) {
     return replay(self, 500, 0, [&](CUstream stream) {
       self.putSignal(500 + self.rank, 0, SignalKind::Add, 1, stream);
@@ -339,7 +339,7 @@ TEST(OneSidedTest, AHookReleasesTheCell) {
   });
 }
 
-TEST(OneSidedTest, FailuresOfTheDriverAreTold) {
+TEST(OneSidedTest, FailuresOfTheDriverAreErrors) {
   runPair([](Rank &self) -> std::string {
     std::string said;
     auto expect = [&](const char *function, const char *text,

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// What processes.py runs on GPUs as `pauses`: that blocks stop where they are
-// told to, and only there, and that sums are right nevertheless.
+// The CPU side of the scenario `pauses` of processes.py: blocks stop where they
+// should, and only there, and the sums are still right.
 //
 //===----------------------------------------------------------------------===//
 

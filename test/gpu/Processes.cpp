@@ -1,16 +1,16 @@
-//===- Processes.cpp - Groups of processes on GPUs, put to the test -------===//
+//===- Processes.cpp - Tests of groups of processes on GPUs ---------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// gpu-processes SCENARIO RANKS [NUMBER]: forks RANKS processes, a GPU each,
-// which carry out the scenario. Every rank prints one line: "rank 2: ok …", or
-// what went wrong; the exit status is the number of ranks that failed.
-// processes.py runs them all. COMMSIR_TEST_WINDOWS: nccl or plain;
-// COMMSIR_TEST_PATIENCE: what time limits are multiplied by;
-// COMMSIR_TEST_PROTOCOL: that of kernels for which any does.
+// gpu-processes SCENARIO RANKS [NUMBER] forks RANKS processes, each with a GPU,
+// which run the scenario. Every rank prints one line: "rank 2: ok …", or the
+// failure; the exit status is the number of ranks that failed. processes.py
+// runs all scenarios. COMMSIR_TEST_WINDOWS: nccl or plain;
+// COMMSIR_TEST_PATIENCE: a factor for time limits; COMMSIR_TEST_PROTOCOL: the
+// protocol of kernels for which any protocol is right.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,14 +1,14 @@
-//===- RepeatTest.cpp - Tests of calls that are made again ----------------===//
+//===- RepeatTest.cpp - Repeated calls ------------------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A call that was made before is found by how its caller has put it, and is a
-// launch: what that asks of the driver and takes of memory is counted here,
-// over the driver of FakeCuda.cpp. And it is found where it is the same call
-// alone.
+// A group recognizes a repeated call by its arguments, and launches its kernel
+// without any other work. Counts the driver calls and allocations of such a
+// launch, over the driver of FakeCuda.cpp, and checks that only identical calls
+// are recognized.
 //
 //===----------------------------------------------------------------------===//
 
@@ -226,7 +226,7 @@ TEST(RepeatTest, ManyCallsAreFoundOrMadeAgain) {
 }
 
 /// No call is led to a kernel that it would not get by the long way.
-TEST(RepeatTest, WhatChangesKernelsIsHeard) {
+TEST(RepeatTest, ChangesSelectAnotherKernel) {
   EXPECT_EQ(
       asOne([](Group &group) -> std::string {
         CollectiveLimits limits;

@@ -1,12 +1,12 @@
-//===- RequestTest.cpp - Tests of requests that leave the way open --------===//
+//===- RequestTest.cpp - Requests that leave the choice open --------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// A kernel is taken from the cache by its source, without a look at what would
-// be chosen for it: so the entry has to be of the same circumstances.
+// The cache finds a kernel by its source, before any choice is made for it, so
+// the entry must come from the same circumstances.
 //
 //===----------------------------------------------------------------------===//
 
@@ -113,7 +113,7 @@ std::string compileOpen() {
   return last == "*" + first ? "" : "after the others: " + last;
 }
 
-TEST(RequestTest, WhatIsOpenIsKeptByWhatItWasChosenFrom) {
+TEST(RequestTest, TheKeyContainsTheInputsOfTheChoice) {
   llvm::SmallString<128> folder;
   ASSERT_FALSE(llvm::sys::fs::createUniqueDirectory("commsir-open", folder));
   EXPECT_EQ(test::inProcess([&] {

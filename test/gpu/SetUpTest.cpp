@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Ranks are threads over the driver of FakeCuda.cpp. Whatever fails on one of
-// them, all are told of it at once, and what they have stays the same.
+// Ranks are threads over the driver of FakeCuda.cpp. If something fails on one
+// of them, all get the error at once, and their state does not change.
 //
 //===----------------------------------------------------------------------===//
 
@@ -139,7 +139,7 @@ CUgraphExec capture(Group &group, const Sum &sum, CUstream stream,
   return made;
 }
 
-TEST(SetUp, WhatFailsOnOneRankIsTheErrorOfAll) {
+TEST(SetUp, AllRanksGetTheErrorOfOne) {
   for (const char *function :
        {"ModuleLoadDataEx", "StreamCreate", "EventCreate", "MemHostAlloc",
         "MemCreate", "MemAddressReserve", "MemMap", "MemSetAccess",

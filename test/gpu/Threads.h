@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Over the driver of FakeCuda.cpp and the NCCL of FakeNccl.cpp. What they lack
-// is said by the environment, and NCCL is loaded once a process: so each test
-// is a process of its own.
+// Over the driver of FakeCuda.cpp and the NCCL of FakeNccl.cpp. Environment
+// variables select their missing features, and a process loads NCCL once, so
+// each test is a separate process.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,11 +1,11 @@
 #!/bin/sh
-# The whole plan of measurements on this host, for docs/Benchmarks.md.
+# Runs all measurements by comms-bench on this host, for docs/results.
 #
 #   test/gpu/bench.sh BIN OUT [RANKS]    BIN has comms-bench; reports go to OUT
 #
 # Small sizes get many algorithms and shapes, large ones few, because each of them
-# holds channels of its own. About ten minutes on eight GPUs. Set COMMS_BENCH_QUICK=1 for
-# one of two minutes.
+# holds its own channels. Takes about ten minutes on eight GPUs; COMMS_BENCH_QUICK=1
+# takes two.
 set -u
 bin=${1:?which folder has comms-bench?}
 out=${2:?which folder do the reports go to?}

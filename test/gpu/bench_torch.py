@@ -1,16 +1,16 @@
-"""Measures torch's collectives as comms-bench measures its own, and writes the same JSON.
+"""Measures torch's collectives in the same way as comms-bench, and writes the same JSON.
 
 Contenders: NCCL through torch.distributed, symm_mem.one_shot_all_reduce_out and
-symm_mem.two_shot_all_reduce_. What torch does in place alone is timed in place, so that no copy
-is held against it; its name says so.
-Run on one host, one process a GPU, then show both reports as one:
+symm_mem.two_shot_all_reduce_. What torch can only do in place is timed in place, so that its time
+includes no copy; the name of the contender says so.
+Run on one host with one process per GPU, then show both reports as one:
 
     torchrun --nproc-per-node 8 test/gpu/bench_torch.py --sizes '1K..64M*4' --json torch.json
     comms-bench --sizes '1K..64M*4' --json ours.json
     comms-bench --show ours.json --show torch.json --svg both.svg
 
-Random inputs; slowest rank. Outputs are poisoned before and checked after the timed replays;
-of what works in place, a call on fresh inputs after them is checked.
+Inputs are random; times are those of the slowest rank. Outputs are poisoned before the timed replays
+and checked after them. For calls in place, one more call on fresh inputs is checked.
 """
 
 import argparse

@@ -1,6 +1,6 @@
-"""The kernels that run.py makes: collectives of all kinds, special values, what has to be refused.
+"""The kernels that run.py makes: collectives of all kinds, special values, and kernels that must be refused.
 
-What is shipped as files is shipped.py's.
+shipped.py has the kernels that are files.
 """
 
 import dataclasses

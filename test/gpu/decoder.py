@@ -3,17 +3,18 @@
 torchrun --nproc-per-node 4 test/gpu/decoder.py [--parts decode,prefill] [--rows 1,8,32,128,512] [--tokens 4096]
                                                 [--context 256] [--layers 2] [--rounds 9] [--json FILE]
 
-The layer is that of a 70B model: hidden 8192, 64 heads of 128, 8 of keys and values, 28672 wide between; bf16, random
-weights, cut over all ranks. Each contender compiles the same functions and runs in a CUDA graph of `--layers` layers.
+The layer is that of a 70B model: hidden size 8192, 64 heads of 128, 8 of them for keys and values, a feed-forward
+width of 28672; bf16, random weights, sharded over all ranks. Each contender compiles the same functions and runs in a
+CUDA graph of `--layers` layers.
 
 decode   `--rows` sequences get one token each: norm, attention over a cache of `--context` tokens, all_reduce,
-         residual, norm, feed-forward, all_reduce, residual. Inductor with NCCL beside CommsIR.
+         residual, norm, feed-forward, all_reduce, residual. Compares Inductor with NCCL, and CommsIR.
 prefill  `--tokens` tokens of one sequence, sequence parallel: all_gather before a matmul, reduce_scatter after one,
-         norms on a rank's own tokens. Inductor with NCCL, Inductor with torch's fused matmuls (_micro_pipeline_tp, over
-         symmetric memory), and CommsIR.
+         norms on a rank's own tokens. Compares Inductor with NCCL, Inductor with torch's fused matmuls
+         (_micro_pipeline_tp, over symmetric memory), and CommsIR.
 
-Results are compared with the uncompiled layer. Prints µs a layer, of the slowest rank, the median of rounds in which
-contenders take turns, and the least and the most. Ends with status 1 if a result is wrong.
+Results are compared with the uncompiled layer. Prints µs per layer on the slowest rank: the median, minimum and maximum
+of rounds in which contenders take turns. Ends with status 1 if a result is wrong.
 """
 
 from __future__ import annotations

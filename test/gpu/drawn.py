@@ -1,4 +1,4 @@
-"""Random programs as cases: those that the emulator of PTX draws, too, on what it can only model."""
+"""Random programs as cases: the programs of the PTX emulator's tests, on real GPUs."""
 
 import pathlib
 import random

@@ -1,8 +1,8 @@
-"""Elements of kernels as NumPy's words, for hosts whose NumPy has no bf16 and no float of 8 bits.
+"""Elements of kernels as words in NumPy, for hosts whose NumPy has no bf16 and no 8-bit floats.
 
-An array of floats is an array of unsigned words, as it lies in memory; integers are themselves. `widen` gives the
-numbers, `narrow` rounds numbers to words as docs/Spec.md says (Bits, "Conversions"): nearest even, the one NaN of each
-type. Nothing but NumPy is needed; test_run.py compares with ml_dtypes.
+An array of floats is an array of unsigned words, as in memory; integers are unchanged. `widen` returns the numbers;
+`narrow` rounds numbers to words by the rules of docs/Spec.md (Bits, "Conversions"): round to nearest even, one NaN per
+type. Only NumPy is needed; test_run.py compares with ml_dtypes.
 """
 
 import pathlib

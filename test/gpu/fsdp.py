@@ -2,12 +2,12 @@
 
     torchrun --nproc-per-node 4 test/gpu/fsdp.py [--layers 12] [--width 4096] [--rows 2] [--tokens 2048] [--steps 20]
 
-Steady state: two equal models in one process, each sharded over a group of its own; their steps take turns, so that
-clocks and neighbors are the same for both. First step: a fresh process for each measurement, behind one that is not
-measured and reads torch's libraries from the disk, backends in turn, with an
-empty cache of kernels ("cold") and with the cache of the process before ("warm"); NCCL has no such cache. Prints
-milliseconds (seconds for first steps) of the slowest rank: the median with the least and the most. The losses of both
-backends are compared.
+Steady state: one process has two equal models, each sharded over its own group. Their steps take turns, so that
+clocks and neighbors are the same for both. First step: each measurement takes a fresh process. A process that is not
+measured runs before it, so that torch's libraries are in the page cache. The backends take turns, with an empty cache
+of kernels ("cold") and with the cache of the previous process ("warm"); NCCL has no such cache. Prints milliseconds
+(seconds for first steps) of the slowest rank: the median, minimum and maximum. The losses of both backends are
+compared.
 """
 
 from __future__ import annotations

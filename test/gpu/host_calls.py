@@ -1,12 +1,12 @@
-"""What calls on CUDA tensors cost their caller, beside what such calls cost at the least.
+"""Measures the caller's time for calls on CUDA tensors, and for the cheapest calls possible.
 
-On GPUs it is torch_run.py --only host, under torchrun. By itself it needs none:
+On GPUs it runs as torch_run.py --only host, under torchrun. Alone it needs no GPU:
 
     test/gpu/host_calls.py [--libraries build/lib] [--rounds 41] [--json FILE]
 
-Two ranks of it run then over the driver and the runtime of the tests (FakeCuda.cpp, FakeCudart.cpp), which cost next to
-nothing: what is left is the host's part of a call. A figure is of single calls, timed one by one: of each round the
-median, and of the rounds, in which the ways of calling take turns, the least and the median; of the slowest rank.
+Its two ranks then run over the tests' driver and runtime (FakeCuda.cpp, FakeCudart.cpp), which take almost no time:
+the figures are the host's part of a call. Single calls are timed one by one. A figure is the minimum, and the median,
+over rounds in which the kinds of calls take turns, of the median of each round, on the slowest rank.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What results have to be: to the bit, as docs/Spec.md (Bits) says, and near what float64 gives.
+"""Expected results: to the bit, as docs/Spec.md (Bits) says, and close to float64.
 
-A `Judge` reads what a run has written and says what is wrong. Arrays are words (floats.py).
+A `Judge` reads the results of a run and returns what is wrong. Arrays are words (floats.py).
 """
 
 import dataclasses

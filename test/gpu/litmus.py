@@ -1,17 +1,17 @@
-"""Runs the litmus tests of docs/Spec.md on the GPUs of this machine, many times each: no forbidden outcome may show.
+"""Runs the litmus tests of docs/Spec.md on the GPUs of this machine, many times each: no forbidden outcome may occur.
 
 Usage: litmus.py [--bin FOLDER] [--target cuda|cpu] [--ranks 2] [--times 4096] [--runs 3] [--seed 1] [--only TEXT]
                  [--file FILE] [--json FILE] [--ptx FOLDER]
 
-Each kernel of test/lowering/check-sync/litmus.mlir for at most so many ranks, and without a race, becomes one that does
-the same `--times` times in a launch, each time with cells and elements of its own, behind a barrier and a random delay
-of each block. The project's own lowering compiles it. What its reads found is counted: an outcome that the test does
-not list fails. So do handshakes of packets, lines and poison, which reuse their slots, if a tile is torn or an old one.
-What the model allows and hardware does not show is no fault; the table has the counts.
+Takes each kernel of test/lowering/check-sync/litmus.mlir that has no race and at most `--ranks` ranks, and makes one
+that does the same `--times` times in a launch, each time with its own cells and elements, after a barrier and a random
+delay of each block. The project's own lowering compiles it. The values read are counted: an outcome that the test does
+not list is a failure. Handshakes of packets, lines and poison, which reuse their slots, fail if a tile is torn or old.
+An outcome that the model allows and the hardware never shows is no fault; the table has the counts.
 
 Every poll has a time limit (--timeout of comms-run). --target cpu runs the same kernels in the CPU world with weak
-memory, and --ptx only writes their PTX into a folder, as a machine without GPUs can. Ends with status 1 if something
-failed. Needs NumPy.
+memory. --ptx only writes their PTX into a folder, which needs no GPU. Ends with status 1 if something failed. Needs
+NumPy.
 """
 
 from __future__ import annotations

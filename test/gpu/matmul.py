@@ -1,15 +1,15 @@
-"""Matmuls beside collectives on the GPUs of this machine, beside NCCL, and torch's own fused operations.
+"""Matmuls overlapped with collectives on the GPUs of this machine, compared with NCCL and torch's own fused operations.
 
 torchrun --nproc-per-node 4 test/gpu/matmul.py [--parts checks,compiled,speed,model] [--json FILE] [--rounds 9]
 
 checks    The ops, overlapped in every number of blocks, against float64.
-compiled  A tensor-parallel feed-forward layer by torch.compile, overlapped by agreement of all ranks, in a graph.
-speed     bf16, [rows, 8192] and 8192 columns over all ranks, in CUDA graphs: the matmul alone, and with its collective
-          by NCCL, by our collectives, by torch's fused operations (enable_symm_mem_for_group), and by ours. Every
-          result is checked first. The slowest rank, the median of rounds in which contenders take turns.
-model     What the model predicts of the same calls, for every number of blocks, beside what was measured.
+compiled  A tensor-parallel feed-forward layer by torch.compile, overlapped after all ranks agreed, in a graph.
+speed     bf16, [rows, 8192] and 8192 columns over all ranks, in CUDA graphs: the matmul alone; with its collective by
+          NCCL, by CommsIR, and by torch's fused operations (enable_symm_mem_for_group); and CommsIR's fused ops.
+          Every result is first checked. Times: the slowest rank, the median of rounds in which contenders take turns.
+model     The model's predictions for the same calls, for every number of blocks, next to the measured times.
 
-With COMMSIR_SHARE_GPU=1 more ranks than GPUs may run the checks. Ends with status 1 if a result is wrong.
+With COMMSIR_SHARE_GPU=1 the checks may run with more ranks than GPUs. Ends with status 1 if a result is wrong.
 """
 
 from __future__ import annotations

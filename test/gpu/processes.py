@@ -1,14 +1,14 @@
-"""Puts groups of processes on this machine's GPUs to the test: kills, mismatches, stragglers, graphs.
+"""Tests groups of processes on this machine's GPUs: kills, mismatches, stragglers, graphs.
 
 Usage: processes.py [--bin FOLDER] [--ranks 2,4,8] [--level quick|full] [--only TEXT] [--json FILE] [--sanitizer]
 
-Every case is one run of gpu-processes (test/gpu/Processes.cpp), which forks a process for each rank and
-checks results itself, or of comms-run. Every run has a time limit: nothing that hangs hangs this program.
-With COMMSIR_SHARE_GPU=1 the ranks take turns on the GPUs, so that one is enough for any number of them; what needs
-NCCL's windows or ranks of one process is left out, and there are fewer launches.
+Every case is one run of comms-run, or of gpu-processes (test/gpu/Processes.cpp), which forks a process per rank and
+checks results itself. Every run has a time limit, so that a hang of one does not hang this program.
+With COMMSIR_SHARE_GPU=1 the ranks take turns on the GPUs, so that one GPU is enough for any number of ranks; cases that
+need NCCL's windows or several ranks in one process are skipped, and there are fewer launches.
 
-Prints a line for each case and every failure, and ends with status 1 if any case failed, with 2 if there is
-nothing to run them on or with.
+Prints a line for each case and every failure. Ends with status 1 if a case failed, and with 2 if the GPUs or the
+programs are missing.
 """
 
 import argparse

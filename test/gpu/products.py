@@ -1,12 +1,12 @@
-"""Products of one kernel (`a @ b` in Python) beside cuBLAS, on one GPU.
+"""Matrix products of one kernel (`a @ b` in Python) against cuBLAS, on one GPU.
 
 python test/gpu/products.py [--sizes 4096 6144 8192] [--rounds 5] [--json FILE]
 
-Square products of bf16 (`a @ b` and `a @ b.T`; cuBLAS as torch.mm) and of fp8 (`a @ b.T`, with scales for blocks of 1
-by 128 and 128 by 128, too; cuBLAS as torch._scaled_mm without fast accumulation), by 132 persistent blocks of 256
-threads. Each is compared with cuBLAS's result, and fp8 of several distributions with float64, by the bounds of
-docs/Spec.md "Products". Prints µs a call: the least of rounds in which contenders take turns, and the median. Ends with
-status 1 if a result is wrong.
+Square products of bf16 (`a @ b` and `a @ b.T`; cuBLAS as torch.mm) and of fp8 (`a @ b.T`, also with scales for blocks
+of 1 by 128 and 128 by 128; cuBLAS as torch._scaled_mm without fast accumulation), by 132 persistent blocks of 256
+threads. Each result is compared with cuBLAS's; fp8 products of several distributions are compared with float64, by the
+bounds of docs/Spec.md "Products". Prints µs per call: the minimum and the median of rounds in which contenders take
+turns. Ends with status 1 if a result is wrong.
 """
 
 from __future__ import annotations

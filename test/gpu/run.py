@@ -2,19 +2,19 @@
 
 Usage: run.py [--bin FOLDER] [--ranks 2,4,8] [--level quick|full] [--only TEXT] [--json FILE]
 
-Every case is one kernel. The CPU world runs it first, and NumPy judges what it computed: to the bit, as docs/Spec.md
-says (Bits), and against float64. Then the GPUs run it, and every output has to agree bit for bit; where a ring's order
-of summation depends on the target, NumPy judges the GPUs' results as well, and a second run has to have their bits.
-Cases run in batches (comms-run --batch), so that GPUs are opened once; each case has a time limit, and a batch that
-dies or hangs costs one case. What the compiler refuses has to be refused on both targets, and for the reason that the
-case gives: any other refusal fails, as do crashes, deadlocks and time-outs of the CPU world.
+Every case is one kernel. The CPU world runs it first, and NumPy judges the results: to the bit, as docs/Spec.md
+says (Bits), and against float64. Then the GPUs run it, and every output must agree bit for bit. Where a ring's order
+of summation depends on the target, NumPy also judges the GPUs' results, and a second run must have the same bits.
+Cases run in batches (comms-run --batch), so that GPUs are opened once. Each case has a time limit, and a batch that
+crashes or hangs fails one case. If the compiler refuses a case, it must refuse it on both targets and for the reason
+that the case gives. Any other refusal fails, and so do crashes, deadlocks and timeouts of the CPU world.
 
-With COMMSIR_SHARE_GPU=1 the ranks are processes that take turns on the GPUs, so that one is enough for any number of
-them; what needs NCCL's windows or ranks of one process is left out.
+With COMMSIR_SHARE_GPU=1 the ranks are processes that take turns on the GPUs, so that one GPU is enough for any number
+of ranks; cases that need NCCL's windows or several ranks in one process are skipped.
 
-Prints a table and every failure, writes JSON, and ends with status 1 if any case failed. Needs NumPy; without ml_dtypes
-some kernels of test/exec that handle bf16 or fp8, none of them a ring, get random inputs, and have the CPU world alone
-as a reference, and random arithmetic is left out.
+Prints a table and every failure, writes JSON, and ends with status 1 if a case failed. Needs NumPy. Without ml_dtypes,
+some kernels of test/exec for bf16 or fp8, none of them rings, get random inputs and only the CPU world as their
+reference, and random arithmetic is skipped.
 """
 
 import argparse

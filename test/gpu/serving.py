@@ -1,19 +1,19 @@
-"""An engine's life on the GPUs of this machine, beside NCCL: captures of many sizes, row counts that change, streams.
+"""The life of a serving engine on the GPUs of this machine, against NCCL: captures of many sizes, changing row counts.
 
 torchrun --nproc-per-node 4 test/gpu/serving.py [--parts captures,rows,eager,sizes,streams,limits] [--json FILE]
                                                 [--captures 67] [--calls 160] [--rows 200] [--seed 1]
 
 captures  One group captures a graph for each batch size, of `--calls` fused calls (all-reduce, residual, RMSNorm) on
-          rows of 8192 bf16, as NCCL's graphs with torch's own norm. It replays them in a random order, between eager
-          calls of other sizes. Every result is compared with that of NCCL and float64.
-rows      Eager calls of row counts that this process has not seen: the time of the first call of each beside that of
-          later ones.
-eager     What a call costs its caller, beside NCCL's and an op of torch that launches one kernel.
-sizes     all_reduce in graphs, 1 KiB to 1 GiB, all captured in one process, beside NCCL's.
-streams   Two graphs of one group are replayed at once in two streams, beside eager calls in a third.
-limits    What an engine does wrong: a capture that is abandoned, an unseen row count in a capture, a call without rows.
+          rows of 8192 bf16; NCCL does the same with torch's own norm. The graphs are replayed in a random order,
+          between eager calls of other sizes. Every result is compared with NCCL's and with float64.
+rows      Eager calls with row counts that are new to the process: the time of the first call of each, and of later
+          calls.
+eager     The caller's time per call: CommsIR, NCCL, and an op of torch that launches one kernel.
+sizes     all_reduce in graphs, 1 KiB to 1 GiB, all captured in one process: CommsIR and NCCL.
+streams   Two graphs of one group are replayed at once in two streams, with eager calls in a third.
+limits    Mistakes of engines: an abandoned capture, a new row count in a capture, a call without rows.
 
-Prints a table; memory is what the device has less of. Ends with status 1 if a result is wrong.
+Prints a table; memory is the decrease of the device's free memory. Ends with status 1 if a result is wrong.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The kernels of test/examples and test/exec as cases, with the inputs, flags and expectations of their RUN lines.
 
-A RUN line is read as lit reads it. What makes arrays and texts (arrays.py, make.py, bits.py, sed) is run before the
-cases of its file; a run of comms-run is a case, and a sweep one for each combination. Runs that have to fail
-(`not comms-run`) are about what the CPU world says, and are no cases.
+RUN lines are parsed as lit parses them. Commands that make arrays and texts (arrays.py, make.py, bits.py, sed) run
+before the cases of their file. Each run of comms-run is a case, and a sweep is one case per combination. Runs that must
+fail (`not comms-run`) test the CPU world's messages, and are no cases.
 """
 
 import argparse

@@ -1,23 +1,24 @@
-"""Random calls of the backend beside the same calls of NCCL: every result is compared, both are timed.
+"""Random calls of the backend and the same calls of NCCL: every result is compared, and both are timed.
 
 torchrun --nproc-per-node 4 test/gpu/soak.py [--seconds 120] [--calls N] [--seed 1] [--most 67108864]
                                              [--kinds N] [--warm] [--cpu] [--json FILE]
 
-Calls are drawn in batches, alike on all ranks: operation, type, reduction, root, size from one element to `--most`
-bytes, uneven parts, coalesced, asynchronous, a matmul in a side stream. In one batch of eight ranks also come late, by
-up to 10 ms, each on its own; the others count for the rates. Both backends run a batch from the same inputs, in turns.
-Inputs are parts of random numbers that each rank draws once.
+Calls are drawn in batches, the same on all ranks: operation, type, reduction, root, size from one element to `--most`
+bytes, uneven parts, coalesced, asynchronous, a matmul in a side stream. In one batch of eight, each rank is also late
+by a random time of up to 10 ms; the other batches count for the rates. The backends take turns, and both run a batch
+from the same inputs, which are slices of random numbers that each rank draws once.
 
-A kernel is compiled for each operation, type, reduction, and class of sizes. `--kinds` draws so many operations with
-a type, a reduction, and a root first, and then calls of those alone; `--warm` calls each of them with a size of each
-class before the clock starts. So a run of many calls compiles little, and its rates are those of a job that goes on.
+Each combination of operation, type, reduction and class of sizes needs a kernel. `--kinds` first draws so many
+combinations of operation, type, reduction and root, and then draws calls only from these. `--warm` calls each of them
+with a size of each class before the clock starts. A long run then compiles little, and its rates are those of a job in
+its steady state.
 
 `--cpu` compares CPU tensors with Gloo.
 
-Prints the calls per second of both, the kernels that were compiled, and the memory at the start, after half of the
-time, and at the end: what the device has less of, with `--cpu` what the process has. A line of each minute goes to
-standard error. Ends with status 1 if a result is wrong, if CommsIR takes more than twice as long as NCCL, or if memory
-grows by more than 64 MiB after the first half.
+Prints the calls per second of both, the number of compiled kernels, and the memory in use at the start, after half of
+the time, and at the end: the device's memory, or with `--cpu` the process's. Prints a line per minute to standard
+error. Ends with status 1 if a result is wrong, if CommsIR takes more than twice as long as NCCL, or if memory grows by
+more than 64 MiB in the second half.
 """
 
 from __future__ import annotations

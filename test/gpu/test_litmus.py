@@ -21,7 +21,7 @@ def run(*options: str | os.PathLike[str]) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=300)
 
 
-def test_weak_memory_shows_what_is_allowed(tmp_path: pathlib.Path) -> None:
+def test_weak_memory_shows_allowed_outcomes(tmp_path: pathlib.Path) -> None:
     """On three ranks all tests run; message passing shows the order that nobody forbids, and no other test a fault."""
     done = run("--target=cpu", "--ranks=3", "--times=64", "--runs=1", f"--json={tmp_path}/found.json")
     assert done.returncode == 0, done.stdout + done.stderr

@@ -1,4 +1,4 @@
-"""Tests of processes.py that need no GPU: which cases there are, and how they are judged."""
+"""Tests of processes.py that need no GPU: its list of cases, and its judgment of them."""
 
 import os
 import pathlib

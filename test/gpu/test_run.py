@@ -1,4 +1,4 @@
-"""Tests of run.py and what is beside it: they need no GPU. Environment: COMMSIR_BIN, COMMSIR_LIBRARIES."""
+"""Tests of run.py and its modules that need no GPU. Environment: COMMSIR_BIN, COMMSIR_LIBRARIES."""
 
 import json
 import os
@@ -129,7 +129,7 @@ def test_a_judge_sees_one_bit(tmp_path: pathlib.Path) -> None:
     assert "rank 0 is not what the Spec says (Bits): element 17: got 0x" in judge.wrong(tmp_path)
 
 
-def test_a_judge_sees_what_float64_would_not_give() -> None:
+def test_a_judge_finds_results_far_from_float64() -> None:
     xs = [cases.random_numbers("f32", rank, 100) for rank in range(2)]
     judge = judges.Judge("reduce_scatter", "f32", 2)
     got = judge.outcomes(xs, 1)[0]
@@ -140,7 +140,7 @@ def test_a_judge_sees_what_float64_would_not_give() -> None:
     assert "got nan" in judge.far(got, xs, 1)
 
 
-def test_others_keep_what_they_had() -> None:
+def test_other_ranks_keep_their_arrays() -> None:
     xs = [np.full(4, rank + 1, "<i4") for rank in range(3)]
     for op, root in (("reduce", 1), ("gather", 1), ("send_recv", 2)):
         judge = judges.Judge(op, "i32", 3, root=root)

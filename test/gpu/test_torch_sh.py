@@ -1,4 +1,4 @@
-"""torch.sh, with a Python that pretends to see GPUs: which parts it runs, and what it says of them."""
+"""Tests torch.sh with a Python that pretends to see GPUs: the parts that it runs, and what it reports of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of twins.py that need no GPU: programs that only pretend say what they took."""
+"""Tests of twins.py that need no GPU: fake programs report made-up times."""
 
 import json
 import pathlib
@@ -79,7 +79,7 @@ def test_all_is_compared(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
     assert rows["1 KiB"]["first_us"] == 2.8 and "first_us" not in rows["64 rows"]
 
 
-def test_what_is_slower_in_every_round_fails(
+def test_a_kernel_that_is_slower_in_every_round_fails(
     monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     slow = TIMES["ours"] | {"one_shot": 2.08}
@@ -99,7 +99,7 @@ def test_wrong_results_fail(
     assert "commsir gave a wrong result" in told and "the twin one_shot_lamport/t64/pdl gave a wrong result" in told
 
 
-def test_a_twin_without_the_sizes_is_told(
+def test_a_twin_without_the_sizes_is_reported(
     monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     programs(tmp_path, ALL[:2], measured=5)
@@ -107,7 +107,7 @@ def test_a_twin_without_the_sizes_is_told(
     assert "the twin measured nothing at 4194304 bytes: was it built from older sources?" in capsys.readouterr().err
 
 
-def test_what_is_known_is_told_before_the_end(
+def test_partial_results_are_printed_before_the_end(
     monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     programs(tmp_path, ALL, **{"twin-allreduce": {"one_shot_lamport/t64": 1.0}})
@@ -134,7 +134,7 @@ def test_noise_decides_nothing() -> None:
     assert "first hand-written kernels took 2.8" in wrong([1.0] * 5, [2.9] * 5, 2.8)[0]
 
 
-def test_what_is_missing_is_said(
+def test_missing_parts_are_reported(
     monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     programs(tmp_path, ALL[:1])

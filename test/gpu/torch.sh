@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# What torch does with us on the GPUs of this machine, part after part:
+# Tests CommsIR with torch on the GPUs of this machine, part after part:
 #
 #   test/gpu/torch.sh PYTHON [LIBRARIES]
 #
 # PYTHON has torch, pytest and expecttest; LIBRARIES are those of a build (without it, PYTHON has the wheel installed).
-# Parts: ops, backend, windows, memory of others and torch.compile (torch_run.py), the backend's tests with tensors on
+# Parts: ops, backend, windows, foreign memory and torch.compile (torch_run.py), the backend's tests with tensors on
 # GPUs, PyTorch's own suite, the example programs, and training whose losses are those of NCCL.
 # Without torch or two GPUs it says so and ends with status 0; a torch that cannot be imported is an error.
 # COMMSIR_TORCH_PARTS names the parts to run. With COMMSIR_SHARE_GPU=1, CHECK_RANKS ranks (2) take turns on the GPUs that
-# there are; parts that need NCCL are then left out.
+# exist; parts that need NCCL are then skipped.
 set -u
 python=${1:?which Python has torch?}
 root=$(cd "$(dirname "$0")/../.." && pwd)
@@ -24,7 +24,7 @@ if [ $# -ge 2 ]; then
   COMMSIR_LIBRARY=$(cd "$2" && pwd) || exit 2
   export COMMSIR_LIBRARY PYTHONPATH="$root/frontend:$logs/site${PYTHONPATH:+:$PYTHONPATH}"
 fi
-# No multicast; and little patience, since whoever waits here holds GPUs.
+# No multicast, and short timeouts, because a waiting test holds GPUs.
 export NCCL_NVLS_ENABLE=0 TORCH_SYMM_MEM_DISABLE_MULTICAST=1 NVSHMEM_DISABLE_NVLS=1
 export CHECK_PATIENCE="${CHECK_PATIENCE:-30}" OMP_NUM_THREADS=1
 

@@ -1,9 +1,9 @@
-"""What a collective and a matmul take together, and each alone: how many multiprocessors the collective leaves.
+"""Times a collective and a matmul together, and each alone: how many multiprocessors does the collective leave free?
 
     torchrun --nproc-per-node 2 test/gpu/torch_overlap.py [--baseline nccl] [--turns 10]
 
-Milliseconds from the first launch to the end of both, the median of the turns with the least and the most, of rank 0.
-Cases take turns. COMMSIR_MAX_CTAS is the number of CTAs that a long collective takes (docs/Torch.md).
+Prints milliseconds on rank 0 from the first launch to the end of both: the median, minimum and maximum of the turns.
+The cases take turns. COMMSIR_MAX_CTAS is the number of CTAs that a long collective uses (docs/Torch.md).
 """
 
 from __future__ import annotations

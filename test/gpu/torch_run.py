@@ -1,14 +1,14 @@
-"""The torch ops, torch.compile and the backend on the GPUs of this machine, and how long their calls take.
+"""The torch ops, torch.compile and the backend on the GPUs of this machine, and the times of their calls.
 
 Usage: torchrun --nproc-per-node 4 test/gpu/torch_run.py [--only PART] [--json FILE]
 PARTs: checks, backend, windows, interop, compile, speed, host.
 
-Checks are those of test/python/torch, on CUDA tensors. Speed is measured beside NCCL and torch's symmetric memory:
-eager calls and CUDA graphs, the slowest rank, the median of 9 rounds, contenders taking turns. Ends with status 1 if a
-check failed.
+The checks are those of test/python/torch, on CUDA tensors. Speed is measured against NCCL and torch's symmetric memory,
+for eager calls and in CUDA graphs: the slowest rank, the median of 9 rounds in which contenders take turns. Ends with
+status 1 if a check failed.
 
-With COMMSIR_SHARE_GPU=1 there may be more ranks than GPUs, for the checks alone. The world is then ours and not NCCL's,
-which refuses such ranks, and what needs a communicator of NCCL is left out.
+With COMMSIR_SHARE_GPU=1 the checks may run with more ranks than GPUs. The world is then CommsIR's rather than NCCL's,
+because NCCL refuses such ranks; checks that need a communicator of NCCL are skipped.
 """
 
 from __future__ import annotations

@@ -1,12 +1,12 @@
 #!/bin/sh
-# Makes the measured tables of this host, and measures sizes that they do not
-# have.
+# Makes the measured tables of this host, and measures sizes that are not in
+# them.
 #
 #   test/gpu/tune.sh BIN OUT RANKS...    BIN has comms-bench; tables go to OUT
 #
-# OUT/h200-N.json belongs into runtime/choose/tables, OUT/held-N.json (of the first
-# number of ranks) into test/tune/Inputs. About three minutes a number of ranks; the
-# same command goes on where it was stopped. COMMS_TUNE_NAME names another machine.
+# OUT/h200-N.json belongs in runtime/choose/tables, OUT/held-N.json (of the first
+# number of ranks) in test/tune/Inputs. Takes about three minutes per number of ranks;
+# the same command continues an interrupted run. COMMS_TUNE_NAME names another machine.
 set -u
 bin=${1:?which folder has comms-bench?}
 out=${2:?which folder do the tables go to?}

@@ -3,22 +3,23 @@
 
   twins.py [--bin FOLDER] [--twins FOLDER] [--ranks N] [--level quick|full] [--rounds K] [--limit PERCENT] [--json FILE]
 
-The twins are test/gpu/twin/allreduce.cu and rmsnorm.cu: twin-allreduce and twin-rmsnorm in the folder --twins (that of
---bin), or as nvcc builds them now. Without either nothing is compared, which is said, with status 0.
+The twins are test/gpu/twin/allreduce.cu and rmsnorm.cu: the programs twin-allreduce and twin-rmsnorm in the folder
+--twins (by default that of --bin), or built now with nvcc. If there are none and no nvcc, nothing is compared: a
+message says so, and the status is 0.
 
-Each round measures a twin's ways at every size and then, at each size, the generated kernels of the algorithm that was
-the twin's best there, in the twin's shapes: right after, so that a slow spell of the host meets both. What counts of
-either side is its best shape. Two things have to hold:
+Each round measures all configs of a twin at every size. Then, at each size, it measures the generated kernels of the
+algorithm that was the twin's best there, in the twin's shapes: right after the twin, so that a slow spell of the host
+affects both. Each side counts with its best shape. Two conditions must hold:
 
   - a generated kernel takes at most --limit percent (3) more than its twin;
-  - the twin is no weak one: on 4 and 8 GPUs it takes at most what first hand-written kernels took (FIRST), or --limit
-    percent more, for that was another host.
+  - the twin is not slow itself: on 4 and 8 GPUs it takes at most --limit percent more than the first hand-written
+    kernels took (FIRST), which ran on another host.
 
-Both are told from noise by the rounds: one fails where even the lower end of the 95 % interval of the median, an order
-statistic of the rounds (of 5 the least, of 8 the second), is beyond its limit. Fewer rounds than 5 decide nothing.
-What is chosen when nobody says is measured beside the rows, and decides nothing either.
+The rounds separate both from noise: a condition fails only if the lower end of the 95 % interval of the median, an
+order statistic of the rounds (the smallest of 5, the second smallest of 8), exceeds its limit. Fewer than 5 rounds
+decide nothing. The config that CommsIR chooses by itself is also measured, and decides nothing.
 
-Exit status 1: a result was wrong, or one of the two does not hold. 2: it could not be measured.
+Exit status 1: a result was wrong, or a condition does not hold. 2: the measurement was not possible.
 """
 
 import argparse

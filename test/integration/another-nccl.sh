@@ -2,8 +2,8 @@
 # Compiles the device library for other releases of NCCL, by NVRTC and by clang:
 #   test/integration/another-nccl.sh BUILD VERSION|FOLDER…
 # A VERSION (2.32.3) is downloaded from PyPI (200 to 300 MB, of which the headers
-# are kept); a FOLDER has `include`. What both say of NCCL's structures must be
-# the same, and ptxas has to take all of it.
+# are kept); a FOLDER has `include`. Both must agree on NCCL's structures, and
+# ptxas must accept the code.
 set -euo pipefail
 
 [ $# -ge 2 ] || { echo "usage: another-nccl.sh BUILD VERSION|FOLDER…" >&2; exit 2; }

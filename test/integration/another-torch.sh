@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Tries another release of torch than the one that cmake/requirements.txt names:
+# Tests another release of torch than the one that cmake/requirements.txt names:
 #   test/integration/another-torch.sh VERSION [PART…]
-# Parts: ops compile c10d lasting ending windows programs suite docs wheel; without
-# any but the suite and docs, which take long, and wheel all of them. Needs a build,
-# and 8 GB for build/torch-VERSION, which is kept: a venv of $PYTHON (python3), a
-# copy of the libraries, and the C++ backend built for that torch. `wheel` tries what
-# `make wheel TORCH=…` has prebuilt for it, where there is no compiler. No part of CI.
+# Parts: ops compile c10d lasting ending windows programs suite docs wheel; by
+# default all but suite and docs, which take long, and wheel. Needs a build, and
+# 8 GB for build/torch-VERSION, which is kept: a venv of $PYTHON (python3), a
+# copy of the libraries, and the C++ backend built for that torch. `wheel` tests the
+# files that `make wheel TORCH=…` has prebuilt, without a compiler. Not part of CI.
 set -uo pipefail
 
 version=${1:?usage: another-torch.sh VERSION [PART…]}

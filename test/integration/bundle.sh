@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Checks an archive of programs that travels, or the folder that it is made of,
-# for packing takes minutes:
+# Checks the archive of portable programs, or the folder that it is made from,
+# because packing takes minutes:
 #   test/integration/bundle.sh commsir-bundle.tar.xz|FOLDER [DRIVER]
-# its size, what of glibc it needs, and that it does the demo's job with an empty
-# environment; with the folder DRIVER of a CUDA driver that only pretends
-# (build/lib/fake-cuda), on GPUs too. other-linux.sh does the same on another Linux.
+# its size, the glibc that it needs, and the demo in an empty environment. With DRIVER,
+# the folder of a fake CUDA driver (build/lib/fake-cuda), also on GPUs. other-linux.sh
+# does the same on another Linux.
 set -euo pipefail
 
 bundle=${1:?usage: bundle.sh ARCHIVE|FOLDER [DRIVER]}

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Lays down what use-elsewhere.sh works with, in the folder $1: the demo's kernels
-# and arrays, made here by this build's Python ($PYTHON, or .venv's).
+# Writes the inputs of use-elsewhere.sh to the folder $1: the demo's kernels and
+# arrays, made by this build's Python ($PYTHON, or .venv's).
 set -eu
 source=$(cd "$(dirname "$0")/../.." && pwd)
 mkdir -p "$1"

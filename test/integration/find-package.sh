@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Installs CommsIR into a fresh prefix, builds test/integration/outside against
-# it by find_package alone, and what docs/CApi.md shows, runs both, and loads the
-# installed plugin in mlir-opt.
+# Installs CommsIR into a fresh prefix. Builds test/integration/outside and the
+# example of docs/CApi.md against it, with only find_package, runs both, and loads
+# the installed plugin in mlir-opt.
 set -euo pipefail
 build=$1 work=$2 c_compiler=$3 compiler=$4 llvm=$5 python=$6
 here=$(cd "$(dirname "$0")" && pwd)

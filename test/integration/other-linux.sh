@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Takes what travels to another Linux, bare but for Python, and uses it there:
+# Copies the portable programs and the wheel to another Linux, which has only
+# Python, and uses them there:
 #   test/integration/other-linux.sh DIR [SUITE [BUILD]]
 # SUITE is jammy (Ubuntu 22.04, glibc 2.35, the oldest that is promised; its key
 # is KEYRING, or /usr/share/keyrings/ubuntu-archive-keyring.gpg) or bookworm
 # (Debian 12). The archive of `make bundle` and the wheel of `make wheel` of BUILD
-# (build) do the demo's job there, on the CPU and, over a driver that only
-# pretends, on GPUs. DIR/SUITE is made by debootstrap and kept; DIR/root is a copy
-# that is thrown away. Needs root, the debootstrap package, and PyPI for what the
-# wheel depends on.
+# (build) run the demo there, on the CPU and, over a fake driver, on GPUs. DIR/SUITE is made by debootstrap and kept; DIR/root is a copy
+# that is thrown away. Needs root, the debootstrap package, and PyPI for the
+# wheel's dependencies.
 set -euo pipefail
 
 dir=${1:?usage: other-linux.sh DIR [SUITE [BUILD]]}

@@ -1,4 +1,4 @@
-"""A program that knows torch alone, but for the name of its backend: run by torchrun, on the CPU."""
+"""A program that uses only torch and the name of the backend: run by torchrun, on the CPU."""
 
 import sys
 

@@ -5,9 +5,9 @@
 #   test/integration/torchcomms.sh SOURCES SITE [RANKS] [TEST...]
 #
 # SOURCES is a checkout of torchcomms, SITE a folder with the package torchcomms that was built from it for the Python
-# in .venv, and with a wheel of ours unpacked (its entry points are what torchcomms finds us by). The library is that
-# of build/lib. COMMSIR_TORCHCOMMS=python takes the backend in Python, without the tests that need one in C++. Not
-# among the tests named here: those of windows, registered memory and reconfigure, which we do not have, of GPUs, and of
+# in .venv, and with CommsIR's wheel unpacked (torchcomms finds the backend by its entry points). The library is that
+# of build/lib. COMMSIR_TORCHCOMMS=python selects the backend in Python, without the tests that need the C++ backend. The
+# list below omits the tests of windows, registered memory and reconfigure, which the backend lacks, of GPUs, and of
 # torch.compile, which all skip with torch 2.11.
 set -u
 sources=$(cd "${1:?which folder has the sources of torchcomms?}" && pwd) || exit 2
@@ -15,7 +15,7 @@ site=$(cd "${2:?which folder has the built package torchcomms?}" && pwd) || exit
 ranks=${3:-2}
 shift $(($# < 3 ? $# : 3))
 root=$(cd "$(dirname "$0")/../.." && pwd)
-# WaitBlockingTest asks that there be no wait_blocking, which the backend in C++ has.
+# WaitBlockingTest requires that there is no wait_blocking, which the C++ backend has.
 in_cpp="AllReduce BackendWrapperCoalescing BatchSendRecv C10dBatchIsendIrecv FSDPComm"
 [ "${COMMSIR_TORCHCOMMS:-}" != python ] || in_cpp=WaitBlocking
 # shellcheck disable=SC2086

@@ -1,6 +1,6 @@
-"""What torchcomms' own tests do not ask of a backend; under torchrun, with torchcomms and CommsIR installed.
+"""Checks of the backend that torchcomms' own tests lack; under torchrun, with torchcomms and CommsIR installed.
 
-TEST_DEVICE is cpu or cuda. Each check is named as it begins, by rank 0.
+TEST_DEVICE is cpu or cuda. Rank 0 prints the name of each check when it begins.
 """
 
 from __future__ import annotations

@@ -1,10 +1,9 @@
 #!/bin/sh
-# Uses programs that travel, as a host does that has nothing else:
+# Uses the portable programs like a host without anything else:
 #   use-elsewhere.sh BIN FILES [DRIVER]
-# BIN has comms-run and what else there is; FILES the kernels and arrays that the
-# caller has laid down, and room to write; DRIVER the folder of a CUDA driver
-# that only pretends (test/gpu/FakeCuda.cpp). Needs a shell, grep and nothing
-# else: no Python, no LLVM, no CUDA.
+# BIN has comms-run and the other programs; FILES has the kernels and arrays of
+# elsewhere-files.sh, and can be written; DRIVER is the folder of a fake CUDA driver
+# (test/gpu/FakeCuda.cpp). Needs only a shell and grep: no Python, no LLVM, no CUDA.
 set -eu
 bin=$1 files=$2 driver=${3:-}
 cd "$files"

@@ -1,4 +1,4 @@
-"""What all tests in Python need: the package, of this checkout or of a wheel."""
+"""What all tests in Python share: the package of this checkout, or of a wheel."""
 
 from __future__ import annotations
 

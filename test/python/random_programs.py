@@ -1,11 +1,11 @@
 """Random fused collectives, compared with NumPy and with one another.
 
 Each program is a collective with random `produce` and `consume` regions: elementwise
-arithmetic, up to two row reductions, mixed types, odd sizes. It runs on the CPU world with every
-algorithm and protocol that supports it. Checked:
-  - every output against NumPy in float64, within what the types allow;
+arithmetic, up to two row reductions, mixed types, odd sizes. It runs in the CPU world with every
+algorithm and protocol that supports it. Checked are:
+  - every output against NumPy in float64, within the precision of the types;
   - for one algorithm, the same bits from every protocol and from a shuffled schedule;
-  - for all-reduce, the same bits on every rank, when all ranks have the same extra arguments.
+  - for all-reduce, the same bits on every rank, if all ranks have the same extra arguments.
 
 Usage: random_programs.py --comms-run PATH [--seed S] [--programs N] [--keep FOLDER]
 A failure prints the seed and keeps the kernel and its arrays in FOLDER.

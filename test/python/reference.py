@@ -1,7 +1,7 @@
 """The bits that docs/Spec.md (chapter "Bits") promises, in NumPy.
 
-Nothing here approximates: every function gives exactly the array that a kernel stores, NaN
-included. Floats are bfloat16, float8_e4m3fn and float8_e5m2 (ml_dtypes), float16 and float32; integers
+Nothing here approximates: every function returns exactly the array that a kernel stores, including
+NaN. Floats are bfloat16, float8_e4m3fn and float8_e5m2 (ml_dtypes), float16 and float32; integers
 wrap.
 """
 

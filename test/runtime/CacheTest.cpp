@@ -423,7 +423,7 @@ TEST_F(CacheTest, TenThousandCorruptions) {
   EXPECT_EQ(listFiles().size(), 2u);
 }
 
-TEST_F(CacheTest, WhatIsNoFile) {
+TEST_F(CacheTest, IrregularFiles) {
   std::vector<std::function<void(const char *)>> makers = {
       [](const char *path) { ASSERT_EQ(::mkdir(path, 0700), 0); },
       [](const char *path) { ASSERT_EQ(::mkfifo(path, 0600), 0); },

@@ -1,4 +1,4 @@
-//===- CompileTest.cpp - Machine code and what is known of it -------------===//
+//===- CompileTest.cpp - Machine code and its description -----------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -396,7 +396,7 @@ TEST(Cubin, NoBytesHarm) {
 // The cache
 //===----------------------------------------------------------------------===//
 
-TEST_F(CudaCompile, HitsAreWhatWasBuilt) {
+TEST_F(CudaCompile, HitsEqualTheBuiltEntry) {
   Cache cache(settings);
   auto cold = expect(cache);
   auto warm = expect(cache);

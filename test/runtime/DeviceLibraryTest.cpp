@@ -1,4 +1,4 @@
-//===- DeviceLibraryTest.cpp - Device code for other NCCLs ----------------===//
+//===- DeviceLibraryTest.cpp - Device code for other releases of NCCL -----===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -128,7 +128,7 @@ static bool runCase(Member &member, group::Collectives &collectives,
 }
 
 /// What only moves bytes is compared, too.
-TEST(GroupCollectiveTest, TypesOfOneWidthAreToldApart) {
+TEST(GroupCollectiveTest, TypesOfOneWidthAreDistinguished) {
   for (const char *op : {"all_gather", "all_to_all", "all_reduce"})
     runRanks(3, [&](Member &member) {
       group::Collectives collectives(*member.group);
@@ -160,7 +160,7 @@ TEST(GroupCollectiveTest, TypesOfOneWidthAreToldApart) {
 }
 
 /// Of the ranks that only read, one may be done before another comes.
-TEST(GroupCollectiveTest, TypesOfABroadcastAreToldApart) {
+TEST(GroupCollectiveTest, TypesOfABroadcastAreDistinguished) {
   runRanks(3, [&](Member &member) {
     group::Collectives collectives(*member.group);
     std::vector<int32_t> x(4, int32_t(member.rank)), y(4);
@@ -642,7 +642,7 @@ TEST(GroupCollectiveTest, FusedArithmetic) {
   });
 }
 
-TEST(GroupCollectiveTest, WhatIsNotCompiledHasAReason) {
+TEST(GroupCollectiveTest, UnsupportedCallsHaveAReason) {
   runRanks(1, [&](Member &member) {
     group::Collectives collectives(*member.group);
     auto why = [&](const char *op, const char *reduction, const char *type) {

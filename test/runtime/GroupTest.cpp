@@ -205,7 +205,7 @@ TEST(GroupTest, ChannelMemoryIsUsedAgain) {
   });
 }
 
-TEST(GroupTest, ErrorsOfTheCompilerLeaveTheGroupWhole) {
+TEST(GroupTest, ErrorsOfTheCompilerKeepTheGroup) {
   runRanks(2, [&](Member &member) {
     group::KernelRequest request;
     request.source = "comms.kernel @k() { comms.nothing }";
@@ -228,7 +228,7 @@ TEST(GroupTest, ErrorsOfTheCompilerLeaveTheGroupWhole) {
 }
 
 /// Also when it fails again before the others have looked.
-TEST(GroupTest, WhatFailsOnOneRankIsToldToAll) {
+TEST(GroupTest, AllRanksGetTheErrorOfOne) {
   runRanks(4, [&](Member &member) {
     if (member.rank == 1) {
       ::setenv("COMMSIR_COMPILER", "off", 1);
@@ -546,7 +546,7 @@ TEST(GroupTest, OneRankKeepsItsOneRow) {
   });
 }
 
-TEST(GroupTest, WhatIsNoStepIsToldOfADisagreementOrNeedNotKnow) {
+TEST(GroupTest, DisagreementsAndCallsWithoutSteps) {
   runRanks(2, [&](Member &member) {
     group::Collectives collectives(*member.group);
     auto window = member.group->allocate(64);
@@ -702,7 +702,7 @@ TEST(GroupTest, OtherDisagreementsEndTheGroup) {
 }
 
 /// A rank that goes, or dies, instead of meeting the others again.
-TEST(GroupTest, WhoDoesNotComeAfterADisagreementIsNamed) {
+TEST(GroupTest, AMissingRankAfterADisagreementIsNamed) {
   for (bool dies : {false, true})
     runRanks(
         3,
@@ -846,7 +846,7 @@ TEST(GroupTest, WrongOptionsAreRefused) {
 }
 
 /// Nobody waits for memory that rank 0 cannot make.
-TEST(GroupTest, WhatRankZeroCannotMakeIsToldToAll) {
+TEST(GroupTest, AllRanksGetTheErrorOfRankZero) {
   Folder folder;
   std::vector<pid_t> children;
   for (int64_t rank = 0; rank < 2; ++rank) {

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Abstract Unix sockets have no permissions: any user of the host can listen
-// under a name that is free, and connect to one that is not.
+// under a free name, and can connect to any name.
 //
 //===----------------------------------------------------------------------===//
 
@@ -258,7 +258,7 @@ TEST_F(LyingRank, SendsManyFiles) {
   }
 }
 
-TEST_F(LyingRank, SendsAFileThatNobodyAskedFor) {
+TEST_F(LyingRank, SendsAnUnrequestedFile) {
   int before = countDescriptors();
   send(1, "w", 1);
   auto texts = mesh->all("w", "", 1);
@@ -286,7 +286,7 @@ TEST_F(LyingRank, ThisProcessHasNoDescriptorsLeft) {
       << said;
 }
 
-TEST_F(LyingRank, SendsWhatIsNoMessage) {
+TEST_F(LyingRank, SendsInvalidMessages) {
   send(1, "w", 1, /*whatBytes=*/0xffffffff);
   EXPECT_EQ(exchange(), "rank 1 sent an invalid message");
 }

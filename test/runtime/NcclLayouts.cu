@@ -1,13 +1,13 @@
-//===- NcclLayouts.cu - Where NCCL's structures have their members --------===//
+//===- NcclLayouts.cu - The layouts of NCCL's structures ------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// NVRTC, over the headers that stand in for the system's, and clang, over
-// CUDA's own, must say the same: test/integration/another-nccl.sh. What
-// NcclDevice.cu includes stands before this text.
+// NVRTC over the replacements of system headers, and clang over CUDA's own
+// headers, must agree (test/integration/another-nccl.sh). That test puts the
+// includes of NcclDevice.cu before this text.
 //
 //===----------------------------------------------------------------------===//
 

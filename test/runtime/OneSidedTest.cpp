@@ -79,7 +79,7 @@ void meet(Window &window, int64_t cell) {
 
 } // namespace
 
-TEST(OneSidedTest, WhoWaitsSeesWhatWasPut) {
+TEST(OneSidedTest, AWaitMakesThePutVisible) {
   runRanks(4, [](Member &member) {
     Window window(member, 4 * 16);
     // Each puts its row to all others; cell 0 counts those that have come.
@@ -321,7 +321,7 @@ TEST(OneSidedTest, APutToTheDeadFails) {
       60, /*killed=*/1);
 }
 
-TEST(OneSidedTest, WhoLeavesIsNamed) {
+TEST(OneSidedTest, ALeavingRankIsNamed) {
   runRanks(2, [](Member &member) {
     Window window(member, 8);
     if (member.rank == 1) {
@@ -365,7 +365,7 @@ TEST(OneSidedTest, WaitsEndByTimeAndAbort) {
 
 static bool interrupted = false;
 
-TEST(OneSidedTest, AnInterruptEndsAWaitAlone) {
+TEST(OneSidedTest, AnInterruptEndsOnlyTheWait) {
   runRanks(2, [](Member &member) {
     Window window(member, 8);
     if (member.rank == 0) {

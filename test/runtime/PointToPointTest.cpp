@@ -176,7 +176,7 @@ TEST(PointToPoint, ARingOfLargeMessages) {
 }
 
 /// The sender is elsewhere, and waits for none of it.
-TEST(PointToPoint, MessagesMoveWhileNobodyWaits) {
+TEST(PointToPoint, MessagesMoveWithoutAWaitingThread) {
   runRanks(2, [](Member &member) {
     Mail mail(member);
     Bytes data = pattern(20000000, 1), got(data.size());
@@ -210,7 +210,7 @@ TEST(PointToPoint, OnlyTwoOfFourTakePart) {
 }
 
 /// Both sides are told, and what follows fails; others are not concerned.
-TEST(PointToPoint, WhatDoesNotFitFailsOnBothSides) {
+TEST(PointToPoint, MismatchesFailOnBothSides) {
   for (bool isAside : {false, true})
     runRanks(3, [=](Member &member) {
       Mail mail(member);
@@ -259,7 +259,7 @@ TEST(PointToPoint, WhatDoesNotFitFailsOnBothSides) {
     });
 }
 
-TEST(PointToPoint, WhoWaitsTooLongGivesUp) {
+TEST(PointToPoint, WaitsEndAtTheTimeout) {
   runRanks(2, [](Member &member) {
     Mail mail(member);
     Bytes data = pattern(2000, 1), got(data.size());
@@ -284,7 +284,7 @@ TEST(PointToPoint, WhoWaitsTooLongGivesUp) {
 }
 
 /// In the middle of a message both sides hear of it.
-TEST(PointToPoint, WhoGivesUpInAMessageBreaksOff) {
+TEST(PointToPoint, ATimeoutWithinAMessageEndsThePair) {
   runRanks(2, [](Member &member) {
     Mail mail(member);
     Bytes data(8000000), small(1);
@@ -304,7 +304,7 @@ TEST(PointToPoint, WhoGivesUpInAMessageBreaksOff) {
   });
 }
 
-TEST(PointToPoint, WhoDiesIsNamed) {
+TEST(PointToPoint, ADeadRankIsNamed) {
   runRanks(
       3,
       [](Member &member) {
@@ -331,7 +331,7 @@ TEST(PointToPoint, WhoDiesIsNamed) {
       60, 1);
 }
 
-TEST(PointToPoint, WhoLeavesAndWhoAbortsIsNamed) {
+TEST(PointToPoint, LeavingAndAbortingRanksAreNamed) {
   for (bool aborts : {false, true})
     runRanks(3, [=](Member &member) {
       auto mail = std::make_unique<Mail>(member);
@@ -361,7 +361,7 @@ TEST(PointToPoint, WhoLeavesAndWhoAbortsIsNamed) {
 }
 
 /// Of two that have never exchanged anything.
-TEST(PointToPoint, WhoEndsBeforeItsFirstMessageIsNamed) {
+TEST(PointToPoint, ARankThatEndsBeforeItsFirstMessageIsNamed) {
   for (bool dies : {false, true})
     runRanks(
         2,
@@ -394,7 +394,7 @@ TEST(PointToPoint, WhoEndsBeforeItsFirstMessageIsNamed) {
 }
 
 /// Who is gone may be of an earlier group, and is given some time to come.
-TEST(PointToPoint, WhoMayBeOfAnEarlierGroupHasTime) {
+TEST(PointToPoint, RanksOfAnEarlierGroupGetTime) {
   runRanks(2, [](Member &member) {
     Bytes data = pattern(1000, 1), got(1000);
     if (member.rank == 1)
@@ -432,7 +432,7 @@ TEST(PointToPoint, WhoMayBeOfAnEarlierGroupHasTime) {
 }
 
 /// Who leaves does so when what it sends is where its receiver finds it.
-TEST(PointToPoint, WhatWasSentBeforeTheEndArrives) {
+TEST(PointToPoint, MessagesSentBeforeTheEndArrive) {
   runRanks(2, [](Member &member) {
     for (bool isLate : {false, true})
       for (size_t size : {10, 5000000}) {
@@ -498,7 +498,7 @@ TEST(PointToPoint, NamesAreUsedAgain) {
   });
 }
 
-TEST(PointToPoint, WhoIsReached) {
+TEST(PointToPoint, ReachableRanks) {
   runRanks(3, [](Member &member) {
     if (member.rank == 2) {
       meet(member);

@@ -1,4 +1,4 @@
-//===- ProofTest.cpp - The checker, beside the compiler -------------------===//
+//===- ProofTest.cpp - The checker, parallel to the compiler --------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -129,7 +129,7 @@ struct ProofOfCode : testing::Test {
   uint64_t built = 0;
 };
 
-TEST_F(ProofOfCode, RefusalsAreWhatTheyAreInOrder) {
+TEST_F(ProofOfCode, RefusalsEqualThoseInSequence) {
   for (auto [blocks, printOps] :
        {std::pair(1, false), std::pair(65, false), std::pair(65, true)}) {
     options.blocks = blocks;
@@ -184,7 +184,7 @@ comms.kernel @sum(%x: memref<33554432xbf16>, %y: memref<33554432xbf16>) attribut
 }
 
 /// What comes after the checker fails: the refusal is told, and that alone.
-TEST_F(ProofOfCode, ARefusalGoesBeforeWhatFailsAfterIt) {
+TEST_F(ProofOfCode, ARefusalPrecedesLaterErrors) {
   options.threads = 77;
   std::string said = compile(kDeadlock);
   EXPECT_EQ(said, inOrder(kDeadlock));
@@ -227,7 +227,7 @@ std::unique_ptr<Proof> start(mlir::ModuleOp module,
   }));
 }
 
-TEST(Proof, RunsBesideAndHoldsBackWhatIsSaidMeanwhile) {
+TEST(Proof, RunsInParallelAndHoldsBackDiagnostics) {
   test::Source source;
   auto module = parse(source);
   std::promise<void> go;

@@ -1,13 +1,14 @@
-//===- ScribbleTest.cpp - A rank that runs wild ---------------------------===//
+//===- ScribbleTest.cpp - A rank that corrupts shared memory --------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// Rank 1 writes anything to what ranks share, or dies. Rank 0 does not crash,
-// and each of its calls ends within the time limit. COMMSIR_SCRIBBLES is how
-// many groups of random writes there are; the long suite has 10,000.
+// Rank 1 writes anything to the memory that ranks share, or dies. Rank 0 must
+// not crash, and each of its calls must end within the time limit.
+// COMMSIR_SCRIBBLES is the number of groups of random writes; the long suite
+// has 10,000.
 //
 //===----------------------------------------------------------------------===//
 
@@ -398,7 +399,7 @@ TEST(Scribble, BarriersOfNoTeam) {
         /*timeout=*/2);
 }
 
-TEST(Scribble, NobodyMakesMemoryShorter) {
+TEST(Scribble, SharedMemoryCannotShrink) {
   runRanks(2, [&](Member &member) {
     Work work(member);
     work.run(4);

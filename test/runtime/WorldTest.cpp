@@ -165,7 +165,7 @@ static void expectMissing(const RunOptions &options) {
 
 TEST(Report, Deadlock) { expectMissing({}); }
 
-TEST(Report, WhoIsAwaitedIsNamedOnce) {
+TEST(Report, AwaitedRanksAreNamedOnce) {
   RunOptions options;
   options.blocks = 3;
   RunError error = expectError(R"(

@@ -10,6 +10,7 @@ Usage: registered.py --build BUILD [--source SOURCE]
 
 An entry must name each `test_*.py` or its folder, a suite of lit must contain each file with RUN lines, and a target
 must compile each C++ file. Another file must name each other program (`*.py`, `*.sh`): a test, an import or a page.
+Some test must have each word of a preset's filter in its name.
 """
 
 from __future__ import annotations
@@ -137,6 +138,31 @@ def unnamed(source: pathlib.Path) -> tuple[int, list[str]]:
     ]
 
 
+def stale_filters(source: pathlib.Path, build: pathlib.Path) -> list[str]:
+    """Words in the filters of CMakePresets.json that are in the name of no test."""
+    names = "\n".join(
+        [
+            *re.findall(r"^add_test\((?:\[=\[)?(\S*?)(?:\]=\])? ", ctest_files(build), re.M),
+            *re.findall(r"^TEST(?:_F|_P)?\(\s*(\w+)", sources_of_tests(source), re.M),
+        ]
+    )
+    presets = json.loads((source / "CMakePresets.json").read_text(encoding="utf-8"))["testPresets"]
+    return [
+        f"CMakePresets.json, {preset['name']}: no test has {word} in its name"
+        for preset in presets
+        for word in re.findall(r"[A-Za-z]\w*", preset["filter"]["include"]["name"])
+        if word not in names
+    ]
+
+
+def ctest_files(build: pathlib.Path) -> str:
+    return "\n".join(file.read_text(encoding="utf-8") for file in build.rglob("CTestTestfile.cmake"))
+
+
+def sources_of_tests(source: pathlib.Path) -> str:
+    return "\n".join(file.read_text(encoding="utf-8") for file in (source / "test").rglob("*.cpp"))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--build", type=pathlib.Path, required=True)
@@ -151,8 +177,9 @@ def main() -> int:
     faults += more
     programs, more = unnamed(source)
     faults += more
+    faults += stale_filters(source, build)
     print(*faults, f"{python} files of pytest, {lit} of lit, {cpp} in C++, {programs} programs", sep="\n")
-    print(f"{len(faults)} run by nothing")
+    print(f"{len(faults)} faults")
     return 1 if faults or not (python and lit and cpp and programs) else 0
 
 

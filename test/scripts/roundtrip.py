@@ -1,9 +1,9 @@
 """Every kernel of the test suites survives a round trip through text and through bytecode.
 
 Usage: roundtrip.py --comms-opt PATH FOLDER…
-Parts of a file (between `// -----`) that are meant to be refused are left out:
-those with `expected-error`, and files under `invalid` or `Inputs/broken`. Files that
-a test writes out for several element types (TYPE) are taken with f32.
+Skips parts of files (between `// -----`) that must be refused: those with
+`expected-error`, and files under `invalid` or `Inputs/broken`. Files that a
+test writes for several element types (TYPE) are taken with f32.
 """
 
 import argparse

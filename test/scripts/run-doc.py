@@ -1,11 +1,11 @@
-"""Follows pages of documentation as a reader would, and says where what happens is not what they say.
+"""Follows pages of documentation as a reader would, and reports each difference from what they show.
 
 Usage: run-doc.py --build BUILD PAGE.md… [--with-torch | --without-torch] [--links | --slow]
        run-doc.py --build BUILD --self-test
 
-What blocks are, and how output is shown, is at the head of pages/page.py; what is not run, and why, in
-pages/exceptions.py. A block that nobody runs is a fault, and so is a link that leads nowhere, and a command between
-backticks whose flags are not there. --with-torch takes the pages that import torch, --without-torch the others.
+pages/page.py defines blocks and shown output; pages/exceptions.py lists what is not run, and why. Faults are also: a
+block that nothing runs, a broken link, and a command between backticks with an unknown flag. --with-torch selects the
+pages that import torch, --without-torch the others.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""What an addition touches: a collective, an algorithm or a protocol has no table but those that its page lists.
+"""What an addition touches: only the files that its page lists.
 
-The pages docs/AddACollective.md, AddAnAlgorithm.md and AddAProtocol.md each list, under "Files", what an addition
-changes. A name that stands in any other source would be one more place to change.
+The pages docs/AddACollective.md, AddAnAlgorithm.md, AddAProtocol.md and AddATarget.md each list, under "Files", what an
+addition changes. Another source with the name of a collective, an algorithm, a protocol or a target would be one more
+place to change. docs/AddACheckerRule.md names the parts of the checker that report errors.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 FOLDERS = ("dialect", "lowering", "runtime", "frontend", "tools")
+SOURCES = (".cpp", ".h", ".td", ".def", ".inc", ".py", ".mlir", ".test", ".txt", ".cmake")
 #: Sources that name an algorithm or a protocol for a reason of their own: what they ask for, not a table of all.
 NAMED = {
     "lowering/Passes.td": "an example of options",
@@ -151,8 +153,58 @@ def test_the_page_lists_one_source(page: str) -> None:
     assert len(own) == 1, f"{page}: one file of the sources, and tests: {own}"
 
 
+def naming_target(root: pathlib.Path, name: str) -> set[str]:
+    """Sources, tests and the README if they name a target, in comments too."""
+    files = [root / "README.md"]
+    for folder in (*FOLDERS, "test"):
+        files += [
+            file for file in (root / folder).rglob("*") if file.suffix in SOURCES or file.name == "CMakeLists.txt"
+        ]
+    return {
+        file.relative_to(root).as_posix()
+        for file in files
+        if not file.is_relative_to(ROOT / "test/scripts")
+        and name in file.read_text(encoding="utf-8", errors="replace").lower()
+    }
+
+
+def test_the_page_lists_the_files_of_a_target() -> None:
+    assert naming_target(ROOT, "rocdl") == listed("AddATarget.md")
+
+
+def reporting(root: pathlib.Path) -> set[str]:
+    """The parts of the checker that report errors."""
+    return {
+        file.relative_to(root).with_suffix("").as_posix()
+        for file in (root / "lowering/check").glob("*.cpp")
+        if re.search(r"\breport\(|\bemit(?:Op)?Error\(", file.read_text(encoding="utf-8"))
+    }
+
+
+def unnamed_parts(parts: set[str]) -> set[str]:
+    """Of those, the ones that the page does not name; `Machine` stands for `MachineSignals` as well."""
+    page = (ROOT / "docs/AddACheckerRule.md").read_text(encoding="utf-8")
+    named = tuple(re.findall(r"`(lowering/check/\w+)`", page))
+    return {part for part in parts if not part.startswith(named)}
+
+
+def test_the_page_names_the_parts_of_the_checker() -> None:
+    parts = reporting(ROOT)
+    assert "lowering/check/MachineSignals" in parts
+    missing = unnamed_parts(parts)
+    assert not missing, f"docs/AddACheckerRule.md: these parts report errors, too: {sorted(missing)}"
+
+
+def test_no_list_names_the_faulty_kernels() -> None:
+    """A new file of mutants is a test by being there."""
+    mutants = [file.stem for file in (ROOT / "test/lowering/check-sync/mutants").glob("*.mlir") if "-" in file.stem]
+    lists = [file for folder in (*FOLDERS, "test") for file in (ROOT / folder).rglob("CMakeLists.txt")]
+    assert len(mutants) > 20
+    assert not [file for file in lists for name in mutants if name in file.read_text(encoding="utf-8")]
+
+
 def test_an_addition_is_noticed(tmp_path: pathlib.Path) -> None:
-    """In a copy: one of each, and a name in a place where none may be."""
+    """In a copy: one of each, and names in places where none may be."""
     for folder in FOLDERS:
         shutil.copytree(ROOT / folder, tmp_path / folder, ignore=shutil.ignore_patterns("__pycache__", "*.json"))
     before = sources(tmp_path)
@@ -179,3 +231,9 @@ def test_an_addition_is_noticed(tmp_path: pathlib.Path) -> None:
     model = tmp_path / "runtime/choose/Model.cpp"
     model.write_text(model.read_text() + 'static bool isStar(llvm::StringRef name) { return name == "star"; }\n')
     assert "runtime/choose/Model.cpp" in naming(sources(tmp_path), "star")
+    shutil.copy(ROOT / "README.md", tmp_path)
+    assert naming_target(tmp_path, "rocdl") < listed("AddATarget.md")
+    model.write_text(model.read_text() + 'static bool isSlow(llvm::StringRef target) { return target == "rocdl"; }\n')
+    assert naming_target(tmp_path, "rocdl") - listed("AddATarget.md") == {"runtime/choose/Model.cpp"}
+    (tmp_path / "lowering/check/Weather.cpp").write_text('void rain(Operation *op) { op->emitOpError("is wet"); }\n')
+    assert unnamed_parts(reporting(tmp_path)) == {"lowering/check/Weather"}

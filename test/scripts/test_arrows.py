@@ -1,4 +1,4 @@
-"""arrows.py fails on what it is there for: each test plants one fault in a copy of the tree."""
+"""arrows.py finds the faults that it is made for: each test plants one in a copy of the tree."""
 
 from __future__ import annotations
 

@@ -1,14 +1,14 @@
-"""Feeds the tools damaged kernels and passes in orders that nobody meant; whatever is not a plain error is a finding.
+"""Feeds the tools damaged kernels and passes in senseless orders; any result but a plain error is a finding.
 
 Usage: crash.py --runs N [--seed S] [--bin FOLDER] [--keep FOLDER] [--jobs J] [--only TOOL] [FILE…]
 
 Every kernel of the tests, the examples and the documentation is a starting point. A run mutates one, or lowers one
-half-way and mutates that, and gives it to comms-opt (any passes in any order, pipelines with any options), to
+halfway and mutates the result, and gives it to comms-opt (any passes in any order, pipelines with any options), to
 comms-translate or to comms-run. The same seed and number give the same runs.
 
-A finding is a signal (a hang ends by that of too much processor time), memory over the limit, a sanitizer's report, an
-exit status without an error, an error without a place, or a pass that leaves IR which does not verify. It is printed
-with its command line; --keep keeps the input. The exit status is 1 when there were findings.
+A finding is a signal (a hang ends by the limit of processor time), memory over the limit, a sanitizer's report, an
+exit status without an error, an error without a location, or a pass whose IR does not verify. It is printed
+with its command line; --keep keeps the input. The exit status is 1 if there were findings.
 """
 
 import argparse

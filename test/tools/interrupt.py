@@ -1,4 +1,4 @@
-"""Interrupts a run, and prints what it left in the folder.
+"""Interrupts a run, and prints what remains in the folder.
 
 Usage: interrupt.py KERNEL FOLDER
 """

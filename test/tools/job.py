@@ -1,6 +1,6 @@
 """Runs a command as the ranks of a job: job.py [--as torchrun|openmpi|mpich|slurm] RANKS COMMAND...
 
-Prints what the ranks say, rank after rank; the exit status is the largest of theirs.
+Prints the ranks' output, rank after rank; the exit status is the largest of theirs.
 """
 
 import os

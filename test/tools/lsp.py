@@ -1,4 +1,4 @@
-"""Speaks to comms-lsp-server: opens a document, prints the diagnostics it publishes.
+"""Talks to comms-lsp-server: opens a document, prints the diagnostics that it publishes.
 
 Usage: lsp.py FILE                    the diagnostics
        lsp.py FILE --at TEXT ASK...   answers about the first TEXT of the file: hover, definition, references, or

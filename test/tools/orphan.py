@@ -1,4 +1,4 @@
-"""Ends comms-bench --tune by a signal, and says whether what measures ends as well.
+"""Ends comms-bench --tune by a signal, and reports whether its measuring process ends as well.
 
 Usage: orphan.py KILL|HUP FOLDER
 """

@@ -1,4 +1,4 @@
-"""Runs a command and ends with 0 when the command's exit status is the one given.
+"""Runs a command and ends with 0 if the command's exit status is the given one.
 
 Usage: status.py STATUS COMMAND...
 """

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The built-in tables, those of other sizes in Inputs, the questions that their
-// points answer, and what stands for a way that was not measured.
+// The built-in tables, the tables of other sizes in Inputs, the questions that
+// their points answer, and the replacements for configs that were not measured.
 //
 //===----------------------------------------------------------------------===//
 

@@ -132,7 +132,7 @@ TEST(Bench, WrongResultsAreFoundAndLoseTheirTurns) {
   EXPECT_EQ(llvm::StringRef(target.log).count("ap"), 1u);
 }
 
-TEST(Bench, WhatFailsIsTold) {
+TEST(Bench, FailuresAreReported) {
   MadeTarget target({{"a", Kind::Fails}, {"b", Kind::Right}});
   auto entries =
       measureProblem(makePlan(/*ours=*/true), target, kProblem, [](double) {});
@@ -202,7 +202,7 @@ TEST(Plan, MistakesAreNamed) {
             std::string::npos);
 }
 
-TEST(Plan, WhatWouldBeForgottenIsRefused) {
+TEST(Plan, OptionsWithoutEffectAreRefused) {
   EXPECT_NE(errorOf({"--tune", "t", "--least", "1"}).find("of a comparison"),
             std::string::npos);
   EXPECT_NE(errorOf({"--tune", "t", "--blocks", "1"}).find("tries all"),

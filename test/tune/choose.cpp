@@ -70,7 +70,7 @@ static Tables tablesOf(const char *text) {
 // Tables
 //===----------------------------------------------------------------------===//
 
-TEST(Table, ReadsWhatItPrints) {
+TEST(Table, ReadsItsOwnOutput) {
   Table table = llvm::cantFail(parseTable(kTable, "a/h200-4.json"));
   EXPECT_EQ(table.name, "h200-4");
   std::string text;
@@ -84,7 +84,7 @@ TEST(Table, ReadsWhatItPrints) {
   }
 }
 
-TEST(Table, RefusesWhatIsNone) {
+TEST(Table, RefusesOtherFiles) {
   auto why = [](llvm::StringRef text) {
     auto table = parseTable(text, "t.json");
     return table ? std::string("no fault") : llvm::toString(table.takeError());
@@ -170,7 +170,7 @@ TEST(Choice, AllRowsAreOnTheGpuAtOnceWhereTheyFit) {
   EXPECT_EQ(answer.config.blocks, 64) << explain(query, answer, 3);
 }
 
-TEST(Choice, WhatTakesLongLeavesMultiprocessorsToOthers) {
+TEST(Choice, LongCollectivesLeaveMultiprocessors) {
   auto ctasOf = [](ConfigQuery query) {
     Config config = choose(query).config;
     return config.blocks * config.cluster;
@@ -242,7 +242,7 @@ TEST(Table, BeyondTheLastSizeTimeGrowsAtMostWithTheBytes) {
               1e-9);
 }
 
-TEST(Table, WhatWasSlowBeforeTheLastSizeIsNotFastBeyond) {
+TEST(Table, SlowConfigsStaySlowBeyondTheLastSize) {
   Tables tables = tablesOf(
       R"({"format": "commsir-table-1", "device": "NVIDIA H200",
           "chip": "sm_90", "ranks": 4, "date": "2026-01-02",
@@ -256,7 +256,7 @@ TEST(Table, WhatWasSlowBeforeTheLastSizeIsNotFastBeyond) {
               "pull");
 }
 
-TEST(Table, WhatIsSettledStays) {
+TEST(Table, GivenChoicesStay) {
   Tables tables = tablesOf(kTable);
   ConfigQuery query = ask("all_reduce", 1024);
   query.algorithm = "two_shot";
@@ -301,7 +301,7 @@ TEST(Table, RowsAreChosenAsThoseOfTheNextLength) {
   EXPECT_EQ(chooseFrom(tables, askRows(1, 128)).config.cluster, 8);
 }
 
-TEST(Table, WhatRestsOnADeviceIsChosenThereAlone) {
+TEST(Table, DeviceAssumptionsLimitTheChoice) {
   Tables tables = tablesOf(R"({"format": "commsir-table-1",
  "device": "NVIDIA H200", "chip": "sm_90", "ranks": 4, "date": "2026-01-02",
  "recipes": [["one_shot", "ll", 64, 1, 1, 1056],
@@ -363,7 +363,7 @@ TEST(Table, TypesThatTheSameProtocolsCarryTellOfEachOther) {
   EXPECT_EQ(config("broadcast", "i8"), "one_shot/ll128");
 }
 
-TEST(Table, PruningKeepsWhatIsNeededBetweenSizes) {
+TEST(Table, PruningKeepsNeededPoints) {
   Table table = llvm::cantFail(parseTable(kTable, "t.json"));
   prune(table, 1.3);
   // Every pair's best stays, and what is the best at one size is there at the
@@ -380,7 +380,7 @@ TEST(Table, PruningKeepsWhatIsNeededBetweenSizes) {
       }
 }
 
-TEST(Tables, TheUsersComeFirstAndFaultsAreTold) {
+TEST(Tables, TheUsersComeFirstAndFaultsAreErrors) {
   llvm::SmallString<128> folder;
   ASSERT_FALSE(llvm::sys::fs::createUniqueDirectory("tables", folder));
   Tables none = Tables::load(folder);
@@ -402,7 +402,7 @@ TEST(Tables, TheUsersComeFirstAndFaultsAreTold) {
   llvm::sys::fs::remove_directories(folder);
 }
 
-TEST(Tables, BuiltInOnesAreFoundByWhatTheyAreOf) {
+TEST(Tables, BuiltInOnesMatchTheirMachine) {
   Tables tables = Tables::load("");
   ASSERT_FALSE(readBuiltIn().empty());
   for (const Table *table : readBuiltIn()) {
@@ -454,7 +454,7 @@ TEST(Model, EveryProtocolIsWeighed) {
   EXPECT_EQ(protocols.size(), mlir::comms::getProtocols().size());
 }
 
-TEST(Model, NobodyKnows) {
+TEST(Model, UnknownOperationsHaveNoConfig) {
   Tables none;
   for (ConfigQuery query : {ask("sum", 64), ask("all_reduce", 64, "bf17")}) {
     ConfigChoice answer = chooseFrom(none, query);
@@ -495,7 +495,7 @@ TEST(Model, RegistersSayHowManyBlocksFit) {
   EXPECT_EQ(countFitting(query, 0, 128, 1), 528);
 }
 
-TEST(Model, CpuIsAsTheLoweringSays) {
+TEST(Model, CpuAgreesWithTheLowering) {
   ConfigQuery query = ask("all_reduce", 4096);
   query.chip = "cpu";
   query.device = "";
@@ -520,7 +520,7 @@ TEST(Explain, SaysWhatAndWhy) {
 }
 
 // Broadcasts in permutations write into the outputs of others.
-TEST(Model, WhatNeedsWindowsIsForWindows) {
+TEST(Model, ConfigsForWindowsNeedWindows) {
   ConfigQuery query = ask("broadcast", 64 << 20);
   auto permutes = [&] {
     return llvm::any_of(listPairs(query), [](const auto &pair) {

@@ -1,4 +1,4 @@
-//===- compare.cpp - A change, told from noise ----------------------------===//
+//===- compare.cpp - Changes and noise ------------------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -159,7 +159,7 @@ static std::string refusal(const Report &before, const Report &after) {
   return comparison ? "" : llvm::toString(comparison.takeError());
 }
 
-TEST(Compare, WhatCannotBeComparedIsRefused) {
+TEST(Compare, IncomparableReportsAreRefused) {
   Noise noise(1);
   Report report = makeReport(noise);
   Report other = report;
@@ -178,7 +178,7 @@ TEST(Compare, WhatCannotBeComparedIsRefused) {
   EXPECT_EQ(refusal(report, report), "");
 }
 
-TEST(Compare, WhatOnlyOneReportHasIsCounted) {
+TEST(Compare, EntriesOfOnlyOneReportAreCounted) {
   Noise noise(1);
   Report before = makeReport(noise), after = before;
   after.entries.resize(70);

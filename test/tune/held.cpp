@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 //
 // Inputs/held-*.json were measured on the machine of a built-in table, right
-// after it, at other sizes (test/gpu/tune.sh), with the table's choice among
-// the ways. How far is that choice from the best that was found?
+// after it, at other sizes (test/gpu/tune.sh), and include the table's choice.
+// The test bounds how much slower that choice is than the best config.
 //
 //===----------------------------------------------------------------------===//
 

@@ -95,7 +95,7 @@ TEST(ChannelMemory, IsWithinTheBound) {
           }
 }
 
-TEST(ChannelMemory, NamesWhatItTakes) {
+TEST(ChannelMemory, NamesItsMemory) {
   ConfigQuery query = ask("all_reduce", 8, int64_t(256) << 20);
   auto take = [&](const char *algorithm, const char *protocol) {
     return countChannels(query, {algorithm, protocol, 128, 1024, 1});
@@ -115,7 +115,7 @@ TEST(ChannelMemory, NamesWhatItTakes) {
 #ifdef COMMSIR_CUDA
 // Every operation by every algorithm and protocol: what is counted is what
 // kernels ask groups for.
-TEST(ChannelMemory, IsWhatCompiledKernelsTake) {
+TEST(ChannelMemory, EqualsThatOfCompiledKernels) {
   Compiler compiler;
   int compared = 0;
   for (const BenchCase &problem : listProblems(4)) {
@@ -212,7 +212,7 @@ static constexpr const char *kLamportFirst =
  "sections": [{"op": "all_reduce", "type": "bf16", "points":
    [[1024, 0, 2, 1, 4], [268435456, 0, 1400, 1, 1410]]}]})";
 
-TEST(ChannelMemory, ExplainNamesWhatWasLeftOut) {
+TEST(ChannelMemory, ExplainNamesOmittedConfigs) {
   Tables tables;
   tables.own.push_back(
       llvm::cantFail(parseTable(kLamportFirst, "made-8.json")));

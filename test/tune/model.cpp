@@ -5,11 +5,11 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The built-in tables say what the best way takes, and what many others take:
-// how much slower is the one that the model would have chosen? Where that one
-// has not been measured, the nearest shape of its pair stands for it. Run with
-// --gtest_filter='Regret.*' it prints every choice. Then, what it says where
-// there is no table.
+// The built-in tables have the times of the best config and of many others. The
+// first tests bound how much slower the model's choice is than the best; if
+// that choice was not measured, the nearest shape of its algorithm and protocol
+// replaces it. With --gtest_filter='Regret.*' they print every choice. The
+// other tests check the model where there is no table.
 //
 //===----------------------------------------------------------------------===//
 
@@ -175,7 +175,7 @@ TEST(Chips, ThoseWithoutClustersGetNone) {
     }
 }
 
-TEST(Chips, LinesAreForDevicesThatWereSeenToWriteThemWhole) {
+TEST(Chips, LinesNeedDevicesThatWriteThemWhole) {
   for (llvm::StringRef device :
        {"NVIDIA H200", "NVIDIA H100 80GB HBM3", "NVIDIA H200 NVL",
         "NVIDIA H100 PCIe", "NVIDIA A100"}) {
@@ -195,7 +195,7 @@ TEST(Chips, LinesAreForDevicesThatWereSeenToWriteThemWhole) {
   }
 }
 
-TEST(EightRanks, DoWhatWasTheBestByHand) {
+TEST(EightRanks, ChooseTheBestHandWrittenConfig) {
   for (int64_t kib : {1, 8, 64})
     EXPECT_EQ(chooseForEight("all_reduce", kib << 10).algorithm, "one_shot")
         << kib << " KiB";
@@ -211,7 +211,7 @@ TEST(EightRanks, DoWhatWasTheBestByHand) {
 
 /// The same kernels by hand took these times, and ours are not slower than a
 /// tenth more: but no faster than the links.
-TEST(EightRanks, TakeWhatTheyTookByHand) {
+TEST(EightRanks, TakeTheTimesOfHandWrittenKernels) {
   struct {
     const char *algorithm;
     int64_t bytes;

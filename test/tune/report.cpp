@@ -78,7 +78,7 @@ TEST(Report, ComparesWithTheBestRightBaseline) {
   EXPECT_FALSE(report.hasWrong());
 }
 
-TEST(Report, TableShowsTheBestOfOursAllBaselinesAndWhatIsWrong) {
+TEST(Report, TableShowsTheBestAllBaselinesAndErrors) {
   std::string table = print(makeReport());
   EXPECT_NE(table.find("commsir a"), std::string::npos);
   EXPECT_EQ(table.find("commsir b"), std::string::npos);

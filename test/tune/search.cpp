@@ -131,7 +131,7 @@ TEST(Search, SizesInBetweenComeWithinFivePerCent) {
   }
 }
 
-TEST(Search, WhatDoesNotRunIsLeftOut) {
+TEST(Search, FailingConfigsAreOmitted) {
   Made made;
   made.ranges = {makeRange(kSizes)};
   made.broken = {"two_shot", "one_shot"};
@@ -176,7 +176,7 @@ TEST(Search, ALuckyTimeIsTakenBackWhenMeasuredAgain) {
   }
 }
 
-TEST(Search, EndsWhenTimeIsUpWithWhatThereIs) {
+TEST(Search, EndsAtTheTimeLimitWithItsResults) {
   Made made;
   made.ranges = {makeRange(kSizes), makeRange(kSizes)};
   made.ranges[1].base.elementType = "f32";

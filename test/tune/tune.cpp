@@ -54,7 +54,7 @@ TEST_F(JournalTest, RemembersTimesAndFailures) {
   EXPECT_FALSE(journal->find("c"));
 }
 
-TEST_F(JournalTest, WhatDoesNotReturnGetsOneMoreChance) {
+TEST_F(JournalTest, HangingConfigsGetOneMoreChance) {
   open()->begin("a");
   auto journal = open();
   EXPECT_FALSE(journal->find("a"));

@@ -44,7 +44,6 @@ __all__ = [
 ]
 
 aten = torch.ops.aten
-_prims: Any = torch.ops.prims
 _FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 _SMALL_FLOATS = (torch.float8_e4m3fn, torch.float8_e5m2)
 #: Integers that casts make, and that arguments may be of.

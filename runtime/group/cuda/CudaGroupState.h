@@ -9,13 +9,13 @@
 // up:
 //
 //   CudaGroup.cpp      starting, shrinking, ending
-//   GroupWindows.cpp   memory that ranks reach at each other
+//   GroupWindows.cpp   memory that peers can access
 //   GroupRequest.cpp   from a request to machine code
 //   GroupKernels.cpp   preparing and discarding kernels, and their channels
 //   GroupShared.cpp    channel memory that kernels take in turn
 //   GroupLaunch.cpp    arguments, launches, copies
 //   GroupCells.cpp     one-sided access
-//   GroupFailure.cpp   what has failed, and what the peers do instead
+//   GroupFailure.cpp   failures, and the state of the peers
 //
 //===----------------------------------------------------------------------===//
 

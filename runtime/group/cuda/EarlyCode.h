@@ -1,4 +1,4 @@
-//===- EarlyCode.h - Code that is compiled beside calls ---------*- C++ -*-===//
+//===- EarlyCode.h - Code compiled in the background ------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -21,21 +21,21 @@
 
 namespace commsir::cuda {
 
-/// Compiles kernels on threads of its own, while calls go on without them. Used
-/// by one thread at a time. The destructor waits for the compilers, but in a
-/// process that was forked, which has none.
+/// Compiles kernels on its own threads, while calls continue without them. Used
+/// by one thread at a time. The destructor waits for the compilers, except in a
+/// forked process, which has none.
 class EarlyCode {
 public:
   using Compile =
       std::function<llvm::Expected<std::unique_ptr<jit::CudaKernel>>()>;
 
   ~EarlyCode();
-  /// Begins to compile under `key`, unless that has begun before. Returns
-  /// whether it is over: the kernel is there, or cannot be made.
+  /// Starts to compile under `key`, unless that was done before. Returns
+  /// whether compilation has ended: with the kernel, or with an error.
   bool isOver(llvm::StringRef key, Compile compile);
-  /// Returns the kernel of `key`, and forgets it. Null if none was begun, or
-  /// none could be made: whoever compiles it again gets the error. Waits for a
-  /// compiler that is at work.
+  /// Returns the kernel of `key`, and forgets it. Null if none was started, or
+  /// if compilation failed: compiling it again reports the error. Waits for a
+  /// running compiler.
   std::unique_ptr<jit::CudaKernel> take(llvm::StringRef key);
 
 private:

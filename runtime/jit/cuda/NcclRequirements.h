@@ -1,4 +1,4 @@
-//===- NcclRequirements.h - What a kernel needs of NCCL ---------*- C++ -*-===//
+//===- NcclRequirements.h - A kernel's requirements of NCCL -----*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

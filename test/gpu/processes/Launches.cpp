@@ -1,4 +1,4 @@
-//===- Launches.cpp - Launches that have to give right results ------------===//
+//===- Launches.cpp - Launches that must give right results ---------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

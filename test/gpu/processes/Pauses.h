@@ -5,10 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A late launch says little of what happens when one block of one rank is late
-// in the middle of a kernel. Here a kernel's collectives are expanded, and a
-// loop is put before every send, receive and barrier; how often each block goes
-// round is read from memory when it comes there, in replays too.
+// A late launch does not show what happens if one block of one rank is late in
+// the middle of a kernel. These functions expand a kernel's collectives and
+// insert a loop before every send, receive and barrier. Each block reads from
+// memory how often it iterates, also in replays.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A process on a GPU of its own, and the sums that tell whether launches were
+// A process with its own GPU, and the sums that show whether launches were
 // right.
 //
 //===----------------------------------------------------------------------===//

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Each is run by every rank, ends the process where something is wrong, and
-// returns what there is to tell.
+// Every rank runs each scenario, which ends the process after a failure and
+// otherwise returns its report.
 //
 //===----------------------------------------------------------------------===//
 

@@ -5,17 +5,19 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The algorithms that CommsIR generates, written by hand in CUDA: a yardstick
-// for generated code and a place to try an idea in minutes. One process, one
-// thread a GPU, peer access by cudaDeviceEnablePeerAccess. Results are compared
-// bit for bit with sums in rank order in f32.
+// CommsIR's algorithms, written by hand in CUDA: a yardstick for generated code
+// and a place to try an idea in minutes. One process, one thread per GPU, peer
+// access by cudaDeviceEnablePeerAccess. Results are compared bit for bit with
+// sums in rank order in f32.
 //
 //   allreduce [--ranks N] [--min BYTES] [--max BYTES] [--sizes BYTES,...]
 //             [--only NAME] [--json FILE]
 //
-// Every fourth power of two from --min to --max, or --sizes. The first figures
-// that such kernels had are what they are held to (test/gpu/twins.py).
-// Every poll gives up after about two seconds, so a mistake cannot hang a GPU.
+// Measures every fourth power of two from --min to --max, or --sizes.
+// test/gpu/twins.py compares the times with the first figures of such kernels.
+//
+// Every poll times out after about two seconds, so that a mistake cannot hang a
+// GPU.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-"""Programs of others' trainers, where those are installed: nothing is installed here."""
+"""Programs for Accelerate and Hugging Face's Trainer, if they are installed: the test installs nothing."""
 
 from __future__ import annotations
 

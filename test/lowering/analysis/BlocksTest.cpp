@@ -46,12 +46,12 @@ protected:
   OwningOpRef<ModuleOp> module;
 };
 
-TEST_F(Blocks, WhatAsksForNoBlockHasOne) {
+TEST_F(Blocks, KernelsWithoutBlockNumbersHaveOneBlock) {
   EXPECT_FALSE(isDependent(""));
   EXPECT_FALSE(isDependent("comms.barrier %team block"));
 }
 
-TEST_F(Blocks, WhatAsksForItsBlockHasSeveral) {
+TEST_F(Blocks, KernelsWithBlockNumbersHaveSeveralBlocks) {
   EXPECT_TRUE(isDependent("%b = comms.block_id"));
 }
 

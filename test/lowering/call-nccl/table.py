@@ -1,9 +1,9 @@
-"""The table of docs/Spec.md, the lowering and the device library name the same calls.
+"""Checks that the table of docs/Spec.md, the lowering and the device library name the same calls.
 
 Usage: table.py COMMS_OPT SOURCE_ROOT CALLS
 
-Lowers CALLS (a .mlir file) with locations, so that every call is known with the operation that it was made of, and
-compares these pairs with the table's. The body of each function has to use the symbols of NCCL that its row names.
+Lowers CALLS (a .mlir file) with locations, which link each call to the operation that it came from, and
+compares these pairs with the table. The body of each function must use the symbols of NCCL that its row names.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-//===- ArithmeticTest.cpp - Intervals against all that lies in them -------===//
+//===- ArithmeticTest.cpp - Intervals and all values in them --------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

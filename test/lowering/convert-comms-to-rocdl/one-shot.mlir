@@ -1,5 +1,6 @@
 // The one-shot kernel for AMD GPUs: a skeleton target holds the seam between targets. Nothing runs this.
 // RUN: comms-translate --comms-to-amdgcn %s | FileCheck %s
+// RUN: not comms-translate --comms-to-amdgcn --gpu=blocks=2 %s 2>&1 | FileCheck %s --check-prefix=GPU
 // RUN: not comms-opt %s --comms-to-rocdl="algorithm=one_shot protocol=ll" 2>&1 | FileCheck %s --check-prefix=REFUSED
 
 // CHECK: target triple = "amdgcn-amd-amdhsa"
@@ -24,6 +25,7 @@
 // CHECK: ret void
 // CHECK: attributes #{{[0-9]+}} = {{.*}}"amdgpu-flat-work-group-size"="1,64"{{.*}}"target-cpu"="gfx942"
 
+// GPU: comms-translate: error: --gpu has no meaning for --comms-to-amdgcn, which is code for AMD GPUs
 // REFUSED: 'comms.packet_store' op is not lowered for AMD GPUs yet: this target is a skeleton (docs/AddATarget.md)
 comms.kernel @sum(%x: memref<256xf32>, %y: memref<256xf32>) attributes {ranks = 4 : i64} {
   %team = comms.team world

@@ -9,11 +9,11 @@
 //
 // Compiles every function of the math dialect for the CPU world, compares it
 // with libm in f64, and prints the worst error of each in units in the last
-// place of f32. Without --all, functions of one number get a sample of 2^20 and
-// the neighborhoods of special values; with it, all 2^32 numbers. Functions of
-// two get pairs of special values and random ones. Ends with status 1 if an
-// error is above what docs/Spec.md ("Functions") allows, or a zero, an infinity
-// or a NaN is wrong.
+// place of f32. Without --all, functions of one argument get a sample of 2^20
+// numbers and the neighborhoods of special values; with it, all 2^32 numbers.
+// Functions of two arguments get pairs of special values and random ones. Ends
+// with status 1 if an error exceeds the bound of docs/Spec.md ("Functions"), or
+// a zero, an infinity or a NaN is wrong.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-"""Runs random programs in the emulator of PTX, number after number, until one has other bits than on the CPU."""
+"""Runs random programs in the PTX emulator, seed after seed, until one has other bits than on the CPU."""
 
 import argparse
 import pathlib

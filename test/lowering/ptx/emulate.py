@@ -1,11 +1,10 @@
-"""Runs kernels in an emulator of PTX and compares every bit with the CPU world.
+"""Runs kernels in a PTX emulator and compares every bit with the CPU world.
 
 emulate.py KERNEL.mlir --ranks N [--gpu "blocks=2 threads=64 …"] [--launches K] [--seed S] [--weak]
            [--continues] [--whole] [--show]
 
-Both get the same random arrays, with infinities, NaN and the like in some. The arguments, channels and shape of the
-launch are what comms-to-nvvm says of the kernel, so that what runs is what a GPU would be given: its PTX, with its
-parameters.
+Both get the same random arrays, some of them with infinities, NaN and other special values. comms-to-nvvm defines the
+arguments, the channels and the launch shape, so the emulator runs the same PTX with the same parameters as a GPU.
 """
 
 import argparse

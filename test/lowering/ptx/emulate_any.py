@@ -2,8 +2,8 @@
 
 emulate_any.py [--seed S] [--count N]
 
-Draws the operation, shapes, elements, team, algorithm, protocol, regions and the shape of the launch. What the lowering
-refuses as such (a protocol that cannot carry a type, say) is drawn again.
+Draws the operation, shapes, elements, team, algorithm, protocol, regions and launch shape. If the lowering refuses a
+combination (for example a protocol that cannot carry a type), it draws another.
 """
 
 import argparse

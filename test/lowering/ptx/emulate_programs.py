@@ -2,7 +2,7 @@
 
 emulate_programs.py [--seed S] [--count N] [--show]
 
-Half of the programs run on two ranks, which go different ways and never meet.
+Half of the programs run on two ranks, which take different branches and never synchronize.
 """
 
 import random

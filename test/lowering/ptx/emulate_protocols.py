@@ -1,9 +1,9 @@
-"""Emulates the PTX of random programs whose blocks hand memory to each other (protocols.py) and compares every bit with
-the CPU world.
+"""Emulates the PTX of random programs whose blocks pass memory to each other (protocols.py).
 
 emulate_protocols.py [--seed S] [--count N] [--show]
 
-Memory that comes as late as PTX allows shows each order that the lowering forgets.
+Compares every bit with the CPU world. The emulated memory is as late as PTX allows, and so reveals any missing order
+in the lowering.
 """
 
 import random

@@ -1,12 +1,12 @@
-"""Kernels that take channel memory in turn, in the emulator of PTX, against the CPU world.
+"""Kernels that share one channel memory in turn, in the PTX emulator, compared with the CPU world.
 
 emulate_shared.py [--seed S] [--count N] [--fault FAULT] [--show]
 
-Each program is a handful of collectives, of random operations, types, sizes, algorithms, protocols and grids, on one
-memory for channels. Some take the number of elements at launch, another one each time, and those with a root take it at
+Each program is a handful of collectives, of random operations, types, sizes, algorithms, protocols and grids, over one
+channel memory. Some get the number of elements at launch, a different one each time; those with a root get it at
 launch. Ranks launch them in a random order, the same on all ranks, over memory that is as late and as out of order as
-PTX allows. A rank begins its next launch as soon as its last one has ended, whatever its peers do: so one rank may
-write to channels for launch k + 1 while another still reads what launch k left there. `--fault` shows that the
+PTX allows. A rank begins its next launch as soon as its last one has ended, regardless of its peers, so one rank may
+write to channels for launch k + 1 while another still reads the data of launch k. `--fault` shows that the
 comparison finds faults of each kind.
 """
 

@@ -1,10 +1,10 @@
 """Runs the PTX of a kernel on N ranks, thread by thread, without a GPU.
 
-Every function of the text becomes a Python generator. What threads do together (barriers, shuffles, votes) and looks at
-memory that others write are points where the scheduler, which draws lots, may go on with another. An access beyond an
-allocation, or one that is not aligned, ends the run. When stores are seen is the memory's affair: at once and in order
-(memory.py), which tests addresses, indices and who waits for what, or as late as PTX allows (weak_memory.py), which
-tests fences and scopes, too.
+Every function of the text becomes a Python generator. At operations of several threads (barriers, shuffles, votes) and
+at reads of memory that others write, the scheduler may continue with another thread, which it draws at random. An
+access beyond an allocation, or a misaligned one, ends the run. The memory decides when stores become visible: at once
+and in order (memory.py), which tests addresses, indices and synchronization, or as late as PTX allows
+(weak_memory.py), which also tests fences and scopes.
 """
 
 import dataclasses

@@ -1,9 +1,9 @@
-"""Every operation by every algorithm and protocol, as GPU kernels for one chip; ptxas must accept all.
+"""Compiles every operation by every algorithm and protocol to PTX for one chip; ptxas must accept all.
 
 every.py PTXAS CHIP [OPTIONS]
 
-What there is, the lowering itself says: algorithms and protocols by the error for a name that is none, and what a
-combination can carry out by whether it expands.
+The lowering itself provides the list: the error for an unknown name lists algorithms and protocols, and a combination
+is supported if it expands.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""What the emulator of PTX knows of matrices: ldmatrix, mma.sync and copies that are made later."""
+"""The matrix instructions of the PTX emulator: ldmatrix, mma.sync and asynchronous copies."""
 
 from typing import Any
 

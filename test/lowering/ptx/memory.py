@@ -1,4 +1,4 @@
-"""The memory of an emulated machine, as exact as an allocator that checks: everything is seen at once and in order."""
+"""The memory of an emulated machine, with the checks of a strict allocator: stores are visible at once and in order."""
 
 from collections.abc import Callable, Sequence
 from typing import Any

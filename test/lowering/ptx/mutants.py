@@ -1,10 +1,10 @@
-"""Weakens each barrier, fence, order and poll of a kernel's PTX in turn: a memory as weak as PTX allows must show it.
+"""Weakens each barrier, fence, order and poll of a kernel's PTX in turn: a memory as weak as PTX allows must reveal it.
 
 mutants.py KERNEL.mlir --ranks N --gpu "…" [--seeds K] [--launches L] [--stores]
 
-A poll is a branch back over a strong load: without it, what has been loaded once is taken. --stores leaves out each
-store of a vector, too: of lamport some are the poison of a later launch. Prints what is weakened and whether one of the
-seeds gave a wrong result or a hang.
+A poll is a branch back over a strong load; without it, the first value loaded is used. --stores also removes each
+store of a vector: in lamport, some of them write the poison of a later launch. Prints each change, and whether one of
+the seeds gave a wrong result or a hang.
 """
 
 import argparse

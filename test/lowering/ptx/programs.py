@@ -1,8 +1,8 @@
 """Random programs of one block, which loads and stores tiles and elements.
 
-A program computes with them, and nests loops and branches whose conditions no compiler knows: data, the epoch, the
+A program computes with them, and nests loops and branches whose conditions no compiler can know: data, the epoch, the
 rank. It loads what other threads, warps and CTAs have stored, at shifted offsets and through several views of the same
-memory, so that each barrier of threads is needed.
+memory, so that each barrier between threads is necessary.
 """
 
 import random

@@ -1,9 +1,8 @@
-"""Random programs whose blocks hand memory to each other.
+"""Random programs whose blocks pass memory to each other.
 
-Each part of a window or an array belongs to one block of one rank, which alone reads and writes it. It hands parts on
-by signals, puts, packets, poison, channels, collectives and barriers, with fences of its own or with the orders of the
-ops, to blocks of its rank and of others. So the programs have no races and end, whatever is drawn. The checker has to
-accept them, too.
+Each part of a window or an array belongs to one block of one rank, and only this block reads and writes it. It passes
+parts to blocks of its own and other ranks by signals, puts, packets, poison, channels, collectives and barriers, with
+explicit fences or with the orders of the ops. All programs therefore end without races. The checker must accept them.
 """
 
 import random

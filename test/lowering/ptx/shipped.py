@@ -1,15 +1,15 @@
-"""What is shipped beside bf16 collectives of one shape, as GPU kernels for one chip; ptxas must accept all.
+"""Compiles what is shipped to PTX for one chip, beyond the bf16 collectives of one shape; ptxas must accept all.
 
 shipped.py PTXAS CHIP DEVICE_LIBRARY [OPTIONS]
 
-  programs  the executed tests, the demos and the kernels over GIN; of the variants that RUN lines make by sed, each of
-            the chips has others
-  types     every collective by every algorithm and protocol, of other types than every.py's; each of the chips has
-            other types of a combination, so that the three tests together have them all
-  tables    the ways that the shipped tables choose, as comms-bench --explain says: on sm_90, where they are from, all
-            that differ; on the others every third
+  programs  the executed tests, the demos and the kernels over GIN. RUN lines make variants of some by sed; these are
+            divided among the chips
+  types     every collective by every algorithm and protocol, with other types than in every.py. The types of a
+            combination are divided among the chips, so that the three tests together have them all
+  tables    the configs that the shipped tables choose, by comms-bench --explain: on sm_90, where the tables were
+            measured, all different ones; on other chips every third
 
-The protocols and algorithms are those that every.py finds.
+every.py finds the protocols and algorithms.
 """
 
 import json

@@ -1,8 +1,8 @@
-"""Lowers a kernel to PTX in many ways; ptxas must accept each.
+"""Lowers a kernel to PTX with many options; ptxas must accept each result.
 
-sweep.py PTXAS KERNEL.mlir --ranks N --each "opts" [--each "opts" …] where the
-product of all --each groups (variants separated by "|") is taken.
-Also holds the rules that no kernel may break.
+sweep.py PTXAS KERNEL.mlir --ranks N --each "opts" [--each "opts" …] runs
+the product of all --each groups (variants separated by "|").
+Also checks the rules that no kernel may break.
 """
 
 import argparse

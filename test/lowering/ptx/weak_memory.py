@@ -1,14 +1,15 @@
-"""A memory that does what PTX's memory model allows: stores come late and out of order, loads see what is old.
+"""A memory that uses the freedom of PTX's memory model: stores become visible late and out of order.
 
-A store is seen by its thread alone at first. It comes to all others when lots say so, in any order but that of one
-address; a fence, a release or a barrier brings it, and what its thread has seen there, to whom the scope names: first
-to the warp, the CTA, the cluster or the GPU, which then see it although others do not. A load takes any version of what
-it reads that is not older than what its thread knows of: by an acquire of a release, by a barrier, or because it has
-read it. So a kernel whose fence is missing, too weak or of too small a scope gives wrong results for some seeds.
+At first only its own thread sees a store. At a random time it becomes visible to all others, in any order except for
+stores to one address. A fence, a release or a barrier makes the store, and all stores that its thread has seen there,
+visible to the scope that it names: first to the warp, the CTA, the cluster or the GPU, which then see it before others
+do. A load returns any version that is not older than what its thread knows of: through an acquire of a release, through
+a barrier, or because the thread has read it. So a kernel with a missing fence, or one that is too weak or of too small
+a scope, gives wrong results for some seeds.
 
-Weaker than what runs on GPUs, and not all of the model: a load does not take what is stored later in its own thread's
-order, 16 aligned bytes are stored and loaded as one, as H200 does, and so are lines of 128 bytes that a warp stores
-with one instruction where `whole_lines` says so (ll128 relies on it).
+This is weaker than real GPUs, but not all of the model: a load does not return data that its own thread stores later;
+16 aligned bytes are stored and loaded as one, as on H200, and so are lines of 128 bytes that a warp stores with one
+instruction if `whole_lines` is set (ll128 relies on it).
 """
 
 import dataclasses

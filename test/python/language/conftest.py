@@ -1,4 +1,4 @@
-"""What the tests of the kernel language share."""
+"""Fixtures that the tests of the kernel language share."""
 
 from __future__ import annotations
 

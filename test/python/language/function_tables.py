@@ -1,4 +1,4 @@
-"""The tables of docs/PythonKernels.md, made of the language itself: `python function_tables.py` writes them anew."""
+"""Writes the tables of docs/PythonKernels.md from the language itself."""
 
 from __future__ import annotations
 
@@ -82,16 +82,16 @@ def text() -> str:
     parts = [
         "Teams, memory and tiles:\n",
         _table(("function", "does"), _functions(functions, lambda f: not _is_unary(f))),
-        "Element by element, of scalars too:\n",
+        "Element by element, also on scalars:\n",
         _table(("function", "is"), _functions(functions, _is_unary)),
         "Between ranks:\n",
         _table(("function", "does"), _functions(communication)),
-        "Collectives, whose shapes are [above](#collectives):\n",
+        "Collectives, with shapes as [above](#collectives):\n",
         _table(("function", "does"), _functions(collectives)),
         "Methods and attributes:\n",
-        _table(("of", "there is"), _methods()),
-        "Functions of others that kernels know; those of torch with a name from these tables work as well:\n",
-        _table(("of", "there is"), _others()),
+        _table(("object", "members"), _methods()),
+        "Functions of other libraries that kernels may call; torch's functions with these names work as well:\n",
+        _table(("library", "functions"), _others()),
     ]
     return "\n".join(parts)
 

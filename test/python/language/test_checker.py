@@ -1,4 +1,4 @@
-"""What the checker knows of kernels in Python, and what simulations show of what it does not."""
+"""The checker on kernels in Python, and simulations of kernels that it leaves undecided."""
 
 from __future__ import annotations
 

@@ -197,7 +197,7 @@ def test_what_cannot_be_said() -> None:
         commsir.all_reduce("sum", algorithm="ring")
 
 
-def test_tables_name_what_there_is() -> None:
+def test_tables_name_existing_pairs() -> None:
     named = [*DECIDED, *ASSUMED, *VALUES, *WRONG]
     assert len(TWINS) >= 255 and set(named) <= set(TWINS)
     assert len(named) == len(set(named)), "one table names a pair"

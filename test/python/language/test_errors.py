@@ -1,4 +1,4 @@
-"""Python that cannot be compiled: the line, what is wrong, and what to write instead."""
+"""Python that cannot be compiled: errors give the line, the cause, and the repair."""
 
 # ruff: noqa: E501 (tables, and programs in strings)
 from __future__ import annotations
@@ -633,7 +633,7 @@ def test_sizes_that_no_memory_has(load: Load) -> None:
         assert told.value.file == made.__file__ and told.value.line == 8
 
 
-def test_shapes_of_what_is_not_there(load: Load) -> None:
+def test_shapes_of_unknown_arguments(load: Load) -> None:
     k = load("@kernel\ndef k(x: f32[Window, 8]):\n    barrier()\n").k
     assert k.check(ranks=2, shapes={"x": [8]}).ranks == 2
     for ask in (k.check, k.explain):

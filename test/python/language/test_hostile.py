@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (programs in strings)
-"""Kernels put together at random: whatever is written, there is IR that verifies or a CompileError with a line."""
+"""Kernels assembled at random: each gives IR that verifies, or a CompileError with a line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ctrl-C ends a simulation, whatever its blocks are at."""
+"""Ctrl-C ends a simulation in any state of its blocks."""
 
 # Kernels are written as without a type checker, which cannot take `Signal[4]` and the like.
 # mypy: disable-error-code="type-arg, valid-type"

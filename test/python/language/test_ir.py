@@ -1,4 +1,4 @@
-"""The IR of each construct: one line of Python, the op that it becomes."""
+"""The IR of each construct: one line of Python, and the op that it becomes."""
 
 # ruff: noqa: E501 (tables, and programs in strings)
 from __future__ import annotations

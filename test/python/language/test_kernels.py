@@ -1,4 +1,4 @@
-"""Kernels as a researcher writes them: checked, right in all schedules, and translated for GPUs."""
+"""Kernels like those of researchers: checked, correct in all schedules, and translated for GPUs."""
 
 # Kernels are written as without a type checker, which cannot take `Signal[4]` and the like.
 # mypy: disable-error-code="type-arg, valid-type, no-untyped-def, no-untyped-call, comparison-overlap, call-overload"

@@ -1,4 +1,4 @@
-"""Products of matrices against NumPy, and the examples that multiply beside communication."""
+"""Matrix products against NumPy, and the examples that overlap them with communication."""
 
 from __future__ import annotations
 

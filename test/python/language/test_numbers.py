@@ -1,4 +1,4 @@
-"""What goes into a kernel from outside: numbers and arrays of other libraries, copies, and what a kernel refuses."""
+"""Values that enter a kernel from outside: numbers and arrays of other libraries, copies, and refused values."""
 
 from __future__ import annotations
 

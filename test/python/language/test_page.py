@@ -1,4 +1,4 @@
-"""docs/PythonKernels.md names all of the language."""
+"""docs/PythonKernels.md covers the whole language."""
 
 # ruff: noqa: E501 (tables)
 from __future__ import annotations

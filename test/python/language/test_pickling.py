@@ -1,4 +1,4 @@
-"""Kernels go to other processes by name, as functions do."""
+"""Kernels are pickled by name, as functions are."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_a_kernel_is_found_by_its_name() -> None:
     assert pickle.loads(pickle.dumps(one_shot)) is one_shot
 
 
-def test_what_is_fixed_goes_along() -> None:
+def test_specializations_are_pickled() -> None:
     fixed = one_shot.specialize(ranks=4, n=64)
     got = pickle.loads(pickle.dumps(fixed))
     assert repr(got) == repr(fixed) and got is not one_shot and "ranks" not in one_shot.attributes

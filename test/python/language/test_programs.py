@@ -1,4 +1,4 @@
-"""Random functions of Python: the compiled kernel gives what Python gives."""
+"""Random functions: the compiled kernel computes the same as Python."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors and reports of kernels in Python are in Python's words: no operation or type of the dialect is in them."""
+"""Errors and reports about Python kernels use Python's terms: no operation or type of the dialect appears."""
 
 # ruff: noqa: E501 (tables, and programs in strings)
 from __future__ import annotations
@@ -71,7 +71,7 @@ def test_sentences(said: str, wanted: str) -> None:
     assert in_python(said) == wanted
 
 
-def test_what_is_no_operation_stays() -> None:
+def test_names_of_functions_stay() -> None:
     assert construct("wait_signal") == "wait_signal"
     assert construct("comms.wait_signal") == "wait_signal"
 

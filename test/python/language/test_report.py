@@ -340,7 +340,7 @@ def meets_all(x: f32[Array, 4], s: i64[Signal, 1], y: f32[Array, 4]):
 """
 
 
-def test_what_was_too_much_for_the_checker_is_not_called_proven(load: Load) -> None:
+def test_kernels_beyond_the_budget_are_not_called_proven(load: Load) -> None:
     kernel = load(MEETS_ALL).meets_all
     few, many = kernel.check(ranks=4), kernel.check(ranks=500, check_events=1_000_000)
     assert few.proven and few.launches == 3 and "4 ranks: proven: neither hangs nor races" in str(few)
@@ -353,7 +353,7 @@ def test_what_was_too_much_for_the_checker_is_not_called_proven(load: Load) -> N
     assert "warnings" not in kernel.simulate(4, {"x": np.ones(4)}).stats
 
 
-def test_what_a_source_says_of_itself_is_no_proof() -> None:
+def test_attributes_in_a_source_are_no_proof() -> None:
     hangs = """comms.kernel @hangs(%s: !comms.signal<1>)
         attributes {comms.proof = {verdict = "proven", launches = 3 : i64}} {
       %c0 = arith.constant 0 : index

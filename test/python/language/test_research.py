@@ -1,4 +1,4 @@
-"""Kernels as somebody writes who has read docs/PythonKernels.md alone: each in many schedules, and as code for GPUs."""
+"""Kernels that only docs/PythonKernels.md is needed to write: each in many schedules, and compiled for GPUs."""
 
 # Kernels are written as without a type checker, which cannot take `Signal[4]` and the like.
 # mypy: disable-error-code="type-arg, valid-type, no-untyped-def, no-untyped-call, call-overload, operator"

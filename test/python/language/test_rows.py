@@ -1,4 +1,4 @@
-"""What a row of an array of `args` is: the same for all rows where the array has one dimension, whatever its size."""
+"""Rows of an array in `args`: an array of one dimension is the same row for all, whatever its size."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # ruff: noqa: E501 (programs in strings)
-"""What Python means, case by case: a function gives the same called by Python and compiled into a kernel."""
+"""Python's semantics, case by case: a function returns the same in Python and compiled into a kernel."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_floats(load: Load, name: str) -> None:
     _check(load, FLOATS[name], np.float64, "f64")
 
 
-def test_operands_are_what_they_were(load: Load) -> None:
+def test_operands_are_unchanged(load: Load) -> None:
     """Also where a later one changes the memory that they come from."""
     module = load(
         "@kernel\ndef k(x: i64[Array, 1], y: i64[Array, 4]):\n"
@@ -338,7 +338,7 @@ def test_slices_from_the_end(load: Load) -> None:
     np.testing.assert_array_equal(module.k.simulate(1, {"x": x})["y"][0], x[:4])
 
 
-def test_what_a_chain_does_not_reach_is_not_read(load: Load) -> None:
+def test_a_chain_reads_only_what_it_reaches(load: Load) -> None:
     module = load(
         "@kernel\ndef k(x: i64[Array, 4], y: i64[Array, 6]):\n    for i in range(6):\n        y[i] = i < 4 < x[i]\n"
     )
@@ -386,7 +386,7 @@ def test_negated_views_of_torch(load: Load) -> None:
     np.testing.assert_array_equal(module.k.simulate(1, {"x": x})["y"][0], [-1, -2, -3, -4])
 
 
-def test_indices_keep_what_narrowing_leaves(load: Load) -> None:
+def test_indices_keep_narrowed_values(load: Load) -> None:
     module = load(
         "@kernel\ndef k(x: i64[Array, 8], y: i64[Array, 6], r: index):\n"
         "    y[0], y[1] = int(i8(r)), i8(r) + r\n    y[2] = int(i32(r * 30000000))\n"
@@ -397,7 +397,7 @@ def test_indices_keep_what_narrowing_leaves(load: Load) -> None:
     np.testing.assert_array_equal(got, [-56, 144, wrapped, wrapped % 8, 1, -56])
 
 
-def test_arguments_are_what_they_were(load: Load) -> None:
+def test_arguments_are_unchanged(load: Load) -> None:
     """Before a later argument, or the subscript of what is assigned to, stores there."""
     module = load(
         "@kernel\ndef k(x: i64[Array, 8], y: i64[Array, 8], z: i64[Array, 2, 4]):\n"

@@ -1,4 +1,4 @@
-"""Shapes of parameters: what annotations calculate, and what collectives say of dimensions that are left open."""
+"""Shapes of parameters: expressions in annotations, and dimensions that collectives determine."""
 
 # ruff: noqa: E501 (tables, and programs in strings)
 from __future__ import annotations

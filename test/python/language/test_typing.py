@@ -1,4 +1,4 @@
-"""What static checkers see of kernels."""
+"""Static type checkers on kernels."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _mypy(program: Path) -> str:
     return str(out)
 
 
-def test_what_dimensions_are_not_calculated_with() -> None:
+def test_unsupported_arithmetic_of_dimensions() -> None:
     n = commsir.dims("n")
     wrongs: list[Callable[[], object]] = [lambda: n / 2, lambda: -n, lambda: n % 2, lambda: n**2, lambda: n * 0.5]
     for wrong in wrongs:

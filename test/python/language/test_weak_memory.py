@@ -1,4 +1,4 @@
-"""Runs with weak memory: faults of order show under some seed, right kernels never do."""
+"""Runs with weak memory: ordering faults show under some seed; correct kernels never fail."""
 
 from __future__ import annotations
 
@@ -458,7 +458,7 @@ def test_scalars_do_not_vary() -> None:
 RELAXED = path_of("m05", "bad")
 
 
-def test_race_says_what_where_and_which_seed() -> None:
+def test_race_reports_accesses_places_and_seed() -> None:
     with pytest.raises(commsir.MismatchError) as caught:
         run(RELAXED, 3)
     said = str(caught.value)

@@ -1,4 +1,4 @@
-"""A program for type checkers: every type of the kernel language, and what is done with a kernel. It is not run."""
+"""A program for type checkers: every type of the kernel language, and all uses of a kernel. It does not run."""
 
 # ruff: noqa: F841, E702, F401, SIM105
 from __future__ import annotations

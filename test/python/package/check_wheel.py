@@ -1,11 +1,11 @@
-"""Checks the wheel that `make wheel` has made: its size, what its libraries need of a host, and, in fresh environments
-of every Python at hand, that it installs, imports quickly and runs the demo without torch.
+"""Checks the wheel that `make wheel` has made: its size, what its libraries require of a host, and that, in fresh
+environments of every Python found, it installs, imports quickly and runs the demo without torch.
 
-What is prebuilt for torch may need no symbol that its torch does not have; its libraries lie in build/torch, or are
+The prebuilt files for torch may need no symbol that their torch lacks; torch's libraries are in build/torch, or are
 those of this Python.
 
 Usage: check_wheel.py --wheel build/wheel [--python python3.10 …] [--offline]
-Ends with 77 (skipped) when there is no wheel.
+Ends with 77 (skipped) if there is no wheel.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Arrays of JAX: those of JAX itself where it is installed, and stand-ins for its arrays on a GPU."""
+"""Arrays of JAX: JAX's own if it is installed, and stand-ins for its arrays on a GPU."""
 
 import os
 import pathlib

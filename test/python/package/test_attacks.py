@@ -1,6 +1,6 @@
-"""Kernels that try to reach memory, code or time that is not theirs: refused with a line, or the run ends in an error.
+"""Kernels that try to reach memory, code or time of others: refused with a line, or the run ends with an error.
 
-ATTACKS has one row a kernel. comms-run runs each; a process of Python runs all of them through the C API.
+ATTACKS has one row per kernel. comms-run runs each; one Python process runs all of them through the C API.
 """
 
 import json

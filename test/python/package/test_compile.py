@@ -35,7 +35,7 @@ def test_locations_are_printed() -> None:
     assert 'loc("mine.mlir":4' in text
 
 
-def test_check_reports_what_was_chosen() -> None:
+def test_check_reports_the_choice() -> None:
     report = commsir.check(SUM, ranks=8, shapes=SHAPES, algorithm="two_shot")
     assert report.kernel == "sum" and report.ranks == 8 and report.channel_bytes > 0
     assert [choice["algorithm"] for choice in report.choices] == ["two_shot"]
@@ -49,7 +49,7 @@ def test_shapes_are_of_arguments() -> None:
             ask(SUM, ranks=2, shapes={**SHAPES, "zz": [3]})
 
 
-def test_explain_says_why() -> None:
+def test_explain_gives_reasons() -> None:
     report = commsir.explain(SUM, ranks=8, shapes=SHAPES)
     assert any("one_shot" in remark["message"] or "chos" in remark["message"] for remark in report["remarks"])
 
@@ -156,7 +156,7 @@ def test_any_request_is_answered(options: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     "body, blocks", [("", 1), ("%b = comms.block_id", 16), ("%b = comms.num_blocks", 16)], ids=["one", "id", "number"]
 )
-def test_blocks_that_nobody_asks_for(body: str, blocks: int) -> None:
+def test_kernels_without_block_numbers(body: str, blocks: int) -> None:
     """Blocks that all did the same would write over one another: on GPUs there is one then."""
     source = f"""
     comms.kernel @first(%x: memref<8xf32>) {{

@@ -1,4 +1,4 @@
-"""docs/CApi.md lists what the C API takes; test/scripts/run-doc.py runs what the pages show."""
+"""docs/CApi.md lists all requests of the C API; test/scripts/run-doc.py runs the pages' code."""
 
 import re
 

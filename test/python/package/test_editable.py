@@ -1,4 +1,4 @@
-"""The editable package that `make setup` installs into .venv, and what it installs it by."""
+"""The editable package that `make setup` installs into .venv, and the way it is installed."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_the_demo_installs_versions_of_the_build() -> None:
 
 
 @pytest.mark.parametrize("part", [(), ("demo",)])
-def test_setup_leaves_what_is_there(part: tuple[str, ...]) -> None:
+def test_setup_keeps_existing_files(part: tuple[str, ...]) -> None:
     """The second time, all or the demo's part: nothing is missing, nothing is installed."""
     if Path(sys.prefix) != ROOT / ".venv" or not (ROOT / ".venv" / "commsir.sha256").is_file():
         pytest.skip("the tests run in another environment than the one of make setup")

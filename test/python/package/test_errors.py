@@ -1,4 +1,4 @@
-"""Runs that fail: exceptions, their fields, and files that run them again."""
+"""Runs that fail: exceptions, their fields, and the files that repeat the runs."""
 
 import json
 import pathlib
@@ -264,7 +264,7 @@ def test_a_limit_of_steps_is_no_limit_of_time(monkeypatch: pytest.MonkeyPatch) -
         {"arrays": ["x"]},
     ],
 )
-def test_what_runs_say_is_checked(tmp_path: pathlib.Path, request_: dict[str, Any]) -> None:
+def test_reports_of_runs_are_checked(tmp_path: pathlib.Path, request_: dict[str, Any]) -> None:
     with pytest.raises(commsir.UsageError, match="run|option"):
         commsir.replay(write_run(tmp_path / "run", **request_))
 

@@ -1,4 +1,4 @@
-"""cmake/fetch_torch.py: headers and symbols out of a wheel, here of a made-up release in a folder."""
+"""cmake/fetch_torch.py: headers and symbols from a wheel, here of a made-up release in a folder."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_headers_and_symbols_are_kept(tmp_path: Path) -> None:
     ("libraries", "sha256", "said"),
     [(LIBRARIES, "0" * 64, "torch 9.9.0 could not be downloaded"), (LIBRARIES[:2], "", "torch/lib/libtorch_cpu.so")],
 )
-def test_what_is_not_as_expected_leaves_nothing(tmp_path: Path, libraries: list[str], sha256: str, said: str) -> None:
+def test_mismatches_leave_no_files(tmp_path: Path, libraries: list[str], sha256: str, said: str) -> None:
     done = fetch(write_wheel(tmp_path, libraries), tmp_path / "made" / "9.9.0", sha256)
     assert done.returncode == 1
     assert done.stderr.startswith("fetch_torch: error: ") and said in done.stderr

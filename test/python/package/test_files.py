@@ -1,4 +1,4 @@
-"""Files that the package writes: whole or not at all."""
+"""Files that the package writes appear whole or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups of processes on the CPU: each test starts its ranks as processes of their own."""
+"""Groups of processes on the CPU: each test starts its ranks as separate processes."""
 
 import copy
 import gc

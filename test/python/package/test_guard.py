@@ -1,4 +1,4 @@
-"""What a kernel's text does is checked, by whatever way it comes: nothing of it reaches the process unchecked."""
+"""Texts of kernels are checked on every path by which they enter: no unchecked part reaches the process."""
 
 import pathlib
 import subprocess
@@ -69,7 +69,7 @@ WAYS = [by_simulate, by_group, by_replay]
 
 
 @pytest.mark.parametrize("run", WAYS)
-def test_functions_beside_a_kernel_are_not_compiled(
+def test_functions_outside_of_a_kernel_are_not_compiled(
     run: Callable[[str, pathlib.Path], None], tmp_path: pathlib.Path
 ) -> None:
     mark = tmp_path / "mark"

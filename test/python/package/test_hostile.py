@@ -1,6 +1,6 @@
-"""Hostile texts, by each way that a text comes in: an error that names what is wrong, never a crash or a hang.
+"""Hostile texts, on each path by which a text enters: an error that names the fault, never a crash or a hang.
 
-TEXTS has one row a text, WAYS one a way; each text goes through each way.
+TEXTS has one row per text, WAYS one per path; each text takes each path.
 """
 
 import base64

@@ -1,7 +1,7 @@
-"""Names that lead to something else than the file that is meant: an error, never a wait or all of memory.
+"""File names that lead to something other than an ordinary file: an error, never a hang, never all of memory.
 
-READERS has one row for each program or function that opens what a user names, PLACES one for each kind of file. Each
-reader gets each place.
+READERS has one row for each program or function that opens a file named by the user, PLACES one for each kind of file.
+Each reader gets each place.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def by_program(words: list[str], folder: pathlib.Path, name: str) -> str:
 
 
 @pytest.mark.parametrize("reader", READERS)
-def test_what_is_no_file_is_refused(reader: str, places: pathlib.Path) -> None:
+def test_irregular_files_are_refused(reader: str, places: pathlib.Path) -> None:
     words, pipes = READERS[reader]
     names = [name for name, (_, is_pipe) in PLACES.items() if not (is_pipe and pipes)]
     if reader in ("opt", "translate"):

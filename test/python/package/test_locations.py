@@ -1,4 +1,4 @@
-"""A location in a text may name any file. No way that a text comes in opens that file."""
+"""A location in a text may name any file. No path by which a text enters opens that file."""
 
 import os
 import pathlib

@@ -1,4 +1,4 @@
-"""The package itself: its import, its programs, what it finds and what it says when something is missing."""
+"""The package itself: its import, its programs, the files it finds, and its errors if something is missing."""
 
 import importlib
 import importlib.machinery
@@ -71,7 +71,7 @@ def test_doctor_looks_at_everything() -> None:
     assert str(report).count("\n") >= len(report.findings)
 
 
-def test_doctor_says_which_backend_fits_torch(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+def test_doctor_names_the_backend_for_torch(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
     doctor = importlib.import_module("commsir.doctor")  # Its name is a function's.
     here = f"{sys.version_info.major}.{sys.version_info.minor}"
     monkeypatch.setenv("COMMSIR_LIBRARY", str(tmp_path))
@@ -88,7 +88,7 @@ def test_doctor_says_which_backend_fits_torch(monkeypatch: pytest.MonkeyPatch, t
     assert not found.problem and f"for torch 2.99 and Python {here}" in found.found and str(tmp_path) in found.found
 
 
-def test_doctor_says_whether_torch_knows_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_doctor_reports_whether_torch_knows_the_name(monkeypatch: pytest.MonkeyPatch) -> None:
     doctor = importlib.import_module("commsir.doctor")
     monkeypatch.delenv("TORCH_DEVICE_BACKEND_AUTOLOAD", raising=False)
     assert not doctor._torch_name().problem
@@ -105,7 +105,7 @@ def test_doctor_does_not_import_torch() -> None:
     assert ("ok  torch  " in done.stdout) == ("torch, C++" in done.stdout), done.stdout
 
 
-def test_what_needs_torch_says_so() -> None:
+def test_functions_that_need_torch_report_it() -> None:
     """The package itself does not."""
     without = "import sys; sys.modules['torch'] = None\nimport commsir.torch\nprint(commsir.stats())\n"
     for use in (

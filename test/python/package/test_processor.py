@@ -1,4 +1,4 @@
-"""Kernels for a processor that has few instructions: the functions that take their place give the same bits."""
+"""Kernels for a processor with few instructions: the functions that replace instructions give the same bits."""
 
 import os
 import platform

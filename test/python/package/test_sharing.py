@@ -1,7 +1,7 @@
 """Arguments of a launch that share memory: two arguments of a kernel are two arrays (docs/Spec.md).
 
-LAYOUTS has one row a way to cut three arguments out of one buffer. Each is given to `simulate`, to a group on the CPU
-and to one on a GPU that a library in place of the driver pretends: all say the same, before anything runs.
+LAYOUTS has one row per way to cut three arguments out of one buffer. Each goes to `simulate`, to a group on the CPU
+and to a group on a GPU over a fake driver: all report the same error before anything runs.
 """
 
 import pathlib
@@ -110,7 +110,7 @@ def test_group(layout: str, tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("what", WRITES)
-def test_what_counts_as_written(what: str, tmp_path: pathlib.Path) -> None:
+def test_written_arguments(what: str, tmp_path: pathlib.Path) -> None:
     text = f"""
 comms.kernel @k(%x: memref<64xf32>, %z: !comms.window<64xf32>, %y: memref<64xf32>) attributes {{blocks = 1}} {{
   %team = comms.team world

@@ -30,7 +30,7 @@ def chosen() -> str:
     return str(report["choices"][0]["algorithm"])
 
 
-def test_later_choices_use_what_was_loaded_last(tmp_path: Path) -> None:
+def test_later_choices_use_the_last_table(tmp_path: Path) -> None:
     before = chosen()
     for algorithm in ("two_shot", "ring", "one_shot"):
         commsir.load_tables(write_table(tmp_path / f"{algorithm}.json", algorithm))
@@ -39,7 +39,7 @@ def test_later_choices_use_what_was_loaded_last(tmp_path: Path) -> None:
     assert chosen() == before
 
 
-def test_what_is_no_table_changes_nothing(tmp_path: Path) -> None:
+def test_invalid_tables_change_nothing(tmp_path: Path) -> None:
     commsir.load_tables(write_table(tmp_path / "ring.json", "ring"))
     bad = tmp_path / "bad.json"
     bad.write_text("{")

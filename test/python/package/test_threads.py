@@ -1,4 +1,4 @@
-"""Several threads in one group: what takes turns, what runs beside it, and what ends a call of another thread."""
+"""Several threads in one group: calls that take turns, calls that run concurrently, and calls that end another's."""
 
 import contextlib
 import functools
@@ -108,7 +108,7 @@ def _different(rank: int, folder: str) -> None:
             _add_up(group, first)
 
 
-def test_ranks_whose_threads_differ_are_told(tmp_path: pathlib.Path) -> None:
+def test_ranks_with_other_threads_get_an_error(tmp_path: pathlib.Path) -> None:
     together(_different, tmp_path, 2)
 
 

@@ -1,4 +1,4 @@
-"""The package's programs start themselves again: as the ranks of a job, inside Python as anywhere else."""
+"""The package's programs restart themselves: as the ranks of a job, also inside Python."""
 
 import pathlib
 import subprocess

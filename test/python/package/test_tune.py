@@ -1,4 +1,4 @@
-"""Tuning by several processes: one measures, all have its table, or its error."""
+"""Tuning by several processes: one measures, all get its table or its error."""
 
 import json
 import multiprocessing
@@ -182,7 +182,7 @@ class _Runs:
 @pytest.mark.parametrize(
     "data", [pickle.dumps((True, _Runs())), pickle.dumps((False, 1)), pickle.dumps((True, len)), b"nonsense", b""]
 )
-def test_what_ranks_hear_is_no_code(data: bytes) -> None:
+def test_data_of_ranks_is_no_code(data: bytes) -> None:
     with pytest.raises(commsir.DisagreementError, match="rank 0 has sent an invalid result"):
         _agree._unpickled(data)
 

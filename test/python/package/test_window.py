@@ -1,4 +1,4 @@
-"""Windows of groups: one rank acts, the other is in no call. Each test starts its ranks as processes."""
+"""Windows of groups: one rank acts while the other is in no call. Each test starts its ranks as processes."""
 
 import multiprocessing
 import os
@@ -92,7 +92,7 @@ def _refused(rank: int, folder: str) -> None:
         window.signal(0)
 
 
-def test_what_makes_no_sense_is_refused(tmp_path: pathlib.Path) -> None:
+def test_invalid_arguments_are_refused(tmp_path: pathlib.Path) -> None:
     together(_refused, tmp_path, 2)
 
 

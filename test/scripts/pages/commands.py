@@ -1,4 +1,4 @@
-"""Commands that cannot be run here are looked at: programs, flags, targets, modules and files have to be there."""
+"""Examines commands that cannot run here: their programs, flags, targets, modules and files must exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Names of the project that pages speak of: flags, variables of the environment, functions, ops, passes."""
+"""Names of the project that pages mention: flags, variables, functions, ops, passes, files, any identifier."""
 
 from __future__ import annotations
 
@@ -29,6 +29,18 @@ KINDS = {
     ),
 }
 
+#: Code of one identifier, `Machine::report`, `extent()`; of one file name; and an identifier said to be in a file.
+IDENTIFIER = re.compile(r"`(?:\w+(?:\.|::))*([A-Za-z_]\w+)(?:\(\))?`")
+FILE = re.compile(r"`([\w.-]+\.(?:cpp|cu|h|mlir|py|sh|td|test))`")
+PLACED = re.compile(r"`(\w+)`,? in `([\w./-]+\.\w+)`")
+#: The folders of all names. This file's own list of exceptions is none of them.
+EVERYWHERE = ("dialect", "lowering", "runtime", "frontend", "tools", "cmake", "test", "docs/results")
+COMMENTS = {
+    **dict.fromkeys((".cpp", ".cu", ".def", ".h", ".inc", ".mlir", ".td"), r"//.*"),
+    **dict.fromkeys((".cmake", ".py", ".sh", ".txt", ".test"), r"^\s*#.*"),
+    ".json": r"(?!)",
+}
+
 
 def faults(page: str, text: str, binaries: pathlib.Path) -> list[str]:
     """Names in the code of a page that nothing in the project has."""
@@ -39,8 +51,40 @@ def faults(page: str, text: str, binaries: pathlib.Path) -> list[str]:
         for name in sorted(set(re.findall(pattern, code))):
             if not _parts(kind, name) <= known and name not in INVENTED.get(page, set()):
                 wrong.append(f"{page}: {name} is not {kind}")
+    prose = re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)
+    wrong += [f"{page}: nothing in the sources has the name {name}" for name in _unknown_names(page, prose)]
+    wrong += [f"{page}: {path} has no {name}" for name, path in PLACED.findall(prose) if not _has(ROOT / path, name)]
     flags = set(re.findall(r"(?<=`)--[a-z][\w-]*", text))
     return wrong + [f"{page}: no program has {flag}" for flag in sorted(flags) if flag not in _flags(binaries)]
+
+
+def _unknown_names(page: str, prose: str) -> list[str]:
+    names, files = _every_name()
+    found = {name for name in IDENTIFIER.findall(prose) if name not in names}
+    found |= {name for name in FILE.findall(prose) if name not in files}
+    return sorted(found - files - INVENTED.get(page, set()))
+
+
+@functools.cache
+def _every_name() -> tuple[set[str], set[str]]:
+    """The identifiers of all sources without their comments, and the names of all files."""
+    names: set[str] = set()
+    files = {path.name for path in ROOT.iterdir()}
+    for path in (path for folder in EVERYWHERE for path in (ROOT / folder).rglob("*")):
+        files |= {path.name, path.stem}
+        if path.suffix in COMMENTS and path.is_file() and path.parent != pathlib.Path(__file__).parent:
+            names |= _identifiers(path)
+    return names, files
+
+
+def _identifiers(path: pathlib.Path) -> set[str]:
+    text = path.read_text(encoding="utf-8", errors="replace")
+    return set(re.findall(r"[A-Za-z_]\w*", re.sub(COMMENTS.get(path.suffix, r"(?!)"), "", text, flags=re.M)))
+
+
+def _has(path: pathlib.Path, name: str) -> bool:
+    """Whether a file has the identifier; links.py says which files are not there."""
+    return not path.is_file() or name in _identifiers(path)
 
 
 def _parts(kind: str, name: str) -> set[str]:

@@ -1,17 +1,17 @@
-"""What a page of documentation holds: its blocks of code, and the commands in them.
+"""The contents of a page of documentation: its blocks of code, and the commands in them.
 
 A block is
 
   ```python              run in the page's own Python, one block after the other
-  ```console             commands, `$ comms-run …`, each followed by what it prints
-  ```sh                  commands; what they print is not shown
-  ```mlir                passes comms-opt; with `refused` comms-check-sync says the errors beside its lines
+  ```console             commands, `$ comms-run …`, each followed by its output
+  ```sh                  commands without their output
+  ```mlir                passes comms-opt; with `refused`, comms-check-sync emits the errors next to its lines
   ```c, ```cpp           compiles
-  ```text                what the block above printed
-  ```LANGUAGE title=FILE is written to FILE, which a later command has to use
+  ```text                the output of the block above
+  ```LANGUAGE title=FILE is written to FILE, which a later command must use
 
-Shown output is what is printed, all of it; runs of blanks count as one. `…` in a line stands for anything within the
-line, a line with `…` alone for any lines. `# exit status N` after a command says that it ends with N (0 else).
+Shown output must be complete; runs of blanks count as one. `…` in a line stands for any text within the
+line, and a line of only `…` for any lines. `# exit status N` after a command says that it ends with N (else 0).
 """
 
 from __future__ import annotations

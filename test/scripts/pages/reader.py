@@ -1,8 +1,8 @@
 """Follows a page as a reader would: writes its files, types its commands, runs its Python.
 
-All happens in an empty folder in which the project's files show, so that commands for the project's folder and for one
-of the reader's own work alike. `export` and `cd` last until the end of the page. Python lives from block to block, and
-so does what it has defined.
+This happens in an empty folder that shows the project's files, so that commands for the project's folder and for a
+folder of the reader both work. `export` and `cd` last until the end of the page. All blocks of Python share one
+interpreter and its definitions.
 """
 
 from __future__ import annotations

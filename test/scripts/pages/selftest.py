@@ -1,4 +1,4 @@
-"""Sees that each kind of fault in a page is noticed, and that a page without one is left alone."""
+"""Checks that each kind of fault in a page is found, and that a correct page passes."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ KERNEL = "comms.kernel @nothing() {\n  comms.return\n}\n"
 GOOD = f"""# Good
 
 [here](#good) and [there](#what-it-is--says), `docs/Spec.md`, `make help`, `comms-run --ranks 4 --quiet`.
+`Machine::report`, `Machine.h`, `noteUnproven` in `lowering/check/Machine.h`,
 `COMMSIR_CACHE_DIR`, `commsir_free`, `commsir.torch.stats`, `comms.put`, `comms-check-sync`, `--fuzz-schedules`.
 
 ## What it is & says
@@ -78,6 +79,9 @@ BREAKS = [
     ("COMMSIR_CACHES is not a variable", "COMMSIR_CACHE_DIR", "COMMSIR_CACHES"),
     ("commsir_liberate is not a function", "commsir_free", "commsir_liberate"),
     ("commsir.torch.statues is not in Python", "torch.stats", "torch.statues"),
+    ("has the name reportify", "Machine::report", "Machine::reportify"),
+    ("has the name Machines.h", "`Machine.h`", "`Machines.h`"),
+    ("lowering/check/Machine.h has no canCombine", "noteUnproven", "canCombine"),
     ("comms.putt is not an op", "comms.put`", "comms.putt`"),
     ("comms-check-synchrony is not a pass", "comms-check-sync`", "comms-check-synchrony`"),
     ("no program has --", "--fuzz-schedules", "--fuzz-schedules".replace("s", "z")),

@@ -1,4 +1,4 @@
-"""Writes lines to a program's standard input, each once the one before is answered; prints what the answers say."""
+"""Writes lines to a program's standard input, each after the answer to the previous one; prints the answers."""
 
 import json
 import pathlib

@@ -42,7 +42,6 @@ _COMPARE: dict[type[ast.cmpop], tuple[Callable[[Any, Any], Any], str, str]] = {
     ast.GtE: (operator.ge, "sge", "oge"),
 }
 # Constants that a branch may ask for their truth.
-_HAS_TRUTH = (bool, int, float, str, tuple, list, dict, set, range, type(None))
 # Of tiles that do not fit in the function of a collective.
 _ROWS_OF_ARGS = "; an array of args with one dimension is the same for all rows: [rows, 1] has one value for each row"
 # The bits of NaN and of the infinities; f8 has none, and its greatest numbers instead.

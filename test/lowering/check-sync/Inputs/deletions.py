@@ -1,11 +1,11 @@
-"""Deletes each synchronization of a right program, one at a time: the checker refuses each.
+"""Deletes each synchronization of a correct program, one at a time: the checker must refuse each result.
 
 Usage: deletions.py FILE.mlir [--algorithms A,B] [--protocols P,Q] [--lowered]
 
 Takes the program of every algorithm and protocol, over channels and lowered to memory. A
-received tile that is deleted becomes an empty one, so that the program stays well-formed.
-With --lowered, lowered to memory alone: over channels a barrier may stand beside another
-that the protocol makes one with it.
+deleted receive becomes an empty tile, so that the program stays well-formed.
+With --lowered, only the programs lowered to memory: over channels, a barrier may be next to
+another that the protocol merges with it.
 """
 
 import argparse

@@ -2,16 +2,16 @@
 
 Usage: differential.py [--seed S] [--programs N] [--schedules K] [--jobs J] [--chains] [--keep FOLDER] [--alarms]
 
-Takes right programs of signals, packets, poison, barriers, fences, puts, gets, counters and accesses to single
+Takes correct programs of signals, packets, poison, barriers, fences, puts, gets, counters and accesses to single
 elements, by load and store and by GIN, through views, in loops whose count is data, and in roles, written for each
-rank and block, and changes a few of their ops: deletes, doubles, swaps, weakens, or points them elsewhere. Some are
-written once for all blocks, with places and cells that follow from the block's number. A model of the memory model
-that shares nothing with the checker runs each under random schedules, launch after launch, with the clocks of what
-was really read, and looks for deadlocks, for races, and for loads that take other packets or tiles in other schedules.
-Writes of a cell, packet or element that nothing orders come in any order, and reads take any that they may (M13).
-What the checker accepts must pass all of them, and be accepted when redundant barriers have been taken away. --chains
-draws only programs in which a write follows another through a chain of messages. --jobs runs so many processes. With
---alarms, prints what it refuses though no schedule fails.
+rank and block, and changes a few of their ops: it deletes, duplicates, swaps, weakens or redirects them. Some programs
+are written once for all blocks, with places and cells that depend on the block's number. An implementation of the
+memory model that shares nothing with the checker runs each under random schedules, launch after launch, with the clocks
+of the values that were actually read. It looks for deadlocks, for races, and for loads that see other packets or tiles
+in other schedules. Unordered writes of a cell, packet or element come in any order, and reads take any value that they
+may take (M13). A program that the checker accepts must pass all schedules, and must still be accepted after redundant
+barriers are removed. --chains draws only programs in which a write follows another through a chain of messages. --jobs
+is the number of processes. --alarms prints the programs that the checker refuses although no schedule fails.
 """
 
 import argparse

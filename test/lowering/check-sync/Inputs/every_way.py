@@ -1,9 +1,9 @@
-"""Proves every way of every collective on several numbers of ranks, over channels and lowered to memory.
+"""Proves every algorithm and protocol of every collective on several numbers of ranks, over channels and in memory.
 
 Usage: every_way.py [--comms-opt PROGRAM] [--ranks N,N,...] [--blocks B] [--limit SECONDS]
 
-Each collective is expanded by each algorithm and protocol that it can be carried out with. All that come
-of one way are proven together, on all ranks and blocks, within the limit: so is each of them.
+Expands each collective by each pair of algorithm and protocol that supports it. All kernels of one pair are proven
+in one run, on all ranks and blocks, within the limit; so each of them is.
 """
 
 import argparse

@@ -1,10 +1,10 @@
-"""Proves that what algorithms and protocols make of collectives computes what these say.
+"""Proves that the programs of algorithms and protocols compute what their collectives say.
 
 Usage: expansions.py FILE.mlir [--mutants]
 
-Takes each kernel of the file by every algorithm and protocol that it can be carried out with, over channels and lowered
-to memory. With --mutants changes one op at a time of what moves and computes elements, over channels: each such program
-is refused, by what its kernel computes or because it hangs or races.
+Expands each kernel of the file by every algorithm and protocol that supports it, over channels and lowered to memory.
+With --mutants, changes one op at a time of those that move and compute elements, over channels: the checker must refuse
+each such program, because of what the kernel computes or because it hangs or races.
 """
 
 import argparse

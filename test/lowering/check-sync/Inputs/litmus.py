@@ -2,16 +2,16 @@
 
 Usage: litmus.py FILE.mlir
 
-Each kernel of the file (parts are split by "// -----") says behind it what may come of its reads:
+Comments after each kernel of the file (parts are split by "// -----") list the possible outcomes of its reads:
 
     // outcomes: 1:y 1:x in 00 01 11
     // final: 0:s[0] 0:s[1] in 11 12 21 22
     // race
 
-The first names reads, by rank (and block, where it has several: 0.1) and SSA name, the second cells at the end; listed
-are all the values that they have together in some execution, and no others. A program with a race says so instead. The
-text is read here and nowhere else compiled: constants, ranks and blocks, conditions on them, signals, reads, waits,
-fences, barriers, and accesses to one element of a window.
+The first line names reads, by rank (and block, if there are several: 0.1) and SSA name; the second names cells at the
+end. Each lists all combinations of values in some execution, and no others. A program with a race says so instead. This
+program parses the text itself: constants, ranks and blocks, conditions on them, signals, reads, waits, fences,
+barriers, and accesses to one element of a window.
 """
 
 from __future__ import annotations

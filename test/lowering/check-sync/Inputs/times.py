@@ -2,11 +2,11 @@
 
 Usage: times.py [--comms-opt PROGRAM] [--limit SECONDS]
 
-One gathers by hand: each block stores its stripe, meets its like on the other ranks in a
-barrier, reads all ranks' stripes, and counts a signal of each rank. The others put a part to each
-rank with a signal, and end in a barrier of the same blocks, or of all blocks, which are then not
-followed as one. Ends with an error where one is not proven on all ranks and blocks, or takes longer
-than the limit.
+The first gathers by hand: each block stores its stripe, meets the blocks of its number on the other
+ranks in a barrier, reads all ranks' stripes, and counts a signal from each rank. The others put a part
+to each rank with a signal, and end in a barrier of the blocks of one number, or of all blocks; the
+checker cannot follow the latter as one. Ends with an error if a kernel is not proven on all ranks and
+blocks, or takes longer than the limit.
 """
 
 import argparse

@@ -4,8 +4,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # ===-----------------------------------------------------------------------===#
-"""Runs every algorithm with every protocol that can carry it on the collectives
-it supports, and compares what each rank holds with NumPy.
+"""Runs every algorithm with every protocol that supports it on the collectives
+that it supports, and compares each rank's result with NumPy.
 
     on_data.py FOLDER [SEED [ROUNDS]]
 

@@ -1,4 +1,4 @@
-"""What programs do with groups beside dist's functions: hooks of training, methods called as torch lets them be."""
+"""Uses of groups beyond dist's functions: hooks of training, and methods called in every form that torch allows."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What an engine does wrong with graphs, on a driver without GPUs; run by test_gpu.py.
+"""Mistakes of engines with CUDA graphs, over a driver without GPUs; run by test_gpu.py.
 
-In each case there is a clear error or the right result, and the group stays usable.
+In each case there is a clear error or the correct result, and the group stays usable.
 """
 
 from __future__ import annotations

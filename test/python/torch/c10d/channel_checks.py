@@ -1,4 +1,4 @@
-"""Channel memory of an engine's calls in graphs, on a driver without GPUs; run by test_gpu.py."""
+"""Channel memory of an engine's calls in graphs, over a driver without GPUs; run by test_gpu.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ranks do in the tests of the backend; each function runs on all of them."""
+"""The ranks' part of the backend's tests; each function runs on all ranks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What torch.compile makes of a group: functional collectives stay in one graph; other calls break it, and work."""
+"""torch.compile on a group's calls: functional collectives stay in one graph; other calls break it, and work."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What a synchronous call on CUDA tensors costs its caller, in what can be counted: how often memory is taken.
+"""The caller's cost of a synchronous call on CUDA tensors, in countable units: allocations.
 
-A part of gpu_checks.py, which counts the driver's calls, too. Nothing here depends on time.
+A part of gpu_checks.py, which also counts the driver's calls. Nothing here depends on time.
 """
 
 from __future__ import annotations

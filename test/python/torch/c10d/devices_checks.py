@@ -1,4 +1,4 @@
-"""Ranks whose GPUs have other numbers than the ranks, in torch's symmetric memory; run by test_gpu.py."""
+"""Ranks whose GPU numbers differ from their ranks, in torch's symmetric memory; run by test_gpu.py."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
     python ending.py FOLDER TURNS CASE…
 
-It has imported torch when it forks, so that an end costs little; a child runs one rank of a case and then returns from
-the program, through Python's own end. What children that did not end with 0 have said is printed, as JSON.
+It forks after it has imported torch, so that each end takes little time. A child runs one rank of a case and then
+returns from the program, through Python's normal exit. The output of children whose status is not 0 is printed as JSON.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A backend of the user's own: an all-reduce whose numbers travel as fp8, by a kernel of a few lines."""
+"""A user's own backend: an all-reduce that sends its numbers as fp8, by a kernel of a few lines."""
 
 from __future__ import annotations
 

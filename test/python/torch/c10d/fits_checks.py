@@ -1,4 +1,4 @@
-"""Calls whose tensors do not fit, on one rank or between ranks: each raises, where it can on all of them."""
+"""Calls whose tensors do not match, on one rank or between ranks: each raises, if possible on all ranks."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What calls on CUDA tensors ask of the driver, and what becomes of them.
+"""The driver calls that calls on CUDA tensors make, and their results.
 
-Run by test_gpu.py over a driver without a GPU, where kernels do nothing, or what COMMSIR_FAKE_KERNEL says.
+Run by test_gpu.py over a driver without a GPU, where kernels do nothing or follow COMMSIR_FAKE_KERNEL.
 """
 
 from __future__ import annotations

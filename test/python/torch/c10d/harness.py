@@ -1,6 +1,6 @@
-"""Ranks in processes of their own, started once, that run one check after the other.
+"""Ranks in separate processes, started once, that run one check after the other.
 
-Ranks meet in a TCP store of the parent, on a port that the system chooses; every check has a process group of its own.
+Ranks meet in a TCP store of the parent, on a port that the system chooses; every check has its own process group.
 """
 
 from __future__ import annotations

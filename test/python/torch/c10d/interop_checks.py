@@ -1,4 +1,4 @@
-"""Kernels and memory of others with a process group, on all ranks."""
+"""Kernels and foreign memory with a process group, on all ranks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ranks do in the tests of groups that outlast trouble: leftovers, failures, Ctrl-C; and of what torch asks."""
+"""The ranks' part of tests of groups that survive trouble: leftovers, failures, Ctrl-C; and torch's queries."""
 
 from __future__ import annotations
 

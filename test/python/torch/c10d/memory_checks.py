@@ -1,5 +1,6 @@
-"""Tensors whose memory is not what they hold, or is shared: each call gives the right result, or raises on its rank
-before anything is sent."""
+"""Tensors that are views, or share memory: each call gives the correct result, or raises on its rank before anything
+is sent.
+"""
 
 from __future__ import annotations
 

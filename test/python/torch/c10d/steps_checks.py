@@ -1,4 +1,4 @@
-"""What ranks are told of a call of several steps, of which some are no exchange of the program's elements."""
+"""Errors of ranks in calls of several steps, some of which do not exchange the program's elements."""
 
 from __future__ import annotations
 

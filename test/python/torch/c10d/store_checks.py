@@ -1,4 +1,4 @@
-"""What is said of a store that no longer answers, or that holds something else than ranks write."""
+"""Errors about a store that no longer answers, or that holds data that no rank wrote."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The backend, against what collectives should give; four ranks, or CHECK_RANKS of them."""
+"""The backend against expected results; four ranks, or CHECK_RANKS of them."""
 
 from __future__ import annotations
 

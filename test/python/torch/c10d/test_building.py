@@ -1,4 +1,4 @@
-"""The C++ backend built on demand: once for a torch, a Python and sources; with a stand-in for torch's builder."""
+"""The C++ backend built on demand: once per torch, Python and sources; with a stand-in for torch's builder."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_from_other_sources_it_is_built_again(builder: Builder, tmp_path: Path, 
     assert backend._build_module() == "loaded libcommsir_c10d.so"
 
 
-def test_what_was_not_finished_is_not_loaded(builder: Builder) -> None:
+def test_unfinished_backends_are_not_loaded(builder: Builder) -> None:
     builder.fails = True
     with pytest.raises(RuntimeError, match="no such header"):
         backend._build_module()
@@ -72,7 +72,7 @@ def test_what_was_not_finished_is_not_loaded(builder: Builder) -> None:
     assert backend._build_module() == "built 1"
 
 
-def test_what_was_removed_is_built_again(builder: Builder) -> None:
+def test_removed_backends_are_built_again(builder: Builder) -> None:
     backend._build_module()
     root = extension.root_of_sources()
     assert root
@@ -89,7 +89,7 @@ def test_where_there_are_no_locks_it_is_built_all_the_same(builder: Builder, mon
     assert backend._build_module() == "loaded libcommsir_c10d.so"
 
 
-def test_without_a_compiler_what_was_built_is_loaded(builder: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_compiler_a_built_backend_is_loaded(builder: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CXX", "no-such-compiler")
     with pytest.raises(RuntimeError, match="no C\\+\\+ compiler no-such-compiler: install one"):
         backend._build_module()
@@ -160,7 +160,7 @@ def test_a_folder_put_in_its_place_is_not_loaded_from(
     assert backend._build_module() == "half of it" and cache.is_symlink()
 
 
-def test_what_another_user_built_is_loaded(builder: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_backend_of_another_user_is_loaded(builder: Builder, monkeypatch: pytest.MonkeyPatch) -> None:
     """As from an image: this process can make no files there."""
     backend._build_module()
     opened = _files.OwnFolder.open

@@ -1,4 +1,4 @@
-"""Groups as programs use them beside dist's functions; four ranks, or CHECK_RANKS of them."""
+"""Uses of groups beyond dist's functions; four ranks, or CHECK_RANKS of them."""
 
 from __future__ import annotations
 
@@ -44,6 +44,6 @@ def test_dynamo_does_not_go_into_a_group(world: World, check: Callable[..., set[
         assert seen and not ours, ours
 
 
-def test_wrong_arguments_raise_what_they_raise_of_other_groups(world: World) -> None:
+def test_wrong_arguments_raise_as_in_other_groups(world: World) -> None:
     for types in world.run(calling_checks.refusals):
         assert types == ["RuntimeError"] * 4

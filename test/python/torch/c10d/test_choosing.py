@@ -1,4 +1,4 @@
-"""Which prebuilt C++ backend is taken, by torch's release and Python, and what is said where none fits."""
+"""The choice of a prebuilt C++ backend by torch's release and Python, and the warning if none fits."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_another_is_not_taken(folder: Path, monkeypatch: pytest.MonkeyPatch, rel
         ("2.11.0a0+eb5a1d5.nv26.03", "2.11.0a0+eb5a1d5.nv26.03"),
     ],
 )
-def test_what_is_built_is_named_by_the_same_rule(version: str, name: str) -> None:
+def test_built_files_are_named_by_the_same_rule(version: str, name: str) -> None:
     """runtime/torch/c10d/CMakeLists.txt runs that file without torch."""
     path = Path(backend.__file__).with_name("_release.py")
     code = f"import runpy, sys; print(runpy.run_path({str(path)!r})['name_of']({version!r}), 'torch' in sys.modules)"

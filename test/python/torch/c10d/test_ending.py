@@ -1,4 +1,4 @@
-"""Programs end while threads of a group, or of Gloo behind it, may still hold what is Python's."""
+"""Programs end while threads of a group, or of Gloo behind it, may still hold Python objects."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_programs_end_well(tmp_path: Path) -> None:
     assert failures(tmp_path, 2, *QUICK) == []
 
 
-def test_a_call_that_nobody_joins_does_not_hold_up_the_end(tmp_path: Path) -> None:
+def test_a_call_without_peers_does_not_delay_the_end(tmp_path: Path) -> None:
     assert failures(tmp_path, 1, "alone") == []
 
 

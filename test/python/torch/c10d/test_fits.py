@@ -1,4 +1,4 @@
-"""Tensors that do not fit; four ranks on the CPU, or CHECK_RANKS of them."""
+"""Tensors that do not match; four ranks on the CPU, or CHECK_RANKS of them."""
 
 from __future__ import annotations
 

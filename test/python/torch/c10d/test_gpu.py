@@ -1,4 +1,4 @@
-"""Calls on CUDA tensors without a GPU: torch's runtime and libcommsir share a driver that counts what it is asked."""
+"""Calls on CUDA tensors without a GPU: torch's runtime and libcommsir share a driver that counts its calls."""
 
 from __future__ import annotations
 

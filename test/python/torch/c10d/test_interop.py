@@ -1,4 +1,4 @@
-"""What goes with process groups: kernels of one's own, and memory of others."""
+"""Uses of process groups with other code: your own kernels, and foreign memory."""
 
 from __future__ import annotations
 

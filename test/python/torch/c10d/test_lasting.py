@@ -1,4 +1,4 @@
-"""Groups that outlast trouble; four ranks, or CHECK_RANKS of them."""
+"""Groups that survive trouble; four ranks, or CHECK_RANKS of them."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def analyze(folder: Path) -> str:
     return done.stdout + done.stderr
 
 
-def test_torchs_analyzer_reads_what_was_called(world: World, tmp_path: Path) -> None:
+def test_torchs_analyzer_reads_the_calls(world: World, tmp_path: Path) -> None:
     results = world.run(checks.recorded_mismatch, backend="", folder=str(tmp_path))
     for rank, (said, path) in enumerate(results):
         assert "rank 1" in said and path == str(tmp_path / "ill" / f"rank_{rank}")
@@ -108,7 +108,7 @@ def test_torchs_analyzer_reads_what_was_called(world: World, tmp_path: Path) -> 
     assert "SIZE_OR_SYNTAX_MISMATCH" in ill and "Culprit rank 1" in ill, ill
 
 
-def test_what_torch_asks_of_backends(world: World) -> None:
+def test_queries_of_torch(world: World) -> None:
     for rank, (said, errors) in enumerate(world.run(checks.asked_by_torch, backend="")):
         assert "time estimator is not supported" in said["estimate"]
         assert "commsir.torch.window" in said["allocator"]
@@ -120,7 +120,7 @@ def test_what_torch_asks_of_backends(world: World) -> None:
 
 
 @pytest.mark.cpu_alone("a call on a GPU does not wait")
-def test_who_has_left_is_not_waited_for(world: World) -> None:
+def test_ranks_that_left_are_not_awaited(world: World) -> None:
     world.run(checks.one_has_left, backend="")
 
 

@@ -15,7 +15,7 @@ def test_sizes_are_named_as_sizes(world: World) -> None:
             assert "can still be used" in said, said
 
 
-def test_the_second_step_is_told_as_part_of_its_call(world: World) -> None:
+def test_an_error_in_the_second_step_names_the_call(world: World) -> None:
     for said in world.run(steps_checks.second_step):
         assert "call number 2 differs between ranks" in said, said
         assert "all_to_all of 1 x " in said and "can still be used" in said, said
@@ -31,7 +31,7 @@ def test_tensors_in_one_array_have_the_same_sizes_on_all_ranks(world: World) -> 
             assert "can still be used" in said, said
 
 
-def test_a_rank_without_elements_is_told_to_all(world: World) -> None:
+def test_all_ranks_learn_of_a_rank_without_elements(world: World) -> None:
     """Nobody waits for it until the time is up."""
     for told in world.run(steps_checks.nothing_on_one_rank):
         assert told and all("ranks disagree" in said and "of 0 f32" in said for said in told), told

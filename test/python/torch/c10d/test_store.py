@@ -1,4 +1,4 @@
-"""Stores that do not answer, whose own words are told, and stores that lie."""
+"""Stores that do not answer (the error quotes them), and stores that lie."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from commsir.torch import capi
 from harness import World
 
 
-def test_why_a_store_does_not_answer_is_told(world: World, tmp_path: Path) -> None:
+def test_errors_give_the_reason_of_a_failed_store(world: World, tmp_path: Path) -> None:
     silent, lost = world.run(store_checks.silent, backend="", folder=str(tmp_path))[0]
     assert "the store does not answer (the store: " in silent, silent
     assert "no connection of its own to the store: " in lost, lost
@@ -64,7 +64,7 @@ def make(store: Raising) -> capi.Group:
     return capi.Group(store, 1, 2, name="g", timeout=timedelta(seconds=20))
 
 
-def test_what_a_store_in_python_raises_is_told() -> None:
+def test_errors_quote_exceptions_of_a_store_in_python() -> None:
     with pytest.raises(capi.CommsIRError, match=r"\(the store: it is closed\)") as told:
         make(Raising(RuntimeError("it is closed")))
     assert isinstance(told.value.__cause__, RuntimeError)

@@ -1,4 +1,4 @@
-"""PyTorch's own distributed tests against the backend, on the CPU: what Gloo runs, and all-to-all beside it."""
+"""PyTorch's own distributed tests against the backend, on the CPU: the tests that Gloo runs, and all-to-all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The backend for torchcomms: in C++ where its headers are at hand, else in Python, and what is said of it."""
+"""The backend for torchcomms: in C++ if its headers are found, else in Python, and the warnings about it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Windows as tensors: over Gloo's process groups and ours, and the example that pushes weights."""
+"""Windows as tensors: over process groups of Gloo and CommsIR, and the example that pushes weights."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""PyTorch's own distributed suite, run by ranks that are already there.
+"""PyTorch's own distributed suite, run by ranks that already exist.
 
-The suite starts new processes for every test, which would take an hour; its test methods are run here in the ranks of
-harness.World instead. Its decorators are evaluated as for Gloo, so what Gloo runs is run; on GPUs, as for NCCL.
+The suite would start new processes for every test, which takes an hour; here, the ranks of harness.World run its test
+methods. Its decorators are evaluated as for Gloo, so the tests that Gloo runs also run here; on GPUs, as for NCCL.
 
 Usage, on a machine with GPUs: torch_suite.py [--ranks N] [--only REGEX]. pytest runs the
 suite on the CPU (test_torch_suite.py).

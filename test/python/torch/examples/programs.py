@@ -1,4 +1,4 @@
-"""Runs the programs of commsir.examples.torch as torchrun would, in ranks that are there already."""
+"""Runs the programs of commsir.examples.torch as torchrun would, in ranks that already exist."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""python -m commsir.bench under torchrun, without GPUs: beside Gloo; and what it makes of its figures."""
+"""python -m commsir.bench under torchrun, without GPUs: against Gloo; and its evaluation of figures."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_size_that_is_none_is_named(tmp_path: Path) -> None:
         (["--plot", "FOLDER/x.xyz"], "'FOLDER/x.xyz' does not end in .png, .svg or .pdf"),
     ],
 )
-def test_what_could_not_be_written_is_refused_at_once(
+def test_unwritable_files_are_refused_at_once(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], options: list[str], said: str
 ) -> None:
     with pytest.raises(SystemExit, match="2"):
@@ -94,7 +94,7 @@ def test_files_are_rank_zeros(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert (options.json, options.plot, options.rounds) == ("/nowhere/x.json", "/nowhere/x.png", 2)
 
 
-def test_a_rank_without_a_gpu_is_told_how_many_there_are() -> None:
+def test_a_rank_without_a_gpu_learns_the_number_of_gpus() -> None:
     assert bench._missing_gpu_reason(1, 2) == ""
     assert "start 1 rank, or" in bench._missing_gpu_reason(1, 1) and "start 2 ranks, or" in bench._missing_gpu_reason(
         2, 2
@@ -102,7 +102,7 @@ def test_a_rank_without_a_gpu_is_told_how_many_there_are() -> None:
     assert bench._missing_gpu_reason(0, 0) == "torch finds no GPU on this host: say --device cpu"
 
 
-def test_the_table_leaves_out_what_failed() -> None:
+def test_the_table_omits_failures() -> None:
     entries = [
         {"op": "all_reduce", "bytes": 64, "contender": "a", "status": "ok", "us": {"host": 2.0, "graph": 1.5}},
         {"op": "all_reduce", "bytes": 64, "contender": "b", "status": "wrong", "message": "wrong: is off"},
@@ -155,7 +155,7 @@ def test_an_interval_holds_its_median_and_narrows() -> None:
     assert bench.interval([3.0] * 5) == [3.0, 3.0, 3.0]
 
 
-def test_a_wrong_result_is_told() -> None:
+def test_a_wrong_result_is_reported() -> None:
     x, y = torch.zeros(4), torch.zeros(4)
     with mock.patch.object(dist, "get_rank", return_value=3):
         right = tensors(lambda: y.copy_(x), [x], [y], lambda: pattern(3, 4))

@@ -1,4 +1,4 @@
-"""Programs that know nothing of CommsIR but a backend's name, run as users run them, with four ranks."""
+"""Programs that know only the backend's name, run as users run them, with four ranks."""
 
 from __future__ import annotations
 

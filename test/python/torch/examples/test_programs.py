@@ -1,4 +1,4 @@
-"""The programs of commsir.examples.torch with four ranks, beside Gloo where that can do the same."""
+"""The programs of commsir.examples.torch with four ranks, compared with Gloo where it supports them."""
 
 from __future__ import annotations
 

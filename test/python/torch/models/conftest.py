@@ -1,4 +1,4 @@
-"""Worlds of ranks, as the ops' tests have them."""
+"""Worlds of ranks, as for the tests of the ops."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Models of transformers, tensor-parallel: compiled with the pass they give what they give without.
+"""Tensor-parallel models of transformers: compiled with the pass, they give the same results as without.
 
-Small ones with random weights, by their own plan or by parallelize_module (plans.py). Each rank returns what the report
-says of the graphs (test_models.py, table.py).
+The models are small, with random weights, parallel by their own plan or by parallelize_module (plans.py). Each rank
+returns the report on the graphs (test_models.py, table.py).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Plans for parallelize_module: how it shards models of transformers over all ranks (model_checks.py)."""
+"""Plans for parallelize_module that shard models of transformers over all ranks (model_checks.py)."""
 
 from __future__ import annotations
 

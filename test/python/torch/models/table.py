@@ -1,8 +1,8 @@
-"""The table of docs/TorchModels.md: what becomes of the collectives of transformers' models.
+"""Writes the table of docs/TorchModels.md: the collectives of transformers' models that are fused, and those left.
 
 python test/python/torch/models/table.py [--ranks 2] [--model Llama ...] [--plan own ...] [--write docs/TorchModels.md]
 
-All models by their own plan on two ranks, and some on four. Plans "module" and "sequence" are those of plans.py.
+All models by their own plan on two ranks, and some on four. plans.py has the plans "module" and "sequence".
 """
 
 from __future__ import annotations

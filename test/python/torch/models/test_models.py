@@ -1,4 +1,4 @@
-"""torch.compile on models of transformers; nothing is installed here. table.py has all of them."""
+"""torch.compile on models of transformers, if it is installed. table.py has all models."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Inputs that kernels do not take as they are, and ranks that do not fit each other. What a rank does for
-test_awkward.py."""
+"""Inputs that kernels cannot take as they are, and ranks that do not match. The ranks' part of test_awkward.py."""
 
 from __future__ import annotations
 

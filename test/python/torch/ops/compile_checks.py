@@ -1,4 +1,4 @@
-"""What each rank compiles, on the CPU (test_compile.py) or, as CHECK_DEVICE says, on GPUs (test/gpu/torch_run.py)."""
+"""The ranks' part of test_compile.py on the CPU, or, by CHECK_DEVICE, of test/gpu/torch_run.py on GPUs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Worlds of four ranks and of two, as the backend's tests have them."""
+"""Worlds of four ranks and of two, as for the tests of the backend."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ranks run that have compiled different arithmetic behind one collective, or not compiled at all."""
+"""Ranks that compile different arithmetic after one collective, or do not compile at all. See test_differing.py."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What each rank compiles of operations of other libraries that are collectives (test_foreign.py)."""
+"""The ranks' part of test_foreign.py: graphs with other libraries' operations that are collectives."""
 
 from __future__ import annotations
 

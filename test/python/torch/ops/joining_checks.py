@@ -1,4 +1,4 @@
-"""What each rank compiles that whole collectives can be saved of (test_joining.py)."""
+"""The ranks' part of test_joining.py: graphs in which whole collectives can be saved."""
 
 from __future__ import annotations
 

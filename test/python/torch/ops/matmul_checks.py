@@ -1,5 +1,4 @@
-"""Matmuls beside collectives on each rank, on the CPU (test_matmul.py) or, as CHECK_DEVICE says, on GPUs
-(test/gpu/matmul.py)."""
+"""The ranks' part of test_matmul.py on the CPU, or, by CHECK_DEVICE, of test/gpu/matmul.py on GPUs."""
 
 from __future__ import annotations
 

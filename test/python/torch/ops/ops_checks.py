@@ -1,4 +1,4 @@
-"""What each rank runs, on the CPU (test_ops.py) or, as CHECK_DEVICE says, on GPUs (test/gpu/torch_run.py)."""
+"""The ranks' part of test_ops.py on the CPU, or, by CHECK_DEVICE, of test/gpu/torch_run.py on GPUs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Modules that DTensor parallelizes, with sequence parallelism: compiled with the pass, forward and backward.
 
-What a rank does for test_parallel.py.
+The ranks' part of test_parallel.py.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Parts of what a collective gives, and rows that are joined of it, at places where a compiler may take one thing for
-another. What a rank does for test_parts.py."""
+"""Slices of a collective's result, and rows concatenated from it, in cases that a compiler may confuse. The ranks' part
+of test_parts.py.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is done before a collective goes into its kernel, by kind (test_produce.py)."""
+"""Arithmetic before a collective, by kind: it becomes part of the collective's kernel (test_produce.py)."""
 
 from __future__ import annotations
 

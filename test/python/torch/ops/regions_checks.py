@@ -1,4 +1,4 @@
-"""What a region holds, by kind: each function's operations go into the kernel with its collective (test_regions.py)."""
+"""Contents of regions, by kind: each function's operations join their collective's kernel (test_regions.py)."""
 
 from __future__ import annotations
 

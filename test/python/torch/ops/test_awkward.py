@@ -1,4 +1,4 @@
-"""torch.compile where inputs lie strangely, sizes are odd, or ranks do not fit each other."""
+"""torch.compile on inputs with unusual layouts, odd sizes, or ranks that do not match."""
 
 from __future__ import annotations
 

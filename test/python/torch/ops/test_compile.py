@@ -1,4 +1,4 @@
-"""torch.compile: what becomes one kernel, what does not, and why."""
+"""torch.compile: which operations become one kernel, which do not, and why."""
 
 from __future__ import annotations
 
@@ -335,7 +335,7 @@ def test_registered_operation(pair: World, by_name: bool) -> None:
         assert "checks.tp_all_reduce" in str(uuid)
 
 
-def test_what_cannot_be_registered(pair: World) -> None:
+def test_unsupported_registrations(pair: World) -> None:
     missing, collective, function, mutable = pair.run(compile_checks.register_mistakes, "gloo")[0]
     assert 'no operation "checks::nothing"' in missing and "import" in missing
     assert 'no collective "broadcast"' in collective and "all_gather" in collective

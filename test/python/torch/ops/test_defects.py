@@ -1,4 +1,4 @@
-"""torch.compile: what a defect of the pass, or of a kernel of its, comes to."""
+"""torch.compile: the effect of a defect in the pass, or in one of its kernels."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""torch.compile where ranks have compiled different things: each gives what it would give without the pass."""
+"""torch.compile on ranks that compile different things: each gives the same result as without the pass."""
 
 from __future__ import annotations
 

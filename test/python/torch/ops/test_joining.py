@@ -1,4 +1,4 @@
-"""torch.compile: whole collectives that a graph can do without."""
+"""torch.compile: collectives that a graph does not need."""
 
 from __future__ import annotations
 

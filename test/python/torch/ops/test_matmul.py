@@ -1,4 +1,4 @@
-"""Matmuls beside collectives: the ops, and where torch.compile takes them. GPUs: test/gpu/matmul.py."""
+"""Matmuls with collectives: the ops, and their use by torch.compile. GPUs: test/gpu/matmul.py."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def test_leaves(pair: World, name: str) -> None:
         ),
     ],
 )
-def test_says_which_matmuls_are_left(pair: World, name: str, said: str) -> None:
+def test_reports_remaining_matmuls(pair: World, name: str, said: str) -> None:
     assert all(said in given for given in pair.run(matmul_checks.says, "gloo", name=name))
 
 
@@ -228,7 +228,9 @@ def test_says_which_matmuls_are_left(pair: World, name: str, said: str) -> None:
     ("dtype", "n", "said"),
     [(torch.float32, 16, "torch.float32 are not"), (torch.bfloat16, 12, "[16, 12]"), (torch.bfloat16, 16, "9.0")],
 )
-def test_model_says_why_not(monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype, n: int, said: str) -> None:
+def test_model_gives_the_reason_for_no_gain(
+    monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype, n: int, said: str
+) -> None:
     monkeypatch.setattr(model, "_processors", lambda device: 0)
     choice = model.choose("all_reduce", 2, 64, n, 16, dtype, torch.device("cuda", 0))
     assert not choice.blocks and said in str(choice)

@@ -1,4 +1,4 @@
-"""torch.compile on modules that parallelize_module has parallelized along the sequence, forward and backward."""
+"""torch.compile on modules that parallelize_module parallelizes along the sequence, forward and backward."""
 
 from __future__ import annotations
 

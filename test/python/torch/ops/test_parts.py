@@ -1,4 +1,4 @@
-"""torch.compile: parts of what a collective gives, and rows that are joined of it, on two ranks and on three."""
+"""torch.compile: slices of a collective's result, and rows concatenated from it, on two ranks and on three."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""torch.compile: what is done before a collective."""
+"""torch.compile: arithmetic before a collective."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_takes_rows_of_any_number(pair: World, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", list(produce_checks.KEPT))
-def test_says_why_not(pair: World, name: str) -> None:
+def test_gives_reasons(pair: World, name: str) -> None:
     for said in pair.run(produce_checks.produces, "commsir", name=name):
         produced, _, because, text = said[-1]
         assert not produced and because == tuple(filter(None, [produce_checks.KEPT[name][1]])), text

@@ -1,4 +1,4 @@
-"""torch.compile: what regions hold."""
+"""torch.compile: contents of regions."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_gathered_along_another_dimension(pair: World, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", list(regions_checks.KEPT))
-def test_says_what_keeps_a_concatenation(pair: World, name: str) -> None:
+def test_reports_the_reason_for_a_concatenation(pair: World, name: str) -> None:
     for because in pair.run(regions_checks.says_why, "gloo", name=name):
         assert because == (regions_checks.KEPT[name][1],)
 

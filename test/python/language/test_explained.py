@@ -1,4 +1,4 @@
-"""What `explain` tells of arrays is what a simulation leaves in them (test/corpus)."""
+"""`explain` describes arrays as a simulation leaves them (test/corpus)."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ KERNELS = [path for path in sorted(CORPUS.glob("*.good.py")) if "\nK = " in path
 
 
 @pytest.mark.parametrize("path", KERNELS, ids=lambda path: path.name)
-def test_told_is_simulated(path: Path) -> None:
+def test_explained_arrays_equal_simulated_ones(path: Path) -> None:
     module = load(path)
     ranks, options = getattr(module, "RANKS", 4), getattr(module, "KW", {})
     told = module.K.explain(ranks=ranks, **options)["proof"].get("computed", [])

@@ -1,4 +1,4 @@
-//===- MeetingTest.cpp - Ranks meet in stores that others have used -------===//
+//===- RendezvousTest.cpp - Ranks meet in stores that others have used ----===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -95,7 +95,7 @@ int answerOf(pid_t child) {
 }
 } // namespace
 
-TEST(MeetingTest, AllHearTheSame) {
+TEST(RendezvousTest, AllRanksGetTheSameTexts) {
   Memory store;
   std::string last;
   for (int turn = 0; turn < 3; ++turn) {
@@ -112,7 +112,7 @@ TEST(MeetingTest, AllHearTheSame) {
   }
 }
 
-TEST(MeetingTest, AttemptsThatFailedAreForgotten) {
+TEST(RendezvousTest, FailedAttemptsAreForgotten) {
   Memory store;
   auto alone = store.meet(0, 3, 0.05);
   EXPECT_EQ(alone.epoch, "");
@@ -132,7 +132,7 @@ TEST(MeetingTest, AttemptsThatFailedAreForgotten) {
 }
 
 /// What stands in the store may be anything.
-TEST(MeetingTest, WhatIsNoListIsRefused) {
+TEST(RendezvousTest, MalformedListsAreRefused) {
   const std::string foreign = "in place of the text of rank 0",
                     many = "1 1 a2 1 b3 1 c", longest(70000, 'x');
   for (const auto &[said, why] : std::map<std::string, std::string>{
@@ -167,7 +167,7 @@ TEST(MeetingTest, WhatIsNoListIsRefused) {
 
 /// A rank that writes something else than the protocol says is named on the
 /// others, with what it wrote.
-TEST(MeetingTest, WhatARankHasWrittenIsTold) {
+TEST(RendezvousTest, ErrorsQuoteTheOtherRank) {
   auto lead = [](const char *key, const std::string &said) {
     Memory store;
     store.set("here/1", "number");
@@ -206,7 +206,7 @@ TEST(MeetingTest, WhatARankHasWrittenIsTold) {
       << met.failure;
 }
 
-TEST(MeetingTest, ALeaderThatComesAgainFindsWhoWaits) {
+TEST(RendezvousTest, ARestartedLeaderFindsWaitingRanks) {
   Memory store;
   group::RendezvousResult waits;
   std::thread waiting([&] { waits = store.meet(1, 2, 60); });
@@ -223,7 +223,7 @@ TEST(MeetingTest, ALeaderThatComesAgainFindsWhoWaits) {
   EXPECT_EQ(leader.epoch, waits.epoch);
 }
 
-TEST(MeetingTest, InterruptsEndIt) {
+TEST(RendezvousTest, InterruptsEndTheWait) {
   Memory store;
   auto met = store.meet(0, 2, 60, [] { return true; });
   EXPECT_TRUE(met.stopped);
@@ -232,7 +232,7 @@ TEST(MeetingTest, InterruptsEndIt) {
   EXPECT_TRUE(met.stopped);
 }
 
-TEST(MeetingTest, TwoThatAreOneRankAreTold) {
+TEST(RendezvousTest, TwoProcessesOfOneRankAreAnError) {
   Memory store;
   group::RendezvousResult one;
   std::thread first([&] { one = store.meet(1, 2, 60); });
@@ -248,7 +248,7 @@ TEST(MeetingTest, TwoThatAreOneRankAreTold) {
       << one.failure;
 }
 
-TEST(MeetingTest, GroupsAreMadeInAFolderThatOthersHaveUsed) {
+TEST(RendezvousTest, GroupsStartInAUsedFolder) {
   Folder folder;
   EXPECT_EQ(answerOf(joinInChild(folder.path, 1, 0.2)), 1);
   EXPECT_EQ(answerOf(joinInChild(folder.path, 0, 0.2)), 1);
@@ -382,7 +382,7 @@ int lieTo(const std::string &folder, const Lie &lie, llvm::StringRef part,
 
 /// torch's store and folders can hold anything: no rank crashes, or waits for
 /// more than its timeout.
-TEST(MeetingTest, StoresThatLie) {
+TEST(RendezvousTest, FalseStores) {
   struct Case {
     pid_t child;
     std::string what;
