@@ -135,6 +135,7 @@ private:
   /// All of a memref.
   RangePlan whole(Value memref, bool write);
   Register elementOffset(Value memory, ValueRange indices);
+  std::optional<Register> maskedLanes(Value mask);
   LogicalResult plainAction(Operation *op, Action &action);
   RangePlan range(Value memref, Value offset, Value valid, Type tile,
                   bool write);
