@@ -440,7 +440,7 @@ void Machine::checkProxy(Thread &thread, int32_t index, const Touch &now,
                 !write.somewhere && thread.unsure.empty();
   // `bulk_wait` is a fence for what a copy has written.
   if (write.action < 0 || write.launch != now.launch || !isSure ||
-      isMail(program.actions[index].kind) ||
+      write.proxy == now.proxy || isMail(program.actions[index].kind) ||
       (isAsync ? now.writes : !isAlias && write.proxy != Proxy::Alias))
     return;
   Proxy wanted = isAsync ? Proxy::Async : Proxy::Alias;
@@ -574,6 +574,10 @@ void Machine::touchPart(Thread &thread, int32_t index, int32_t argument,
     for (UnprovenReason &made : unproven)
       made.isCounted |= made.op == action.op && now.isCounted && old.isCounted;
   };
+  auto common = [&](int64_t begin, const Shadow::Piece &piece) {
+    return Bounds{std::max(begin, bounds.begin),
+                  std::min(piece.end, bounds.end)};
+  };
   size_t part = size_t(argument) * shape.followed.size() + rankIndex[rank];
   shadows[part].access(
       bounds.begin, bounds.end, [&](int64_t begin, Shadow::Piece &piece) {
@@ -588,13 +592,13 @@ void Machine::touchPart(Thread &thread, int32_t index, int32_t argument,
             mayMeet(piece.write);
           else
             clash(piece.write, true, begin, piece.end);
-        } else if (piece.write.proxy != now.proxy) {
-          checkProxy(
-              thread, index, now, piece.write,
-              {std::max(begin, bounds.begin), std::min(piece.end, bounds.end)});
+        } else {
+          checkProxy(thread, index, now, piece.write, common(begin, piece));
         }
         for (const Touch &old : mayClash ? llvm::ArrayRef<Touch>(piece.reads)
                                          : llvm::ArrayRef<Touch>()) {
+          if (old.writes && clocks.visible(thread.id, old.stamp))
+            checkProxy(thread, index, now, old, common(begin, piece));
           bool isOpen = now.isApartByData(old) || now.isGuess || old.isGuess;
           if (isOpen && (write || old.writes) &&
               !clocks.visible(thread.id, old.stamp))
