@@ -873,25 +873,43 @@ std::optional<int64_t> Machine::cellIndex(Thread &thread, const Action &action,
 // Flushes
 //===----------------------------------------------------------------------===//
 
+bool Machine::flushes(const Thread &thread, const Action &action,
+                      const Pending &pending) const {
+  const Action &transfer = program.actions[pending.action];
+  return transfer.gin == action.gin &&
+         (!action.gin || transfer.context == action.context) &&
+         reaches(thread, action.team, pending) &&
+         (transfer.deferral == Deferral::Get ||
+          (transfer.deferral == Deferral::Put && !pending.write));
+}
+
 void Machine::flush(Thread &thread, const Action &action,
                     llvm::ArrayRef<int64_t> path) {
   complete(thread, [&](const Pending &pending) {
-    const Action &transfer = program.actions[pending.action];
     return llvm::ArrayRef(pending.path).take_front(path.size()) == path &&
-           transfer.gin == action.gin &&
-           (!action.gin || transfer.context == action.context) &&
-           reaches(thread, action.team, pending) &&
-           (transfer.deferral == Deferral::Get ||
-            (transfer.deferral == Deferral::Put && !pending.write));
+           flushes(thread, action, pending);
   });
 }
 
-/// What stands before it in the same region has been done if the flush is.
+/// What stands before it in the same region has been done if the flush is. Of
+/// what stands before the region, that is known within it.
 void Machine::flushUnknown(Thread &thread, const Action &action) {
-  SmallVector<int64_t> path;
+  SmallVector<int64_t, 2> path;
   for (const UnknownBranch &unsure : thread.unsure)
     path.push_back(unsure.run);
   flush(thread, action, path);
+  for (Pending &pending : thread.underway)
+    if (!isFlushed(thread, pending) && flushes(thread, action, pending))
+      pending.flushedIn = path;
+}
+
+bool Machine::isFlushed(const Thread &thread, const Pending &pending) {
+  const auto &path = pending.flushedIn;
+  if (path.empty() || path.size() > thread.unsure.size())
+    return false;
+  return llvm::all_of(llvm::zip(path, thread.unsure), [](const auto &pair) {
+    return std::get<0>(pair) == std::get<1>(pair).run;
+  });
 }
 
 //===----------------------------------------------------------------------===//

@@ -233,8 +233,8 @@ private:
     int64_t counter = -1;
     /// World rank of its peer; -1: none, or unknown.
     int64_t peer = -1;
-    /// Enclosing regions that may not run.
-    llvm::SmallVector<int64_t, 2> path;
+    /// Enclosing regions that may not run, and those of a flush behind it.
+    llvm::SmallVector<int64_t, 2> path, flushedIn;
   };
   struct ScratchWrite {
     int32_t scratch = -1, action = -1;
@@ -398,6 +398,11 @@ private:
   void flushUnknown(Thread &thread, const Action &action);
   void flush(Thread &thread, const Action &action,
              llvm::ArrayRef<int64_t> path);
+  /// Whether a flush of `team`, by `action`, waits for the transfer.
+  bool flushes(const Thread &thread, const Action &action,
+               const Pending &pending) const;
+  /// Whether a flush has run, if what `thread` does now runs.
+  static bool isFlushed(const Thread &thread, const Pending &pending);
   /// Records an unproven reason; `note` may be empty.
   void noteUnproven(Operation *op, const llvm::Twine &text,
                     llvm::StringRef note = {}, Operation *other = nullptr);

@@ -184,7 +184,8 @@ void Machine::checkPending(Thread &thread, int32_t index, int64_t place,
         write && old.write && (bounds.anywhere || old.bounds.anywhere);
     if (old.place != place || !(write || old.write) || apartByData ||
         old.bounds.end <= bounds.begin || bounds.end <= old.bounds.begin ||
-        (old.agent.thread >= 0 && clocks.visible(thread.id, old.agent)))
+        (old.agent.thread >= 0 && clocks.visible(thread.id, old.agent)) ||
+        isFlushed(thread, old))
       continue;
     const Action &action = program.actions[index];
     const Action &transfer = program.actions[old.action];
