@@ -485,6 +485,7 @@ private:
   std::optional<int64_t> peerOf(Thread &thread, const Action &action);
   Cell &cell(int32_t argument, int64_t rank, int64_t index);
   void observe(Thread &thread, int32_t index, Cell &cell, int64_t want);
+  size_t lastSetBefore(const Thread &thread, const Cell &cell);
   void checkAdvance(Thread &thread, int32_t index, const Cell &cell,
                     int64_t want);
   void checkSender(Thread &thread, const Action &action, const Cell &cell);
