@@ -61,6 +61,9 @@ Machine::Machine(const Program &program, const WorldShape &shape,
     else
       state.toOne.resize(followed * followed);
   }
+  // What the host gives differs between launches.
+  if (!shape.scalars.empty() || shape.roots.step != 0)
+    this->shape.period = 0;
   heard.resize(threads.size());
   rounds.assign(program.channels.size(), std::vector<int32_t>(threads.size()));
   shadows.resize(program.arguments.size() * followed);
@@ -147,6 +150,7 @@ Machine::Outcome Machine::run() {
     if (!all)
       return Outcome::Stuck;
     checkAllReceipts();
+    noteCells(launch);
     if (contents)
       endValues(static_cast<int32_t>(launch));
     for (size_t rank = 0; rank < shape.followed.size(); ++rank)
@@ -236,6 +240,8 @@ bool Machine::advance(Thread &thread) {
       if (thread.blocked)
         return progressed || !wasBlocked;
       thread.yielded = false;
+      if (shape.hasMovingPlaces && shape.period > 0)
+        notePlaces(thread, in.extra);
       ++thread.pc;
       break;
     }
@@ -349,11 +355,12 @@ std::optional<bool> Machine::choose(const Thread &thread, int32_t index,
   const Guard &guard = program.guards[index];
   int32_t *rounds =
       guard.body >= 0 ? &roundsChosen[{index, thread.launch}] : nullptr;
-  if (rounds && *rounds >= chosenRounds) {
+  int32_t most = std::max(chosenRounds, guard.repeatsAfter);
+  if (rounds && *rounds >= most) {
     // Iterations that synchronize alike need not compute alike.
-    if (!guard.repeats || contents)
+    if (!guard.repeatsAfter || contents)
       noteUnproven(guard.op,
-                   "is followed for at most " + llvm::Twine(chosenRounds) +
+                   "is followed for at most " + llvm::Twine(most) +
                        " iterations: a scalar says how many there are");
     return chosen[condition.term] = false;
   }

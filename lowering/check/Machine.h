@@ -29,6 +29,7 @@
 #include <deque>
 #include <functional>
 #include <optional>
+#include <set>
 
 namespace mlir::comms::check {
 
@@ -65,6 +66,20 @@ struct Roots {
   }
 };
 
+/// A wait of a thread by an action on a cell: thread, action, argument, rank
+/// and index of the cell.
+using CellWaitKey = std::array<int64_t, 5>;
+
+/// A wait whose value grows otherwise than its cell.
+struct Drift {
+  CellWaitKey wait = {};
+  /// What each grows by in a period.
+  int64_t wanted = 0, grown = 0;
+  /// The launch in which the wait is never met, or first met by what came in
+  /// the launches before.
+  int64_t launch = 0;
+};
+
 /// The simulated world.
 struct WorldShape {
   int64_t ranks = 0, reach = 0, blocks = 0, launches = 3;
@@ -90,6 +105,12 @@ struct WorldShape {
   std::vector<std::vector<int64_t>> scalars;
   /// For programs whose launches give the root.
   Roots roots;
+  /// After so many launches what a launch does is repeated; 0: it is not known.
+  int64_t period = 0;
+  /// Some place may move on from launch to launch.
+  bool hasMovingPlaces = false;
+  /// Waits that are met at once, by what came in earlier launches.
+  std::set<CellWaitKey> idle;
 
   /// Simulated blocks per rank.
   int64_t followedBlocks() const { return lanes ? 1 : blocks; }
@@ -156,6 +177,14 @@ public:
   /// Scalar values for which a run makes these choices: "steps = 1 in launch
   /// 2"; none if not found.
   std::optional<std::string> findScalarsThatChoose() const;
+
+  // For launches that are not followed (MachineLaunches.cpp).
+  std::vector<Drift> findDrifts() const;
+  /// Reports places that move on.
+  void checkPlaces();
+  /// "signal s[0] of rank 1 grows by 10 in each launch, and …".
+  std::string describe(const Drift &drift) const;
+  void reportNeverMet(const Drift &drift);
 
   // For the report of a stuck run.
   int32_t numThreads() const { return static_cast<int32_t>(threads.size()); }
@@ -308,6 +337,8 @@ private:
     int64_t version = 0;
     /// The waiting thread; -1: several.
     int32_t waiter = -1;
+    /// The value after each launch.
+    llvm::SmallVector<int64_t, 4> ends;
   };
   /// A wait of an op on a cell, to check that it advances from launch to
   /// launch.
@@ -315,6 +346,8 @@ private:
     int32_t launch = 0, resets = 0;
     int64_t highest = 0, before = 0;
     bool hasBefore = false;
+    /// The most that it wanted, by launch; none: it did not run.
+    llvm::SmallVector<std::optional<int64_t>, 4> wants;
   };
   struct Generation {
     int32_t arrived = 0, launch = 0, firstThread = -1, action = -1;
@@ -416,6 +449,10 @@ private:
   bool act(Thread &thread, int32_t index);
   void endLaunch(Thread &thread);
   void checkAllReceipts();
+  void noteWant(const Thread &thread, Progress &state, int64_t want);
+  void noteCells(int64_t launch);
+  bool isIdle(const Thread &thread, int32_t index, const Cell &cell) const;
+  void notePlaces(const Thread &thread, int32_t index);
 
   // Actions. Return false if the thread must wait.
   void doSignal(Thread &thread, int32_t index);
@@ -703,6 +740,10 @@ private:
   llvm::DenseMap<std::pair<uint64_t, uint64_t>, uint32_t> cellIds;
   std::deque<Cell> cells;
   llvm::DenseMap<std::pair<uint64_t, uint64_t>, Progress> progress;
+  /// What actions named in the last launch, and a period before, by thread and
+  /// action.
+  std::map<std::pair<int32_t, int32_t>, std::vector<std::optional<int64_t>>>
+      placesNow, placesBefore;
   std::deque<BarrierState> barriers;
   llvm::DenseMap<std::pair<uint64_t, uint64_t>, int32_t> barrierIds;
   /// Channel barriers passed, by channel and thread.

@@ -426,6 +426,7 @@ void Machine::checkAdvance(Thread &thread, int32_t index, const Cell &cell,
     state.launch = thread.launch;
   }
   state.resets = cell.resets;
+  noteWant(thread, state, want);
   bool stale = state.hasBefore && want > 0 &&
                (action.wait == WaitKind::Eq ? want == state.before
                                             : want <= state.before);
@@ -479,6 +480,8 @@ bool Machine::doWait(Thread &thread, int32_t index) {
   if (!at)
     return true;
   Cell &cell = this->cell(action.object, thread.rank, *at);
+  if (isIdle(thread, index, cell))
+    return true;
   // First let all others come as far as they can: what they signal may meet
   // this wait in place of what it was meant for.
   if (!thread.yielded) {
@@ -598,6 +601,8 @@ bool Machine::doWaitCounter(Thread &thread, int32_t index) {
   if (!at)
     return true;
   Cell &cell = this->cell(action.object, thread.rank, *at);
+  if (isIdle(thread, index, cell))
+    return true;
   if (cell.value < *want)
     return false;
   checkAdvance(thread, index, cell, *want);

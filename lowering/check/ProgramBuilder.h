@@ -111,7 +111,7 @@ private:
   void assumeOf(arith::CmpIPredicate predicate, Value value, Value other,
                 Narrowed &before);
   LogicalResult region(Block &body, Value condition, bool holds);
-  bool repeats(scf::ForOp loop);
+  int32_t repeatsAfter(scf::ForOp loop);
   LogicalResult block(Block &block);
   LogicalResult structured(Operation *op);
   LogicalResult loop(scf::ForOp op);
