@@ -119,8 +119,9 @@ void followDrifts(const Program &program, Machine &machine,
   Operation *wait = program.actions[first.wait[1]].op;
   std::string text = machine.describe(first) + ": from launch " +
                      std::to_string(first.launch) +
-                     " on, signals of earlier launches meet this wait, and the "
-                     "error shows";
+                     " on, signals of earlier launches meet this wait, and it "
+                     "orders nothing. It was followed so, from launch 1 on: let "
+                     "both grow by the same amount";
   ScopedDiagnosticHandler saying(wait->getContext(), [&](Diagnostic &diag) {
     if (diag.getSeverity() == DiagnosticSeverity::Error)
       diag.attachNote(wait->getLoc()) << text;

@@ -23,6 +23,8 @@ using namespace mlir::comms::check;
 
 /// "by 9 in each launch", "by 9 in 2 launches".
 static std::string growth(int64_t amount, int64_t period) {
+  if (amount % period == 0)
+    amount /= period, period = 1;
   return "by " + std::to_string(amount) +
          (period == 1 ? " in each launch"
                       : " in " + std::to_string(period) + " launches");
