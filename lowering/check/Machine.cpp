@@ -184,15 +184,18 @@ bool Machine::advance(Thread &thread) {
           break;
         }
         passUnknown(thread, in.extra);
-        if (UnknownBranch *choice = unknownBranchOf(thread, in.extra);
-            contents && choice)
-          enterIf(*choice, condition, /*holds=*/true);
+        if (UnknownBranch *choice = unknownBranchOf(thread, in.extra)) {
+          choice->holds = condition.term;
+          if (contents)
+            enterIf(*choice, condition, /*holds=*/true);
+        }
       } else
         thread.pc = v[in.a].low ? thread.pc + 1 : in.target;
       break;
     case Code::RegionEnd:
       if (UnknownBranch *choice = unknownBranchOf(thread, in.extra)) {
         choice->run = ++nextRun;
+        choice->holds = 0;
         if (contents)
           enterOtherRegion(*choice);
         thread.pc = in.other;
@@ -282,6 +285,7 @@ void Machine::enterUnknownLoop(Thread &thread, const Instruction &in) {
   if (fatal || !loop)
     return;
   loop->counter = in.dst;
+  loop->bound = end;
   if (first.low < end.high)
     loop->span = {first.low, end.high - 1};
   loop->isCounted = isCounted;
@@ -298,6 +302,7 @@ void Machine::nextRound(Thread &thread, UnknownBranch &loop,
   const Guard &guard = program.guards[loop.guard];
   loop.run = ++nextRun;
   loop.condition.reset();
+  loop.holds = 0;
   if (branch && loop.isCounted) {
     Interval more = getInterval(thread, branch->a);
     // What elements hold is known of all iterations, if there are not too many.
@@ -309,6 +314,7 @@ void Machine::nextRound(Thread &thread, UnknownBranch &loop,
     if (more.isKnown() && !more.low) {
       loop.rounds = INT32_MAX;
     } else if (loop.rounds++ < most) {
+      loop.holds = more.term;
       if (contents)
         enterIf(loop, more, /*holds=*/true);
       thread.pc = guard.body;
@@ -418,11 +424,20 @@ std::optional<std::string> Machine::findScalarsThatChoose() const {
   return text;
 }
 
-void Machine::forgetCarried(Thread &thread, const UnknownBranch &unsure) {
+void Machine::forgetCarried(Thread &thread, UnknownBranch &unsure) {
   for (Register reg : program.guards[unsure.guard].carried)
     set(thread, reg, Interval());
-  if (unsure.counter >= 0)
-    set(thread, unsure.counter, unsure.span);
+  if (unsure.counter < 0)
+    return;
+  // Any iteration, which is below the upper bound.
+  Interval counter = unsure.span;
+  if (!contents)
+    counter.term = terms.fresh(unsure.span);
+  set(thread, unsure.counter, counter);
+  Instruction below{Code::Compare};
+  below.a = below.b = 0;
+  below.extra = static_cast<int32_t>(arith::CmpIPredicate::slt);
+  unsure.holds = terms.node(below, counter, unsure.bound, {});
 }
 
 void Machine::noteUnproven(Operation *op, const llvm::Twine &text,

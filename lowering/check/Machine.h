@@ -18,6 +18,7 @@
 
 #include "lowering/check/Contents.h"
 #include "lowering/check/Folding.h"
+#include "lowering/check/Linear.h"
 #include "lowering/check/Order.h"
 #include "lowering/check/Program.h"
 #include "lowering/check/Terms.h"
@@ -217,6 +218,14 @@ private:
     bool isGuess = false;
     /// The kernel computed the place by counting; see Interval.
     bool isCounted = false;
+    /// The elements in `sumsOfPlaces`; 0: not known as sums.
+    int32_t sums = 0;
+  };
+  /// Elements that an access touches, as sums of unknown integers, and the
+  /// conditions under which it is made.
+  struct SumsOfPlace {
+    LinearSum begin, end;
+    llvm::SmallVector<int32_t, 2> conditions;
   };
   /// A fence that names a proxy, and what was visible to its thread.
   struct ProxyFence {
@@ -237,6 +246,10 @@ private:
     /// The loop counter's register and its range.
     Register counter = noRegister;
     Interval span;
+    /// The upper bound of a loop; and the comparison that holds in the present
+    /// region, as a term (0: none is known).
+    Interval bound;
+    int32_t holds = 0;
     /// If values are tracked: the condition under which the present region
     /// runs.
     std::optional<Ref> condition;
@@ -425,7 +438,7 @@ private:
   void nextRound(Thread &thread, UnknownBranch &loop,
                  const Instruction *branch);
   /// Makes the loop's carried values unknown.
-  void forgetCarried(Thread &thread, const UnknownBranch &unsure);
+  void forgetCarried(Thread &thread, UnknownBranch &unsure);
   /// In a region that may not run: a flush completes only the transfers before
   /// it.
   void flushUnknown(Thread &thread, const Action &action);
@@ -560,6 +573,8 @@ private:
                                const RangePlan &range);
   void touch(Thread &thread, int32_t index, const RangePlan &range,
              Bounds bounds);
+  int32_t findSums(const Thread &thread, const RangePlan &range);
+  bool areApart(const Touch &a, const Touch &b) const;
   /// Calls `visit` with the world rank of each part that may be accessed.
   void forParts(const Thread &thread, const MemoryPlan &memory,
                 llvm::function_ref<void(int64_t)> visit);
@@ -726,6 +741,8 @@ private:
   std::vector<std::map<int64_t, Interval>> stored;
   std::vector<int64_t> overwritten;
   std::vector<UnprovenReason> unproven;
+  /// The first stands for none.
+  std::vector<SumsOfPlace> sumsOfPlaces = std::vector<SumsOfPlace>(1);
   /// Fences of proxies alias and async in each rank's present launch.
   std::vector<ProxyFence> aliasFences, asyncFences;
   /// The last value read, by thread and action.

@@ -117,23 +117,56 @@ bool Machine::isIdle(const Thread &thread, int32_t index,
 // Places
 //===----------------------------------------------------------------------===//
 
-/// The ranks, cells and elements that an action names, as far as they are
-/// known.
+namespace {
+/// Something that an action names by an integer.
+struct NamedPlace {
+  Register reg;
+  std::string what;
+  /// How many there are; -1: not known.
+  int64_t limit = -1;
+};
+} // namespace
+
+/// The ranks, cells and elements that an action names.
+static SmallVector<NamedPlace> placesOf(const Program &program,
+                                        const Action &action) {
+  SmallVector<NamedPlace> places;
+  auto add = [&](Register reg, const std::string &what, int64_t limit) {
+    if (reg >= 0)
+      places.push_back({reg, what, limit});
+  };
+  auto nameOf = [&](int32_t argument) {
+    return argument < 0 ? std::string("memory")
+                        : "'" + program.arguments[argument].name + "'";
+  };
+  bool hasCell = action.object >= 0 &&
+                 static_cast<size_t>(action.object) < program.arguments.size();
+  add(action.peer, "rank", -1);
+  add(action.index, hasCell ? "index of " + nameOf(action.object) : "slot",
+      hasCell ? program.arguments[action.object].count : -1);
+  if (action.counter >= 0)
+    add(action.counterIndex, "cell of " + nameOf(action.counter),
+        program.arguments[action.counter].count);
+  for (const RangePlan &range : action.ranges) {
+    if (!range.used)
+      continue;
+    std::string of = " of " + nameOf(range.memory.argument);
+    add(range.memory.peer, "rank", -1);
+    add(range.offset, "element" + of, range.memory.limit);
+    add(range.count, "number of elements" + of, range.fixedCount + 1);
+  }
+  return places;
+}
+
+/// What an action names in the last launch, and in the one a period before.
 void Machine::notePlaces(const Thread &thread, int32_t index) {
   bool isLast = thread.launch == shape.launches;
   if (!isLast && thread.launch != shape.launches - shape.period)
     return;
-  const Action &action = program.actions[index];
-  SmallVector<Register> named = {action.peer, action.index,
-                                 action.counterIndex};
-  for (const RangePlan &range : action.ranges)
-    if (range.used)
-      named.append(
-          {range.offset, range.memory.peer, range.memory.start, range.count});
   auto &places = (isLast ? placesNow : placesBefore)[{thread.id, index}];
-  for (Register reg : named)
-    places.push_back(get(thread, reg));
-  steps += named.size();
+  for (const NamedPlace &place : placesOf(program, program.actions[index]))
+    places.push_back(get(thread, place.reg));
+  steps += places.size();
 }
 
 /// A place that the last launch has moved on leaves the array in a later one.
@@ -144,26 +177,36 @@ void Machine::checkPlaces() {
       continue;
     const std::vector<std::optional<int64_t>> &before = it->second;
     const Action &action = program.actions[key.second];
+    int64_t launch = shape.launches, earlier = launch - shape.period;
     if (now.size() != before.size()) {
-      noteUnproven(action.op, "runs more or less often in launch " +
-                                  llvm::Twine(shape.launches) +
-                                  " than in launch " +
-                                  llvm::Twine(shape.launches - shape.period) +
+      noteUnproven(action.op, "does not run as often in launch " +
+                                  llvm::Twine(launch) + " as in launch " +
+                                  llvm::Twine(earlier) +
                                   ": later launches were not followed");
       continue;
     }
     auto apart = std::mismatch(now.begin(), now.end(), before.begin());
     if (apart.first == now.end() || !*apart.first || !*apart.second)
       continue;
-    int64_t moved = **apart.first - **apart.second;
-    if (auto diag = report(action)) {
-      *diag << "uses a rank, cell or element that moves on "
-            << growth(moved, shape.period) << ": " << **apart.second
-            << " in launch " << shape.launches - shape.period << ", "
-            << **apart.first << " in launch " << shape.launches << " on "
-            << name(key.first) << "; in a later launch it is out of range";
-      diag->attachNote() << "take the remainder of comms.epoch by how many "
-                            "there are";
-    }
+    int64_t last = **apart.first, first = **apart.second;
+    SmallVector<NamedPlace> places = placesOf(program, action);
+    const NamedPlace &place =
+        places[static_cast<size_t>(apart.first - now.begin()) % places.size()];
+    auto diag = report(action);
+    if (!diag)
+      continue;
+    *diag << "moves on " << growth(last - first, shape.period) << ": "
+          << place.what << " " << first << " in launch " << earlier << ", "
+          << last << " in launch " << launch << " on " << name(key.first)
+          << "; in ";
+    if (place.limit > 0 && last > first)
+      *diag << "launch "
+            << launch + shape.period * llvm::divideCeilSigned(
+                                           place.limit - last, last - first);
+    else
+      *diag << "a later launch";
+    *diag << " it is out of range";
+    diag->attachNote() << "take the remainder of comms.epoch by how many "
+                          "there are";
   }
 }

@@ -90,6 +90,48 @@ Machine::bounds(Thread &thread, const Action &action, const RangePlan &range) {
   return Bounds{*offset, end};
 }
 
+/// The elements of a range of which the first is not known.
+int32_t Machine::findSums(const Thread &thread, const RangePlan &range) {
+  if (range.memory.moved || range.offset < 0 || range.rows != 1 ||
+      range.rowCount >= 0)
+    return 0;
+  std::optional<LinearSum> begin =
+      findSum(terms, getInterval(thread, range.offset));
+  Interval count = range.count < 0 ? Interval::of(range.fixedCount)
+                                   : getInterval(thread, range.count);
+  std::optional<LinearSum> length = findSum(terms, count);
+  if (!length && range.fixedCount > 0)
+    length = LinearSum::of(range.fixedCount);
+  if (!begin || !length)
+    return 0;
+  SumsOfPlace made{*begin, *begin, {}};
+  if (!made.end.add(*length, 1))
+    return 0;
+  for (const UnknownBranch &unsure : thread.unsure)
+    if (unsure.holds != 0)
+      made.conditions.push_back(unsure.holds);
+  sumsOfPlaces.push_back(std::move(made));
+  return static_cast<int32_t>(sumsOfPlaces.size()) - 1;
+}
+
+/// Whether two accesses touch other elements for all data.
+bool Machine::areApart(const Touch &a, const Touch &b) const {
+  constexpr size_t mostConditions = 8;
+  if (a.sums == 0 || b.sums == 0)
+    return false;
+  const SumsOfPlace &one = sumsOfPlaces[a.sums], &other = sumsOfPlaces[b.sums];
+  SmallVector<int32_t, 2> conditions = one.conditions;
+  llvm::append_range(conditions, other.conditions);
+  if (conditions.size() > mostConditions)
+    conditions.resize(mostConditions);
+  auto isBefore = [&](const SumsOfPlace &first, const SumsOfPlace &second) {
+    LinearSum between = second.begin;
+    return between.add(first.end, -1) &&
+           isNeverNegative(terms, between, conditions);
+  };
+  return isBefore(one, other) || isBefore(other, one);
+}
+
 void Machine::touch(Thread &thread, int32_t index, const RangePlan &range,
                     Bounds bounds) {
   const MemoryPlan &memory = range.memory;
@@ -116,6 +158,8 @@ void Machine::touch(Thread &thread, int32_t index, const RangePlan &range,
         "blocks");
   bool isExact = !bounds.anywhere && thread.unsure.empty() &&
                  (range.count < 0 || get(thread, range.count));
+  if (tracked && range.write && !isExact && !bounds.isGuess)
+    bounds.sums = findSums(thread, range);
   forParts(thread, memory, [&](int64_t rank) {
     if (!thread.underway.empty())
       checkPending(thread, index, placeOf(memory.argument, rank), range.write,
@@ -560,10 +604,13 @@ void Machine::touchPart(Thread &thread, int32_t index, int32_t argument,
              "comms.check_bounds before it, or by arith.minsi and arith.maxsi";
   };
   now.isGuess = bounds.isGuess;
+  now.sums = bounds.sums;
   auto mayMeet = [&](const Touch &old) {
-    if (ownerOf(old.stamp.thread) == thread.id)
-      return;
     bool isGuess = now.isGuess || old.isGuess;
+    steps += 4;
+    if (ownerOf(old.stamp.thread) == thread.id ||
+        (!isGuess && areApart(now, old)))
+      return;
     noteUnproven(
         action.op,
         "writes to '" + program.arguments[argument].name + "' where " +
@@ -618,7 +665,13 @@ void Machine::touchPart(Thread &thread, int32_t index, int32_t argument,
             return !now.isApartByData(old) ||
                    clocks.visible(thread.id, old.stamp);
           });
+          // Of two writes of a launch to other elements here, none stands for
+          // both.
+          bool isOther =
+              piece.write.launch == now.launch && piece.write.sums != now.sums;
           piece.write = now;
+          if (isOther)
+            piece.write.sums = 0;
           return;
         }
         piece.note(now);
