@@ -117,11 +117,12 @@ void followDrifts(const Program &program, Machine &machine,
         return a.launch < b.launch;
       });
   Operation *wait = program.actions[first.wait[1]].op;
-  std::string text = machine.describe(first) + ": from launch " +
-                     std::to_string(first.launch) +
-                     " on, signals of earlier launches meet this wait, and it "
-                     "orders nothing. It was followed so, from launch 1 on: let "
-                     "both grow by the same amount";
+  std::string text =
+      machine.describe(first) + ": from launch " +
+      std::to_string(first.launch) +
+      " on, signals of earlier launches meet this wait, and it "
+      "orders nothing. It was followed so, from launch 1 on: let "
+      "both grow by the same amount";
   ScopedDiagnosticHandler saying(wait->getContext(), [&](Diagnostic &diag) {
     if (diag.getSeverity() == DiagnosticSeverity::Error)
       diag.attachNote(wait->getLoc()) << text;
@@ -627,6 +628,8 @@ bool CheckSync::tryModels(const Program &program, const WorldShape &shape,
     models = {{true, 1}, {true, shape.ranks - 1}};
   else
     models = {{false, 1}, {false, 2}, {false, 3}, {false, 0}};
+  if (open.isCounted) // Numbers that differ by rank as well.
+    models.append({{true, 0}, {true, 1}, {true, shape.ranks - 1}});
   WorldShape tried = shape;
   tried.followed = firstRanks(shape.ranks);
   tried.period = 0;

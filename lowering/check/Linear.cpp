@@ -153,9 +153,8 @@ std::optional<LinearSum> mlir::comms::check::findSum(const Terms &terms,
   return sumOf(terms, value.term, deepest);
 }
 
-/// The sum that is at least 0 if a comparison holds.
-static std::optional<LinearSum> findBound(const Terms &terms,
-                                          int32_t condition) {
+std::optional<LinearSum> mlir::comms::check::findBound(const Terms &terms,
+                                                       int32_t condition) {
   using Predicate = arith::CmpIPredicate;
   Terms::Definition made = terms.describe(condition);
   if (made.code != Code::Compare || made.operands[0] == 0)

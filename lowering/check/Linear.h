@@ -36,6 +36,9 @@ struct LinearSum {
 /// itself; none: it has no name.
 std::optional<LinearSum> findSum(const Terms &terms, Interval value);
 
+/// The sum that is at least 0 if a comparison holds; none: it says nothing.
+std::optional<LinearSum> findBound(const Terms &terms, int32_t condition);
+
 /// Whether `sum` is at least 0 for all data for which `conditions`, terms of
 /// comparisons, hold.
 bool isNeverNegative(const Terms &terms, const LinearSum &sum,

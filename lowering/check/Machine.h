@@ -575,6 +575,8 @@ private:
              Bounds bounds);
   int32_t findSums(const Thread &thread, const RangePlan &range);
   bool areApart(const Touch &a, const Touch &b) const;
+  void noteLengths(const LinearSum &sum);
+  bool isPlacedByLengths(const Touch &touch) const;
   /// Calls `visit` with the world rank of each part that may be accessed.
   void forParts(const Thread &thread, const MemoryPlan &memory,
                 llvm::function_ref<void(int64_t)> visit);
@@ -743,6 +745,8 @@ private:
   std::vector<UnprovenReason> unproven;
   /// The first stands for none.
   std::vector<SumsOfPlace> sumsOfPlaces = std::vector<SumsOfPlace>(1);
+  /// Terms that say how much is written somewhere.
+  std::set<int32_t> lengths;
   /// Fences of proxies alias and async in each rank's present launch.
   std::vector<ProxyFence> aliasFences, asyncFences;
   /// The last value read, by thread and action.

@@ -90,6 +90,20 @@ Machine::bounds(Thread &thread, const Action &action, const RangePlan &range) {
   return Bounds{*offset, end};
 }
 
+void Machine::noteLengths(const LinearSum &sum) {
+  for (const auto &[term, factor] : sum.factors)
+    lengths.insert(term);
+}
+
+/// Whether it begins behind lengths that data choose freely, not at a place
+/// that the host gives.
+bool Machine::isPlacedByLengths(const Touch &touch) const {
+  return touch.sums != 0 &&
+         llvm::all_of(
+             sumsOfPlaces[touch.sums].begin.factors,
+             [&](const auto &part) { return lengths.count(part.first) != 0; });
+}
+
 /// The elements of a range of which the first is not known.
 int32_t Machine::findSums(const Thread &thread, const RangePlan &range) {
   if (range.memory.moved || range.offset < 0 || range.rows != 1 ||
@@ -108,8 +122,12 @@ int32_t Machine::findSums(const Thread &thread, const RangePlan &range) {
   if (!made.end.add(*length, 1))
     return 0;
   for (const UnknownBranch &unsure : thread.unsure)
-    if (unsure.holds != 0)
+    if (unsure.holds != 0) {
       made.conditions.push_back(unsure.holds);
+      if (auto bound = findBound(terms, unsure.holds))
+        noteLengths(*bound);
+    }
+  noteLengths(*length);
   sumsOfPlaces.push_back(std::move(made));
   return static_cast<int32_t>(sumsOfPlaces.size()) - 1;
 }
@@ -620,7 +638,9 @@ void Machine::touchPart(Thread &thread, int32_t index, int32_t argument,
             "whether they meet",
         "the other access", program.actions[old.action].op);
     for (UnprovenReason &made : unproven)
-      made.isCounted |= made.op == action.op && now.isCounted && old.isCounted;
+      made.isCounted |= made.op == action.op &&
+                        ((now.isCounted && old.isCounted) ||
+                         (isPlacedByLengths(now) && isPlacedByLengths(old)));
   };
   auto common = [&](int64_t begin, const Shadow::Piece &piece) {
     return Bounds{std::max(begin, bounds.begin),
