@@ -153,6 +153,12 @@ std::optional<LinearSum> mlir::comms::check::findSum(const Terms &terms,
   return sumOf(terms, value.term, deepest);
 }
 
+Interval mlir::comms::check::findRange(const Terms &terms,
+                                       const LinearSum &sum) {
+  Bounds found = rangeOf(terms, sum, deepest);
+  return {found.low, found.high};
+}
+
 std::optional<LinearSum> mlir::comms::check::findBound(const Terms &terms,
                                                        int32_t condition) {
   using Predicate = arith::CmpIPredicate;

@@ -36,6 +36,9 @@ struct LinearSum {
 /// itself; none: it has no name.
 std::optional<LinearSum> findSum(const Terms &terms, Interval value);
 
+/// The numbers between which a sum is.
+Interval findRange(const Terms &terms, const LinearSum &sum);
+
 /// The sum that is at least 0 if a comparison holds; none: it says nothing.
 std::optional<LinearSum> findBound(const Terms &terms, int32_t condition);
 

@@ -701,6 +701,10 @@ private:
   std::optional<Tile> gatherRange(const Thread &thread, const RangePlan &range);
   void writeRange(const Thread &thread, const RangePlan &range, Bounds bounds,
                   Operation *op, llvm::function_ref<void(Memory &)> change);
+  /// Stores a tile at a place that data decide. False: there are too many, or
+  /// too little is known of it.
+  bool scatter(const Thread &thread, const RangePlan &range, const Tile &tile,
+               Operation *op);
   /// The number of elements of a range as a value, if it is not known.
   std::optional<Ref> countValue(const Thread &thread, const RangePlan &range);
   /// `tile` up to a number of elements, `rest` behind it.
