@@ -72,11 +72,10 @@ struct FollowResult {
   bool isTooLong() const { return outcome == Outcome::OverBudget && !refused; }
 };
 
-FollowResult conclude(Machine &machine, int64_t *splitsAt) {
+/// Runs the machine, and says what is wrong.
+FollowResult runMachine(Machine &machine) {
   FollowResult verdict;
   verdict.outcome = machine.run();
-  if (verdict.outcome == Outcome::Diverged)
-    *splitsAt = machine.splitsAt();
   verdict.spent = machine.spent();
   verdict.unproven = machine.getUnprovenReasons().vec();
   verdict.assumesChains = machine.assumesChains();
@@ -86,6 +85,69 @@ FollowResult conclude(Machine &machine, int64_t *splitsAt) {
       !machine.modelLeavesRange() &&
       (machine.foundErrors() || verdict.outcome == Outcome::Stuck ||
        verdict.outcome == Outcome::Refused);
+  return verdict;
+}
+
+/// Waits whose values grow otherwise than their cells: in later launches some
+/// are never met, and others met by what came before, so that they order
+/// nothing.
+void followDrifts(const Program &program, Machine &machine,
+                  FollowResult &found) {
+  std::vector<Drift> drifts = machine.findDrifts();
+  for (const Drift &drift : drifts)
+    if (drift.wanted > drift.grown) {
+      machine.reportNeverMet(drift);
+      found.refused = true;
+      return;
+    }
+  if (drifts.empty())
+    return;
+  WorldShape later = machine.world();
+  // Blocks that are followed as one have been compared in this run.
+  if (later.lanes) {
+    found.outcome = Outcome::OverBudget;
+    return;
+  }
+  later.choices = machine.choicesMade();
+  later.period = 0;
+  for (const Drift &drift : drifts)
+    later.idle.insert(drift.wait);
+  const Drift &first =
+      *llvm::min_element(drifts, [](const Drift &a, const Drift &b) {
+        return a.launch < b.launch;
+      });
+  Operation *wait = program.actions[first.wait[1]].op;
+  std::string text =
+      machine.describe(first) + ": from launch " +
+      std::to_string(first.launch) +
+      " on, signals of earlier launches meet this wait, and it "
+      "orders nothing. It was followed so, from launch 1 on: let "
+      "both grow by the same amount";
+  ScopedDiagnosticHandler saying(wait->getContext(), [&](Diagnostic &diag) {
+    if (diag.getSeverity() == DiagnosticSeverity::Error)
+      diag.attachNote(wait->getLoc()) << text;
+    return failure();
+  });
+  Machine second(program, later);
+  FollowResult more = runMachine(second);
+  found.refused = more.refused;
+  found.spent += more.spent;
+}
+
+FollowResult conclude(const Program &program, Machine &machine,
+                      int64_t *splitsAt) {
+  FollowResult verdict = runMachine(machine);
+  if (verdict.outcome == Outcome::Diverged)
+    *splitsAt = machine.splitsAt();
+  // Launches in which scalars choose otherwise are not compared.
+  if (verdict.outcome == Outcome::Finished && !verdict.refused &&
+      llvm::all_equal(machine.choicesMade())) {
+    machine.checkPlaces();
+    verdict.refused = machine.foundErrors();
+    verdict.unproven = machine.getUnprovenReasons().vec();
+    if (!verdict.refused)
+      followDrifts(program, machine, verdict);
+  }
   return verdict;
 }
 
@@ -99,7 +161,7 @@ FollowResult replayChoices(const Program &program, const WorldShape &shape,
     return failure();
   });
   Machine machine(program, shape);
-  return conclude(machine, nullptr);
+  return conclude(program, machine, nullptr);
 }
 
 /// Follows all that scalars of the host may choose, one choice after the other.
@@ -117,7 +179,7 @@ std::optional<FollowResult> followChoices(const Program &program,
     {
       ScopedDiagnosticHandler silent(program.kernel->getContext(),
                                      [](Diagnostic &) { return success(); });
-      one = conclude(machine, nullptr);
+      one = conclude(program, machine, nullptr);
     }
     all.spent += one.spent;
     shape.choices = machine.choicesMade();
@@ -161,7 +223,7 @@ FollowResult follow(const Program &program, const WorldShape &shape,
     if (auto found = followChoices(program, shape))
       return *found;
   Machine machine(program, shape, footprints);
-  return conclude(machine, splitsAt);
+  return conclude(program, machine, splitsAt);
 }
 
 /// Whether what ranks receive from all others takes more than the budget.
@@ -332,11 +394,17 @@ FailureOr<WorldShape> CheckSync::chooseWorld(const Program &program) {
   // What is in one of several buffers is overwritten when all have been used.
   if (!kernel->hasAttr(kOneRoundAttr))
     pattern = findLaunchPattern(program, shape.ranks, shape.blocks);
+  shape.hasMovingPlaces = pattern.hasMovingPlaces;
+  // What moves on leaves the range in a launch that is perhaps followed.
+  if (shape.hasMovingPlaces)
+    pattern.start = std::max(pattern.start, maxLaunches - pattern.period);
   shape.launches =
       launches ? int64_t(launches)
                : std::max({defaultLaunches,
                            std::min(pattern.launches(), maxLaunches),
                            std::min(int64_t(runLaunches), maxLaunches)});
+  if (!pattern.irregular && shape.launches >= pattern.launches())
+    shape.period = pattern.period;
   return shape;
 }
 
@@ -471,6 +539,8 @@ FollowResult CheckSync::followFewerLaunches(const Program &program,
       continue;
     WorldShape tried = shape;
     tried.launches = fewer;
+    if (fewer < pattern.launches())
+      tried.period = 0;
     FollowResult found = followAll(program, tried);
     if (found.isTooLong())
       continue;
@@ -558,8 +628,11 @@ bool CheckSync::tryModels(const Program &program, const WorldShape &shape,
     models = {{true, 1}, {true, shape.ranks - 1}};
   else
     models = {{false, 1}, {false, 2}, {false, 3}, {false, 0}};
+  if (open.isCounted) // Numbers that differ by rank as well.
+    models.append({{true, 0}, {true, 1}, {true, shape.ranks - 1}});
   WorldShape tried = shape;
   tried.followed = firstRanks(shape.ranks);
+  tried.period = 0;
   std::optional<Model> bad;
   for (const Model &model : models) {
     ScopedDiagnosticHandler silent(&getContext(),
@@ -608,6 +681,7 @@ bool CheckSync::checkValues(WorldShape shape,
     return true;
   }
   shape.launches = verdict.launches;
+  shape.period = 0;
   ValueVerdict found = checkComputes(kernel, shape, computes);
   if (found.refuted)
     return false;

@@ -618,13 +618,16 @@ Result Evaluation::reduce(const Node &node) {
 
 Result Evaluation::computeReduction(const Node &node) {
   Result count = of(node.operands[0]);
-  if (count.isValue || count.slope != 0 || count.number < 1)
-    return fail("the number of summands is not known, or less than 1");
+  bool mayBeEmpty = node.name == "sum" || node.name == "prod";
+  if (count.isValue || count.slope != 0 || count.number < (mayBeEmpty ? 0 : 1))
+    return fail("the number of terms of '" + llvm::Twine(node.name) +
+                "' is not known, or less than " + (mayBeEmpty ? "0" : "1"));
   llvm::StringRef name = llvm::StringSwitch<llvm::StringRef>(node.name)
                              .Case("sum", "add")
                              .Case("prod", "mul")
                              .Default(node.name);
-  Result total;
+  // Of no terms.
+  Result total = number(node.name == "prod");
   size_t depth = variables.size();
   for (int64_t at = 0; at < count.number && problem.empty(); ++at) {
     variables.resize(depth);

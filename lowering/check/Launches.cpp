@@ -9,8 +9,12 @@
 
 #include "lowering/check/ProgramBuilder.h"
 
+#include "lowering/analysis/Accesses.h"
+
 #include "mlir/Dialect/Index/IR/IndexOps.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <numeric>
@@ -56,7 +60,8 @@ int64_t plus(int64_t a, int64_t b) {
 
 class Analysis {
 public:
-  Analysis(int64_t ranks, int64_t blocks) : ranks(ranks), blocks(blocks) {}
+  Analysis(int64_t ranks, int64_t blocks, scf::ForOp loop = {})
+      : ranks(ranks), blocks(blocks), loop(loop) {}
   Shape of(Value value);
 
 private:
@@ -91,7 +96,12 @@ private:
   Shape ofResult(OpResult result);
   Shape carried(Value init, Value next, Value self);
 
+  Shape ofCounter();
+  bool mayVary(Operation *op);
+
   int64_t ranks, blocks;
+  /// Integers are functions of its iteration, not of the launch.
+  scf::ForOp loop;
   llvm::DenseMap<Value, Shape> known;
   /// How many calls of `of` run within each other.
   unsigned depth = 0;
@@ -367,9 +377,46 @@ Shape Analysis::carried(Value init, Value next, Value self) {
   return made;
 }
 
+/// The counter of the loop, by iterations.
+Shape Analysis::ofCounter() {
+  Shape step = of(loop.getStep()), first = of(loop.getLowerBound());
+  if (!step.isConstant() || step.low != step.high || step.low <= 0)
+    return irregular();
+  Shape made = add(first, step, -1);
+  made.drift = step.low;
+  return made;
+}
+
+/// Whether an op of the loop that reads memory may find another integer in each
+/// iteration.
+bool Analysis::mayVary(Operation *op) {
+  if (!loop || !loop->isProperAncestor(op) ||
+      op->hasTrait<OpTrait::ConstantLike>() ||
+      isa<RankOp, SizeOp, BlockIdOp, NumBlocksOp, TeamOp, TeamSplitOp>(op))
+    return false;
+  SmallVector<Access> reads;
+  getAccesses(op, reads);
+  if (reads.empty())
+    return true;
+  auto walked = loop.getBody()->walk([&](Operation *other) {
+    SmallVector<Access> accesses;
+    getAccesses(other, accesses);
+    bool writes = llvm::any_of(accesses, [&](const Access &access) {
+      return access.isWrite() && llvm::any_of(reads, [&](const Access &read) {
+               return getMemoryRoot(read.memory).value ==
+                      getMemoryRoot(access.memory).value;
+             });
+    });
+    return writes ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return walked.wasInterrupted();
+}
+
 Shape Analysis::ofArgument(BlockArgument argument) {
   Operation *parent = argument.getOwner()->getParentOp();
   unsigned number = argument.getArgNumber();
+  if (loop && parent == loop.getOperation())
+    return number == 0 ? ofCounter() : irregular();
   if (auto loop = dyn_cast<scf::ForOp>(parent)) {
     if (number > 0)
       return carried(loop.getInitArgs()[number - 1],
@@ -414,6 +461,9 @@ Shape Analysis::ofResult(OpResult result) {
     return made;
   }
   if (isa<EpochOp>(op)) {
+    // Within a launch it is the same.
+    if (loop)
+      return constant(1, INT64_MAX);
     Shape made = constant(0, 0);
     made.drift = 1;
     return made;
@@ -444,7 +494,11 @@ Shape Analysis::ofResult(OpResult result) {
                     of(region.front().getTerminator()->getOperand(number)));
     return made;
   }
-  return {};
+  if (auto extract = dyn_cast<tensor::ExtractOp>(op);
+      extract && loop && loop->isProperAncestor(op))
+    if (auto load = loadedInteger(op))
+      return mayVary(load) ? irregular() : Shape();
+  return mayVary(op) ? irregular() : Shape();
 }
 
 //===----------------------------------------------------------------------===//
@@ -452,6 +506,59 @@ Shape Analysis::ofResult(OpResult result) {
 //===----------------------------------------------------------------------===//
 
 int64_t LaunchPattern::launches() const { return start + period; }
+
+/// Integers by which an op names ranks, cells and elements, or says how often
+/// something is done. The value of a signal or wait and the flag of packets are
+/// none of them.
+static SmallVector<Value> findPlaces(Operation *op) {
+  Value amount = storedInteger(op);
+  llvm::TypeSwitch<Operation *>(op)
+      .Case<SignalOp, PutSignalOp>([&](auto one) { amount = one.getValue(); })
+      .Case<WaitSignalOp, WaitSignalFromOp, WaitCounterOp>(
+          [&](auto one) { amount = one.getValue(); })
+      .Case<PacketStoreOp, PacketLoadOp>(
+          [&](auto one) { amount = one.getFlag(); });
+  SmallVector<Value> places;
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    return {loop.getLowerBound(), loop.getUpperBound(), loop.getStep()};
+  for (Value operand : op->getOperands())
+    if (widthOf(operand.getType()) && operand != amount)
+      places.push_back(operand);
+  for (Value operand : op->getOperands())
+    if (auto peer = operand.getDefiningOp<PeerOp>())
+      places.push_back(peer.getPeer());
+  return places;
+}
+
+int32_t
+mlir::comms::check::findLoopPeriod(scf::ForOp loop,
+                                   llvm::function_ref<bool(Value)> isNeeded) {
+  constexpr int64_t mostRanks = int64_t(1) << 20, mostIterations = 5;
+  Analysis analysis(mostRanks, mostRanks, loop);
+  int64_t start = 1, period = 1;
+  auto walked = loop.getBody()->walk([&](Operation *op) {
+    SmallVector<Value> decides;
+    if (isAction(op))
+      decides = findPlaces(op);
+    if (Value stored = storedInteger(op); stored && isNeeded(stored))
+      decides.push_back(stored);
+    if (op->getNumRegions() || isa<scf::ConditionOp>(op))
+      llvm::append_range(decides, op->getOperands());
+    for (Value value : decides) {
+      if (!widthOf(value.getType()))
+        continue;
+      Shape shape = analysis.of(value);
+      if (shape.isIrregular || shape.drift != 0)
+        return WalkResult::interrupt();
+      start = std::max(start, shape.start);
+      period = std::min(std::lcm(period, shape.period), most);
+    }
+    return WalkResult::advance();
+  });
+  if (walked.wasInterrupted() || start + period > mostIterations)
+    return 0;
+  return static_cast<int32_t>(start + period);
+}
 
 LaunchPattern mlir::comms::check::findLaunchPattern(const Program &program,
                                                     int64_t ranks,
@@ -468,6 +575,11 @@ LaunchPattern mlir::comms::check::findLaunchPattern(const Program &program,
     pattern.start = std::max(pattern.start, shape.start);
     pattern.period = std::min(std::lcm(pattern.period, shape.period), most);
   }
+  program.kernel->walk([&](Operation *op) {
+    if (isAction(op) || isa<scf::ForOp>(op))
+      for (Value place : findPlaces(op))
+        pattern.hasMovingPlaces |= analysis.of(place).drift != 0;
+  });
   // A wait for less than 1 waits for nothing.
   program.kernel->walk([&](Operation *op) {
     if (!isa<WaitSignalOp, WaitSignalFromOp, WaitCounterOp>(op))

@@ -18,6 +18,8 @@
 
 #include "lowering/check/Machine.h"
 
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
 namespace mlir::comms::check {
 
 /// Repetition pattern of a program's launches.
@@ -27,6 +29,8 @@ struct LaunchPattern {
   int64_t start = 1, period = 1;
   /// A relevant integer that is not known to repeat; null: all do.
   Operation *irregular = nullptr;
+  /// A rank, cell or element may move on from launch to launch.
+  bool hasMovingPlaces = false;
   /// Number of launches after which every launch of the pattern has been
   /// followed by its successors, so that all reuse of memory has been seen.
   int64_t launches() const;
@@ -35,6 +39,13 @@ struct LaunchPattern {
 /// Computes the pattern of `program` for these numbers of ranks and blocks.
 LaunchPattern findLaunchPattern(const Program &program, int64_t ranks,
                                 int64_t blocks);
+
+/// Iterations that represent all of a loop without any order but barriers: what
+/// its ops name is the same after a period, and every iteration of a period has
+/// been followed by the next. 0: it is not known to be, or there are too many.
+/// `isNeeded`: whether an integer decides control flow or an access.
+int32_t findLoopPeriod(scf::ForOp loop,
+                       llvm::function_ref<bool(Value)> isNeeded);
 
 /// Extents of launches that are followed: the most, the least, and what lies
 /// between. The tiles of a smaller extent are the first ones of a larger.

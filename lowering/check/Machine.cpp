@@ -61,6 +61,9 @@ Machine::Machine(const Program &program, const WorldShape &shape,
     else
       state.toOne.resize(followed * followed);
   }
+  // What the host gives differs between launches.
+  if (!shape.scalars.empty() || shape.roots.step != 0)
+    this->shape.period = 0;
   heard.resize(threads.size());
   rounds.assign(program.channels.size(), std::vector<int32_t>(threads.size()));
   shadows.resize(program.arguments.size() * followed);
@@ -147,6 +150,7 @@ Machine::Outcome Machine::run() {
     if (!all)
       return Outcome::Stuck;
     checkAllReceipts();
+    noteCells(launch);
     if (contents)
       endValues(static_cast<int32_t>(launch));
     for (size_t rank = 0; rank < shape.followed.size(); ++rank)
@@ -180,15 +184,18 @@ bool Machine::advance(Thread &thread) {
           break;
         }
         passUnknown(thread, in.extra);
-        if (UnknownBranch *choice = unknownBranchOf(thread, in.extra);
-            contents && choice)
-          enterIf(*choice, condition, /*holds=*/true);
+        if (UnknownBranch *choice = unknownBranchOf(thread, in.extra)) {
+          choice->holds = condition.term;
+          if (contents)
+            enterIf(*choice, condition, /*holds=*/true);
+        }
       } else
         thread.pc = v[in.a].low ? thread.pc + 1 : in.target;
       break;
     case Code::RegionEnd:
       if (UnknownBranch *choice = unknownBranchOf(thread, in.extra)) {
         choice->run = ++nextRun;
+        choice->holds = 0;
         if (contents)
           enterOtherRegion(*choice);
         thread.pc = in.other;
@@ -236,6 +243,8 @@ bool Machine::advance(Thread &thread) {
       if (thread.blocked)
         return progressed || !wasBlocked;
       thread.yielded = false;
+      if (shape.hasMovingPlaces && shape.period > 0)
+        notePlaces(thread, in.extra);
       ++thread.pc;
       break;
     }
@@ -276,6 +285,7 @@ void Machine::enterUnknownLoop(Thread &thread, const Instruction &in) {
   if (fatal || !loop)
     return;
   loop->counter = in.dst;
+  loop->bound = end;
   if (first.low < end.high)
     loop->span = {first.low, end.high - 1};
   loop->isCounted = isCounted;
@@ -292,6 +302,7 @@ void Machine::nextRound(Thread &thread, UnknownBranch &loop,
   const Guard &guard = program.guards[loop.guard];
   loop.run = ++nextRun;
   loop.condition.reset();
+  loop.holds = 0;
   if (branch && loop.isCounted) {
     Interval more = getInterval(thread, branch->a);
     // What elements hold is known of all iterations, if there are not too many.
@@ -303,6 +314,7 @@ void Machine::nextRound(Thread &thread, UnknownBranch &loop,
     if (more.isKnown() && !more.low) {
       loop.rounds = INT32_MAX;
     } else if (loop.rounds++ < most) {
+      loop.holds = more.term;
       if (contents)
         enterIf(loop, more, /*holds=*/true);
       thread.pc = guard.body;
@@ -349,11 +361,12 @@ std::optional<bool> Machine::choose(const Thread &thread, int32_t index,
   const Guard &guard = program.guards[index];
   int32_t *rounds =
       guard.body >= 0 ? &roundsChosen[{index, thread.launch}] : nullptr;
-  if (rounds && *rounds >= chosenRounds) {
+  int32_t most = std::max(chosenRounds, guard.repeatsAfter);
+  if (rounds && *rounds >= most) {
     // Iterations that synchronize alike need not compute alike.
-    if (!guard.repeats || contents)
+    if (!guard.repeatsAfter || contents)
       noteUnproven(guard.op,
-                   "is followed for at most " + llvm::Twine(chosenRounds) +
+                   "is followed for at most " + llvm::Twine(most) +
                        " iterations: a scalar says how many there are");
     return chosen[condition.term] = false;
   }
@@ -411,11 +424,20 @@ std::optional<std::string> Machine::findScalarsThatChoose() const {
   return text;
 }
 
-void Machine::forgetCarried(Thread &thread, const UnknownBranch &unsure) {
+void Machine::forgetCarried(Thread &thread, UnknownBranch &unsure) {
   for (Register reg : program.guards[unsure.guard].carried)
     set(thread, reg, Interval());
-  if (unsure.counter >= 0)
-    set(thread, unsure.counter, unsure.span);
+  if (unsure.counter < 0)
+    return;
+  // Any iteration, which is below the upper bound.
+  Interval counter = unsure.span;
+  if (!contents)
+    counter.term = terms.fresh(unsure.span);
+  set(thread, unsure.counter, counter);
+  Instruction below{Code::Compare};
+  below.a = below.b = 0;
+  below.extra = static_cast<int32_t>(arith::CmpIPredicate::slt);
+  unsure.holds = terms.node(below, counter, unsure.bound, {});
 }
 
 void Machine::noteUnproven(Operation *op, const llvm::Twine &text,
@@ -873,25 +895,43 @@ std::optional<int64_t> Machine::cellIndex(Thread &thread, const Action &action,
 // Flushes
 //===----------------------------------------------------------------------===//
 
+bool Machine::flushes(const Thread &thread, const Action &action,
+                      const Pending &pending) const {
+  const Action &transfer = program.actions[pending.action];
+  return transfer.gin == action.gin &&
+         (!action.gin || transfer.context == action.context) &&
+         reaches(thread, action.team, pending) &&
+         (transfer.deferral == Deferral::Get ||
+          (transfer.deferral == Deferral::Put && !pending.write));
+}
+
 void Machine::flush(Thread &thread, const Action &action,
                     llvm::ArrayRef<int64_t> path) {
   complete(thread, [&](const Pending &pending) {
-    const Action &transfer = program.actions[pending.action];
     return llvm::ArrayRef(pending.path).take_front(path.size()) == path &&
-           transfer.gin == action.gin &&
-           (!action.gin || transfer.context == action.context) &&
-           reaches(thread, action.team, pending) &&
-           (transfer.deferral == Deferral::Get ||
-            (transfer.deferral == Deferral::Put && !pending.write));
+           flushes(thread, action, pending);
   });
 }
 
-/// What stands before it in the same region has been done if the flush is.
+/// What stands before it in the same region has been done if the flush is. Of
+/// what stands before the region, that is known within it.
 void Machine::flushUnknown(Thread &thread, const Action &action) {
-  SmallVector<int64_t> path;
+  SmallVector<int64_t, 2> path;
   for (const UnknownBranch &unsure : thread.unsure)
     path.push_back(unsure.run);
   flush(thread, action, path);
+  for (Pending &pending : thread.underway)
+    if (!isFlushed(thread, pending) && flushes(thread, action, pending))
+      pending.flushedIn = path;
+}
+
+bool Machine::isFlushed(const Thread &thread, const Pending &pending) {
+  const auto &path = pending.flushedIn;
+  if (path.empty() || path.size() > thread.unsure.size())
+    return false;
+  return llvm::all_of(llvm::zip(path, thread.unsure), [](const auto &pair) {
+    return std::get<0>(pair) == std::get<1>(pair).run;
+  });
 }
 
 //===----------------------------------------------------------------------===//

@@ -18,6 +18,7 @@
 
 #include "lowering/check/Contents.h"
 #include "lowering/check/Folding.h"
+#include "lowering/check/Linear.h"
 #include "lowering/check/Order.h"
 #include "lowering/check/Program.h"
 #include "lowering/check/Terms.h"
@@ -29,6 +30,7 @@
 #include <deque>
 #include <functional>
 #include <optional>
+#include <set>
 
 namespace mlir::comms::check {
 
@@ -65,6 +67,20 @@ struct Roots {
   }
 };
 
+/// A wait of a thread by an action on a cell: thread, action, argument, rank
+/// and index of the cell.
+using CellWaitKey = std::array<int64_t, 5>;
+
+/// A wait whose value grows otherwise than its cell.
+struct Drift {
+  CellWaitKey wait = {};
+  /// What each grows by in a period.
+  int64_t wanted = 0, grown = 0;
+  /// The launch in which the wait is never met, or first met by what came in
+  /// the launches before.
+  int64_t launch = 0;
+};
+
 /// The simulated world.
 struct WorldShape {
   int64_t ranks = 0, reach = 0, blocks = 0, launches = 3;
@@ -90,6 +106,12 @@ struct WorldShape {
   std::vector<std::vector<int64_t>> scalars;
   /// For programs whose launches give the root.
   Roots roots;
+  /// After so many launches what a launch does is repeated; 0: it is not known.
+  int64_t period = 0;
+  /// Some place may move on from launch to launch.
+  bool hasMovingPlaces = false;
+  /// Waits that are met at once, by what came in earlier launches.
+  std::set<CellWaitKey> idle;
 
   /// Simulated blocks per rank.
   int64_t followedBlocks() const { return lanes ? 1 : blocks; }
@@ -157,6 +179,14 @@ public:
   /// 2"; none if not found.
   std::optional<std::string> findScalarsThatChoose() const;
 
+  // For launches that are not followed (MachineLaunches.cpp).
+  std::vector<Drift> findDrifts() const;
+  /// Reports places that move on.
+  void checkPlaces();
+  /// "signal s[0] of rank 1 grows by 10 in each launch, and …".
+  std::string describe(const Drift &drift) const;
+  void reportNeverMet(const Drift &drift);
+
   // For the report of a stuck run.
   int32_t numThreads() const { return static_cast<int32_t>(threads.size()); }
   bool isStuck(int32_t thread) const { return threads[thread].blocked; }
@@ -188,6 +218,14 @@ private:
     bool isGuess = false;
     /// The kernel computed the place by counting; see Interval.
     bool isCounted = false;
+    /// The elements in `sumsOfPlaces`; 0: not known as sums.
+    int32_t sums = 0;
+  };
+  /// Elements that an access touches, as sums of unknown integers, and the
+  /// conditions under which it is made.
+  struct SumsOfPlace {
+    LinearSum begin, end;
+    llvm::SmallVector<int32_t, 2> conditions;
   };
   /// A fence that names a proxy, and what was visible to its thread.
   struct ProxyFence {
@@ -208,6 +246,10 @@ private:
     /// The loop counter's register and its range.
     Register counter = noRegister;
     Interval span;
+    /// The upper bound of a loop; and the comparison that holds in the present
+    /// region, as a term (0: none is known).
+    Interval bound;
+    int32_t holds = 0;
     /// If values are tracked: the condition under which the present region
     /// runs.
     std::optional<Ref> condition;
@@ -233,8 +275,8 @@ private:
     int64_t counter = -1;
     /// World rank of its peer; -1: none, or unknown.
     int64_t peer = -1;
-    /// Enclosing regions that may not run.
-    llvm::SmallVector<int64_t, 2> path;
+    /// Enclosing regions that may not run, and those of a flush behind it.
+    llvm::SmallVector<int64_t, 2> path, flushedIn;
   };
   struct ScratchWrite {
     int32_t scratch = -1, action = -1;
@@ -308,6 +350,8 @@ private:
     int64_t version = 0;
     /// The waiting thread; -1: several.
     int32_t waiter = -1;
+    /// The value after each launch.
+    llvm::SmallVector<int64_t, 4> ends;
   };
   /// A wait of an op on a cell, to check that it advances from launch to
   /// launch.
@@ -315,6 +359,8 @@ private:
     int32_t launch = 0, resets = 0;
     int64_t highest = 0, before = 0;
     bool hasBefore = false;
+    /// The most that it wanted, by launch; none: it did not run.
+    llvm::SmallVector<std::optional<int64_t>, 4> wants;
   };
   struct Generation {
     int32_t arrived = 0, launch = 0, firstThread = -1, action = -1;
@@ -392,12 +438,17 @@ private:
   void nextRound(Thread &thread, UnknownBranch &loop,
                  const Instruction *branch);
   /// Makes the loop's carried values unknown.
-  void forgetCarried(Thread &thread, const UnknownBranch &unsure);
+  void forgetCarried(Thread &thread, UnknownBranch &unsure);
   /// In a region that may not run: a flush completes only the transfers before
   /// it.
   void flushUnknown(Thread &thread, const Action &action);
   void flush(Thread &thread, const Action &action,
              llvm::ArrayRef<int64_t> path);
+  /// Whether a flush of `team`, by `action`, waits for the transfer.
+  bool flushes(const Thread &thread, const Action &action,
+               const Pending &pending) const;
+  /// Whether a flush has run, if what `thread` does now runs.
+  static bool isFlushed(const Thread &thread, const Pending &pending);
   /// Records an unproven reason; `note` may be empty.
   void noteUnproven(Operation *op, const llvm::Twine &text,
                     llvm::StringRef note = {}, Operation *other = nullptr);
@@ -411,6 +462,10 @@ private:
   bool act(Thread &thread, int32_t index);
   void endLaunch(Thread &thread);
   void checkAllReceipts();
+  void noteWant(const Thread &thread, Progress &state, int64_t want);
+  void noteCells(int64_t launch);
+  bool isIdle(const Thread &thread, int32_t index, const Cell &cell) const;
+  void notePlaces(const Thread &thread, int32_t index);
 
   // Actions. Return false if the thread must wait.
   void doSignal(Thread &thread, int32_t index);
@@ -480,6 +535,7 @@ private:
   std::optional<int64_t> peerOf(Thread &thread, const Action &action);
   Cell &cell(int32_t argument, int64_t rank, int64_t index);
   void observe(Thread &thread, int32_t index, Cell &cell, int64_t want);
+  size_t lastSetBefore(const Thread &thread, const Cell &cell);
   void checkAdvance(Thread &thread, int32_t index, const Cell &cell,
                     int64_t want);
   void checkSender(Thread &thread, const Action &action, const Cell &cell);
@@ -517,6 +573,10 @@ private:
                                const RangePlan &range);
   void touch(Thread &thread, int32_t index, const RangePlan &range,
              Bounds bounds);
+  int32_t findSums(const Thread &thread, const RangePlan &range);
+  bool areApart(const Touch &a, const Touch &b) const;
+  void noteLengths(const LinearSum &sum);
+  bool isPlacedByLengths(const Touch &touch) const;
   /// Calls `visit` with the world rank of each part that may be accessed.
   void forParts(const Thread &thread, const MemoryPlan &memory,
                 llvm::function_ref<void(int64_t)> visit);
@@ -641,6 +701,10 @@ private:
   std::optional<Tile> gatherRange(const Thread &thread, const RangePlan &range);
   void writeRange(const Thread &thread, const RangePlan &range, Bounds bounds,
                   Operation *op, llvm::function_ref<void(Memory &)> change);
+  /// Stores a tile at a place that data decide. False: there are too many, or
+  /// too little is known of it.
+  bool scatter(const Thread &thread, const RangePlan &range, const Tile &tile,
+               Operation *op);
   /// The number of elements of a range as a value, if it is not known.
   std::optional<Ref> countValue(const Thread &thread, const RangePlan &range);
   /// `tile` up to a number of elements, `rest` behind it.
@@ -683,6 +747,10 @@ private:
   std::vector<std::map<int64_t, Interval>> stored;
   std::vector<int64_t> overwritten;
   std::vector<UnprovenReason> unproven;
+  /// The first stands for none.
+  std::vector<SumsOfPlace> sumsOfPlaces = std::vector<SumsOfPlace>(1);
+  /// Terms that say how much is written somewhere.
+  std::set<int32_t> lengths;
   /// Fences of proxies alias and async in each rank's present launch.
   std::vector<ProxyFence> aliasFences, asyncFences;
   /// The last value read, by thread and action.
@@ -697,6 +765,10 @@ private:
   llvm::DenseMap<std::pair<uint64_t, uint64_t>, uint32_t> cellIds;
   std::deque<Cell> cells;
   llvm::DenseMap<std::pair<uint64_t, uint64_t>, Progress> progress;
+  /// What actions named in the last launch, and a period before, by thread and
+  /// action.
+  std::map<std::pair<int32_t, int32_t>, std::vector<std::optional<int64_t>>>
+      placesNow, placesBefore;
   std::deque<BarrierState> barriers;
   llvm::DenseMap<std::pair<uint64_t, uint64_t>, int32_t> barrierIds;
   /// Channel barriers passed, by channel and thread.

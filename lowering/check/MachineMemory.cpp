@@ -90,6 +90,66 @@ Machine::bounds(Thread &thread, const Action &action, const RangePlan &range) {
   return Bounds{*offset, end};
 }
 
+void Machine::noteLengths(const LinearSum &sum) {
+  for (const auto &[term, factor] : sum.factors)
+    lengths.insert(term);
+}
+
+/// Whether it begins behind lengths that data choose freely, not at a place
+/// that the host gives.
+bool Machine::isPlacedByLengths(const Touch &touch) const {
+  return touch.sums != 0 &&
+         llvm::all_of(
+             sumsOfPlaces[touch.sums].begin.factors,
+             [&](const auto &part) { return lengths.count(part.first) != 0; });
+}
+
+/// The elements of a range of which the first is not known.
+int32_t Machine::findSums(const Thread &thread, const RangePlan &range) {
+  if (range.memory.moved || range.offset < 0 || range.rows != 1 ||
+      range.rowCount >= 0)
+    return 0;
+  std::optional<LinearSum> begin =
+      findSum(terms, getInterval(thread, range.offset));
+  Interval count = range.count < 0 ? Interval::of(range.fixedCount)
+                                   : getInterval(thread, range.count);
+  std::optional<LinearSum> length = findSum(terms, count);
+  if (!length && range.fixedCount > 0)
+    length = LinearSum::of(range.fixedCount);
+  if (!begin || !length)
+    return 0;
+  SumsOfPlace made{*begin, *begin, {}};
+  if (!made.end.add(*length, 1))
+    return 0;
+  for (const UnknownBranch &unsure : thread.unsure)
+    if (unsure.holds != 0) {
+      made.conditions.push_back(unsure.holds);
+      if (auto bound = findBound(terms, unsure.holds))
+        noteLengths(*bound);
+    }
+  noteLengths(*length);
+  sumsOfPlaces.push_back(std::move(made));
+  return static_cast<int32_t>(sumsOfPlaces.size()) - 1;
+}
+
+/// Whether two accesses touch other elements for all data.
+bool Machine::areApart(const Touch &a, const Touch &b) const {
+  constexpr size_t mostConditions = 8;
+  if (a.sums == 0 || b.sums == 0)
+    return false;
+  const SumsOfPlace &one = sumsOfPlaces[a.sums], &other = sumsOfPlaces[b.sums];
+  SmallVector<int32_t, 2> conditions = one.conditions;
+  llvm::append_range(conditions, other.conditions);
+  if (conditions.size() > mostConditions)
+    conditions.resize(mostConditions);
+  auto isBefore = [&](const SumsOfPlace &first, const SumsOfPlace &second) {
+    LinearSum between = second.begin;
+    return between.add(first.end, -1) &&
+           isNeverNegative(terms, between, conditions);
+  };
+  return isBefore(one, other) || isBefore(other, one);
+}
+
 void Machine::touch(Thread &thread, int32_t index, const RangePlan &range,
                     Bounds bounds) {
   const MemoryPlan &memory = range.memory;
@@ -116,6 +176,8 @@ void Machine::touch(Thread &thread, int32_t index, const RangePlan &range,
         "blocks");
   bool isExact = !bounds.anywhere && thread.unsure.empty() &&
                  (range.count < 0 || get(thread, range.count));
+  if (tracked && range.write && !isExact && !bounds.isGuess)
+    bounds.sums = findSums(thread, range);
   forParts(thread, memory, [&](int64_t rank) {
     if (!thread.underway.empty())
       checkPending(thread, index, placeOf(memory.argument, rank), range.write,
@@ -184,7 +246,8 @@ void Machine::checkPending(Thread &thread, int32_t index, int64_t place,
         write && old.write && (bounds.anywhere || old.bounds.anywhere);
     if (old.place != place || !(write || old.write) || apartByData ||
         old.bounds.end <= bounds.begin || bounds.end <= old.bounds.begin ||
-        (old.agent.thread >= 0 && clocks.visible(thread.id, old.agent)))
+        (old.agent.thread >= 0 && clocks.visible(thread.id, old.agent)) ||
+        isFlushed(thread, old))
       continue;
     const Action &action = program.actions[index];
     const Action &transfer = program.actions[old.action];
@@ -440,7 +503,7 @@ void Machine::checkProxy(Thread &thread, int32_t index, const Touch &now,
                 !write.somewhere && thread.unsure.empty();
   // `bulk_wait` is a fence for what a copy has written.
   if (write.action < 0 || write.launch != now.launch || !isSure ||
-      isMail(program.actions[index].kind) ||
+      write.proxy == now.proxy || isMail(program.actions[index].kind) ||
       (isAsync ? now.writes : !isAlias && write.proxy != Proxy::Alias))
     return;
   Proxy wanted = isAsync ? Proxy::Async : Proxy::Alias;
@@ -559,10 +622,13 @@ void Machine::touchPart(Thread &thread, int32_t index, int32_t argument,
              "comms.check_bounds before it, or by arith.minsi and arith.maxsi";
   };
   now.isGuess = bounds.isGuess;
+  now.sums = bounds.sums;
   auto mayMeet = [&](const Touch &old) {
-    if (ownerOf(old.stamp.thread) == thread.id)
-      return;
     bool isGuess = now.isGuess || old.isGuess;
+    steps += 4;
+    if (ownerOf(old.stamp.thread) == thread.id ||
+        (!isGuess && areApart(now, old)))
+      return;
     noteUnproven(
         action.op,
         "writes to '" + program.arguments[argument].name + "' where " +
@@ -572,7 +638,13 @@ void Machine::touchPart(Thread &thread, int32_t index, int32_t argument,
             "whether they meet",
         "the other access", program.actions[old.action].op);
     for (UnprovenReason &made : unproven)
-      made.isCounted |= made.op == action.op && now.isCounted && old.isCounted;
+      made.isCounted |= made.op == action.op &&
+                        ((now.isCounted && old.isCounted) ||
+                         (isPlacedByLengths(now) && isPlacedByLengths(old)));
+  };
+  auto common = [&](int64_t begin, const Shadow::Piece &piece) {
+    return Bounds{std::max(begin, bounds.begin),
+                  std::min(piece.end, bounds.end)};
   };
   size_t part = size_t(argument) * shape.followed.size() + rankIndex[rank];
   shadows[part].access(
@@ -588,13 +660,13 @@ void Machine::touchPart(Thread &thread, int32_t index, int32_t argument,
             mayMeet(piece.write);
           else
             clash(piece.write, true, begin, piece.end);
-        } else if (piece.write.proxy != now.proxy) {
-          checkProxy(
-              thread, index, now, piece.write,
-              {std::max(begin, bounds.begin), std::min(piece.end, bounds.end)});
+        } else {
+          checkProxy(thread, index, now, piece.write, common(begin, piece));
         }
         for (const Touch &old : mayClash ? llvm::ArrayRef<Touch>(piece.reads)
                                          : llvm::ArrayRef<Touch>()) {
+          if (old.writes && clocks.visible(thread.id, old.stamp))
+            checkProxy(thread, index, now, old, common(begin, piece));
           bool isOpen = now.isApartByData(old) || now.isGuess || old.isGuess;
           if (isOpen && (write || old.writes) &&
               !clocks.visible(thread.id, old.stamp))
@@ -613,7 +685,13 @@ void Machine::touchPart(Thread &thread, int32_t index, int32_t argument,
             return !now.isApartByData(old) ||
                    clocks.visible(thread.id, old.stamp);
           });
+          // Of two writes of a launch to other elements here, none stands for
+          // both.
+          bool isOther =
+              piece.write.launch == now.launch && piece.write.sums != now.sums;
           piece.write = now;
+          if (isOther)
+            piece.write.sums = 0;
           return;
         }
         piece.note(now);

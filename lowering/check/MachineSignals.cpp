@@ -232,6 +232,16 @@ void Machine::trim(Cell &cell, size_t old) {
   cell.changes.erase(cell.changes.begin(), cell.changes.begin() + dropped);
 }
 
+/// Where the last change that sets `cell` before what `thread` does now is
+/// among its changes; 0: none.
+size_t Machine::lastSetBefore(const Thread &thread, const Cell &cell) {
+  for (size_t at = cell.changes.size(); at > 1; --at)
+    if (cell.changes[at - 1].absolute &&
+        isBehind(thread, cell, cell.changes[at - 1]))
+      return at - 1;
+  return 0;
+}
+
 /// The wait has been met: `thread` comes after the changes it cannot have been
 /// met without.
 void Machine::observe(Thread &thread, int32_t index, Cell &cell, int64_t want) {
@@ -252,17 +262,23 @@ void Machine::observe(Thread &thread, int32_t index, Cell &cell, int64_t want) {
   };
   // Changes between two that set the value add up in any order. The wait may
   // have been met by the first of these runs that was enough.
+  bool isEqual = action.wait == WaitKind::Eq;
+  auto meets = [&](const Change &change) {
+    return isEqual ? change.after == want : change.after >= want;
+  };
   MutableArrayRef<Change> changes = cell.changes;
+  // What was overwritten before is not read again.
+  if (isEqual)
+    changes = changes.drop_front(lastSetBefore(thread, cell));
   size_t begin = 0, end = 0;
   for (begin = 0; begin < changes.size(); begin = end) {
     bool met = false;
     end = begin;
     do {
-      met |= action.wait == WaitKind::Eq ? changes[end].after == want
-                                         : changes[end].after >= want;
+      met |= meets(changes[end]);
       ++end;
     } while (end < changes.size() && !changes[end].absolute &&
-             !(met && action.wait == WaitKind::Eq));
+             !(met && isEqual));
     if (met)
       break;
   }
@@ -270,9 +286,9 @@ void Machine::observe(Thread &thread, int32_t index, Cell &cell, int64_t want) {
   if (since.empty())
     return;
   // Of several that set it with no order among them, any may have been seen.
-  if (since.front().absolute && since.front().after >= want &&
+  if (since.front().absolute && meets(since.front()) &&
       llvm::any_of(changes, [&](const Change &other) {
-        return other.absolute && other.after >= want &&
+        return other.absolute && meets(other) &&
                !clocks.after(other.message, since.front().stamp);
       }))
     return;
@@ -410,6 +426,7 @@ void Machine::checkAdvance(Thread &thread, int32_t index, const Cell &cell,
     state.launch = thread.launch;
   }
   state.resets = cell.resets;
+  noteWant(thread, state, want);
   bool stale = state.hasBefore && want > 0 &&
                (action.wait == WaitKind::Eq ? want == state.before
                                             : want <= state.before);
@@ -463,6 +480,8 @@ bool Machine::doWait(Thread &thread, int32_t index) {
   if (!at)
     return true;
   Cell &cell = this->cell(action.object, thread.rank, *at);
+  if (isIdle(thread, index, cell))
+    return true;
   // First let all others come as far as they can: what they signal may meet
   // this wait in place of what it was meant for.
   if (!thread.yielded) {
@@ -582,6 +601,8 @@ bool Machine::doWaitCounter(Thread &thread, int32_t index) {
   if (!at)
     return true;
   Cell &cell = this->cell(action.object, thread.rank, *at);
+  if (isIdle(thread, index, cell))
+    return true;
   if (cell.value < *want)
     return false;
   checkAdvance(thread, index, cell, *want);

@@ -372,6 +372,49 @@ void Machine::writeRange(const Thread &thread, const RangePlan &range,
     forParts(thread, range.memory, visit);
 }
 
+/// Each place that it may be holds the tile if it is that one.
+bool Machine::scatter(const Thread &thread, const RangePlan &range,
+                      const Tile &tile, Operation *op) {
+  constexpr int64_t mostPlaces = 64;
+  Values &values = contents->values;
+  int64_t length = check::lengthOf(tile);
+  auto sum = findSum(terms, getInterval(thread, range.offset));
+  bool isOne =
+      range.memory.kind == MemoryPlan::Own ||
+      (range.memory.kind == MemoryPlan::Peer && get(thread, range.memory.peer));
+  if (range.memory.moved || !isOne || range.rows != 1 || range.count >= 0 ||
+      !sum || sum->factors.size() != 1 || isa<MultimemReduceOp>(op))
+    return false;
+  auto [term, factor] = *sum->factors.begin();
+  Interval among = findRange(terms, {{{term, 1}}, 0});
+  auto number = valueOf(term);
+  if (!number || factor < length || among.low == INT64_MIN ||
+      among.high == INT64_MAX || among.high - among.low >= mostPlaces)
+    return false;
+  bool isKnown = true;
+  forParts(thread, range.memory, [&](int64_t rank) {
+    Memory &memory = memoryOf(thread, range.memory, rank);
+    for (int64_t at = among.low; at <= among.high; ++at) {
+      int64_t place = sum->constant + factor * at;
+      if (place < 0 ||
+          (range.memory.limit >= 0 && place + length > range.memory.limit))
+        continue; // Such a launch ends with an error.
+      Ref isThere = values.apply(
+          "equal", {*number, values.constant(static_cast<double>(at))});
+      Tile old = memory.read(values, place, length);
+      Tile made = zipTiles({makeTile(length, isThere), tile, old},
+                           [&](ArrayRef<Ref> refs) {
+                             return values.choose(refs[0], refs[1], refs[2]);
+                           });
+      auto mixed = mixTiles(thread, made, old);
+      isKnown &= mixed.has_value();
+      if (mixed)
+        memory.write(values, place, *mixed, op);
+    }
+  });
+  return isKnown;
+}
+
 /// The first elements of a tile.
 static Tile firstOf(const Tile &tile, int64_t count) {
   Tile made;
@@ -486,6 +529,11 @@ void Machine::moveContents(Thread &thread, const Action &action,
     Tile tile = firstOf(tileOf(thread, action.tile, stored.getType(), op),
                         bounds.end - bounds.begin);
     values.setOrigin(op);
+    if (bounds.anywhere && !bounds.isGuess) {
+      Tile whole = tileOf(thread, action.tile, stored.getType(), op);
+      if (scatter(thread, range, whole, op))
+        continue;
+    }
     writeRange(thread, range, bounds, op, [&](Memory &memory) {
       if (auto reduce = dyn_cast<MultimemReduceOp>(op)) {
         Tile old = memory.read(values, bounds.begin, check::lengthOf(tile));

@@ -369,7 +369,7 @@ void Shadow::Piece::note(const Touch &now) {
     if (reads.size() > many && it->stamp.thread != now.stamp.thread)
       break;
     if (it->stamp.thread == now.stamp.thread && it->access == now.access &&
-        it->writes == now.writes) {
+        it->writes == now.writes && it->sums == now.sums) {
       *it = now;
       return;
     }

@@ -275,6 +275,8 @@ struct Touch {
   Proxy proxy = Proxy::Generic;
   /// Number of identical writes of its block to these elements in its launch.
   int32_t version = 0;
+  /// The elements as sums of unknown integers, by number; 0: not known.
+  int32_t sums = 0;
 
   bool isApartByData(const Touch &other) const {
     return writes && other.writes && action >= 0 && other.action >= 0 &&
@@ -305,7 +307,7 @@ public:
     /// Whether some of them may write.
     bool hasWrites = false;
 
-    /// Replaces the entry of the same thread and kind, or adds one.
+    /// Replaces the entry of the same thread, kind and sums, or adds one.
     void note(const Touch &now);
   };
   /// Calls `visit` for pieces that cover exactly [begin, end).

@@ -14,6 +14,7 @@
 
 #include "mlir/Dialect/Index/IR/IndexOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
@@ -345,6 +346,8 @@ LogicalResult ProgramBuilder::collectOps() {
           (widthOf(operand.getType()) && operand != storedInteger(op)) ||
           (withValues && isFollowedValue(operand.getType())))
         need(operand);
+      else if (Operation *mask = operand.getDefiningOp<vector::CreateMaskOp>())
+        needOperands(mask);
       else
         needView(operand);
   });

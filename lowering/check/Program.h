@@ -141,9 +141,9 @@ struct Guard {
   /// there.
   int32_t body = -1;
   llvm::SmallVector<Register, 4> carried;
-  /// Loop whose iterations all do the same and order only by barriers: two
-  /// iterations represent all.
-  bool repeats = false;
+  /// Loop whose iterations order only by barriers, and do the same after a
+  /// period: so many iterations represent all. 0: none do.
+  int32_t repeatsAfter = 0;
 };
 
 /// A team as a chain of splits.

@@ -111,7 +111,7 @@ private:
   void assumeOf(arith::CmpIPredicate predicate, Value value, Value other,
                 Narrowed &before);
   LogicalResult region(Block &body, Value condition, bool holds);
-  bool repeats(scf::ForOp loop);
+  int32_t repeatsAfter(scf::ForOp loop);
   LogicalResult block(Block &block);
   LogicalResult structured(Operation *op);
   LogicalResult loop(scf::ForOp op);
@@ -135,6 +135,7 @@ private:
   /// All of a memref.
   RangePlan whole(Value memref, bool write);
   Register elementOffset(Value memory, ValueRange indices);
+  std::optional<Register> maskedLanes(Value mask);
   LogicalResult plainAction(Operation *op, Action &action);
   RangePlan range(Value memref, Value offset, Value valid, Type tile,
                   bool write);

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "lowering/check/Launches.h"
 #include "lowering/check/ProgramBuilder.h"
 
 #include "dialect/Assumptions.h"
@@ -226,15 +227,10 @@ LogicalResult ProgramBuilder::structured(Operation *op) {
       });
 }
 
-bool ProgramBuilder::repeats(scf::ForOp loop) {
-  bool isSame = llvm::none_of(loop.getRegionIterArgs(), [&](Value carried) {
-    return needed.contains(carried);
-  });
-  for (Operation *user : loop.getInductionVar().getUsers())
-    isSame &=
-        llvm::none_of(user->getResults(),
-                      [&](Value result) { return needed.contains(result); }) &&
-        !isAction(user);
+int32_t ProgramBuilder::repeatsAfter(scf::ForOp loop) {
+  if (llvm::any_of(loop.getRegionIterArgs(),
+                   [&](Value carried) { return needed.contains(carried); }))
+    return 0;
   auto walked = loop.getBody()->walk([](Operation *op) {
     bool orders =
         isSync(op) && !isa<BarrierOp, BarrierArriveOp, BarrierWaitOp>(op);
@@ -242,7 +238,10 @@ bool ProgramBuilder::repeats(scf::ForOp loop) {
                ? WalkResult::interrupt()
                : WalkResult::advance();
   });
-  return isSame && !walked.wasInterrupted();
+  if (walked.wasInterrupted())
+    return 0;
+  return findLoopPeriod(loop,
+                        [&](Value value) { return needed.contains(value); });
 }
 
 LogicalResult ProgramBuilder::loop(scf::ForOp op) {
@@ -267,7 +266,7 @@ LogicalResult ProgramBuilder::loop(scf::ForOp op) {
   carry(guardIndex, op.getRegionIterArgs());
   program.guards[guardIndex].carried.push_back(iv);
   program.guards[guardIndex].body = here();
-  program.guards[guardIndex].repeats = repeats(op);
+  program.guards[guardIndex].repeatsAfter = repeatsAfter(op);
   if (failed(block(*op.getBody())))
     return failure();
   moveAll(op.getBody()->getTerminator()->getOperands(), op.getRegionIterArgs());

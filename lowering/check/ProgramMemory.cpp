@@ -12,6 +12,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Interfaces/ViewLikeInterface.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -259,6 +260,24 @@ RangePlan ProgramBuilder::whole(Value memref, bool write) {
   return plan;
 }
 
+/// The lanes that a mask turns on, if those are the first ones; absent: others
+/// may be.
+std::optional<Register> ProgramBuilder::maskedLanes(Value mask) {
+  int64_t lanes = elementsOf(mask.getType());
+  SplatElementsAttr all;
+  if (matchPattern(mask, m_Constant(&all)))
+    return constant(all.getSplatValue<bool>() ? lanes : 0);
+  if (auto known = mask.getDefiningOp<vector::ConstantMaskOp>())
+    return constant(known.getMaskDimSizes().front());
+  auto made = mask.getDefiningOp<vector::CreateMaskOp>();
+  if (!made)
+    return std::nullopt;
+  Register positive = temporary(), result = temporary();
+  binary(Code::MaxS, positive, reg(made.getOperand(0)), constant(0));
+  binary(Code::MinS, result, positive, constant(lanes));
+  return result;
+}
+
 /// A load, a store or a copy of another dialect. Where it is not known which
 /// elements it touches, it touches all of the memory.
 LogicalResult ProgramBuilder::plainAction(Operation *op, Action &action) {
@@ -278,7 +297,19 @@ LogicalResult ProgramBuilder::plainAction(Operation *op, Action &action) {
     Value memref = access.getOperand(write ? 1 : 0);
     add(memref, elementOffset(memref, access.getIndices()), count, write);
   };
+  auto masked = [&](auto access, bool write) {
+    Value memref = access.getBase();
+    add(memref, elementOffset(memref, access.getIndices()),
+        elementsOf(access.getMask().getType()), write);
+    RangePlan &plan = ranges.back();
+    if (auto lanes = maskedLanes(access.getMask()))
+      plan.count = *lanes;
+    else
+      plan.rowCount = temporary(); // Which lanes are on is not known.
+  };
   llvm::TypeSwitch<Operation *>(op)
+      .Case<vector::MaskedLoadOp>([&](auto o) { masked(o, false); })
+      .Case<vector::MaskedStoreOp>([&](auto o) { masked(o, true); })
       .Case<memref::LoadOp>([&](auto o) { element(o, false, 1); })
       .Case<memref::StoreOp>([&](auto o) { element(o, true, 1); })
       .Case<vector::LoadOp>(

@@ -55,8 +55,11 @@ int32_t Terms::leaf(const Leaf &leaf) {
                 Code::Opaque, {});
 }
 
-int32_t Terms::fresh() {
-  return intern({freshKey, ++freshLeaves}, Code::Opaque, {});
+int32_t Terms::fresh(Interval range) {
+  int32_t made = intern({freshKey, ++freshLeaves}, Code::Opaque, {});
+  nodes[made].low = range.low;
+  nodes[made].high = range.high;
+  return made;
 }
 
 int32_t Terms::nameOf(Interval value) {

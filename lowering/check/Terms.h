@@ -40,8 +40,12 @@ struct Leaf {
 class Terms {
 public:
   int32_t leaf(const Leaf &leaf);
-  /// A new leaf, different from all others.
-  int32_t fresh();
+  /// A new leaf, different from all others, in a range.
+  int32_t fresh(Interval range = {});
+  /// The range of a leaf.
+  Interval rangeOf(int32_t leaf) const {
+    return {nodes[leaf].low, nodes[leaf].high};
+  }
   /// The result of an instruction; 0 if an operand has no name.
   int32_t node(const Instruction &in, Interval a, Interval b, Interval c);
   /// How a term is defined: as a constant, as `code` of operands, or as a leaf.
@@ -87,6 +91,7 @@ private:
     bool isUniform = false;
     /// Of a leaf.
     int32_t argument = -1, launch = 0;
+    int64_t low = INT64_MIN, high = INT64_MAX;
     /// The leaves that it depends on, in ascending order.
     llvm::SmallVector<int32_t, 2> leaves;
   };

@@ -249,6 +249,7 @@ comms.kernel @reduction_and_read(%w: !comms.window<64xf32>, %y: memref<64xf32>) 
   // expected-error @below {{'comms.multimem_reduce' op writes [0, 64) of 'w' at rank 1 on rank 0 block 0 in launch 2, with no order between it and the read by rank 1 block 0 in launch 1}}
   // expected-note @below {{let the earlier launch end in a barrier or a signal that orders them, or alternate two buffers by comms.epoch}}
   comms.multimem_reduce sum %tile, %all[%c0] : tensor<64xf32>, memref<64xf32, #comms.space<multimem>>
+  comms.fence acq_rel sys proxy alias
   comms.barrier %world block
   %here = comms.local %w : !comms.window<64xf32> -> memref<64xf32>
   // expected-note @below {{the read}}
