@@ -53,6 +53,7 @@ from commsir.torch.regions import (
     parts_alone,
     row_sizes,
     same_sizes,
+    strided_alone,
 )
 from commsir.torch.reporting import Fusion, Report, clear_fusions, fusions, report
 
@@ -243,6 +244,22 @@ def _descendants(starts: Iterable[Node], most: int) -> list[Node]:
     return [node for node, is_start in found.items() if is_start]
 
 
+def _drop_places(graph: Graph, everything: Iterable[Collective]) -> None:
+    """Largest and smallest elements after a collective whose places nobody reads become reductions without places."""
+    for node in _descendants((one.node for one in everything if one.whole), len(graph.nodes)):
+        to = _WITH_PLACES.get(node.target)
+        if to is None or any(user.target is not operator.getitem or user.args[1] != 0 for user in node.users):
+            continue
+        source, dim, *keeps = node.args
+        with graph.inserting_before(node):
+            values = graph.call_function(to, (source, [dim], *keeps), dict(node.kwargs))
+            set_value(values)
+        for user in list(node.users):
+            user.replace_all_uses_with(values)
+            graph.erase_node(user)
+        graph.erase_node(node)
+
+
 def _split_reductions(graph: Graph, everything: Iterable[Collective]) -> None:
     """Splits reductions of a whole tensor after a collective into one per row, which a region can hold, and one of
     those.
@@ -251,13 +268,17 @@ def _split_reductions(graph: Graph, everything: Iterable[Collective]) -> None:
         to: Any = _WHOLE_REDUCTIONS.get(node.target)
         if to is None or not _is_whole_reduction(node, node.all_input_nodes[0]):
             continue
+        source = node.all_input_nodes[0]
         with graph.inserting_before(node):
-            rows = graph.call_function(to, (node.all_input_nodes[0], [-1], True))
+            rows = graph.call_function(to, (source, [-1], True))
             set_value(rows)
             whole = graph.call_function(to, (rows, list(range(rows.meta["val"].dim()))))
             whole.meta = {**node.meta}
-        if whole.meta["val"].dim():  # It keeps dimensions.
-            whole.args = (*whole.args, True)
+            if whole.meta["val"].dim():  # It keeps dimensions.
+                whole.args = (*whole.args, True)
+            if node.target in _MEANS:
+                total, whole = whole, graph.call_function(_aten.div.Scalar, (whole, source.meta["val"].numel()))
+                whole.meta, total.meta = total.meta, {**node.meta}
         node.replace_all_uses_with(whole)
         graph.erase_node(node)
 
@@ -267,6 +288,7 @@ def _split_parts(graph: Graph, everything: Iterable[Collective]) -> None:
     for node in _descendants((one.node for one in everything if one.whole), len(graph.nodes)):
         if cuts_last_dim(node):
             parts_alone(graph, node)
+            strided_alone(graph, node)
 
 
 def _comes_from(node: Any, collectives: set[Node]) -> bool:
@@ -296,6 +318,8 @@ def _split_products(graph: Graph, everything: Iterable[Collective]) -> None:
 
 
 _aten: Any = torch.ops.aten
+#: What gives the places of the elements as well, and what does not.
+_WITH_PLACES: dict[Any, Any] = {_aten.max.dim: _aten.amax.default, _aten.min.dim: _aten.amin.default}
 #: What reduces a whole tensor, and the form of it that reduces some dimensions.
 _WHOLE_REDUCTIONS: dict[Any, Any] = {
     _aten.amax.default: _aten.amax.default,
@@ -304,17 +328,24 @@ _WHOLE_REDUCTIONS: dict[Any, Any] = {
     _aten.min.default: _aten.amin.default,
     _aten.sum.dim_IntList: _aten.sum.dim_IntList,
     _aten.sum.default: _aten.sum.dim_IntList,
+    _aten.mean.default: _aten.sum.dim_IntList,
+    _aten.mean.dim: _aten.sum.dim_IntList,
 }
+#: Of those, the sums that are divided.
+_MEANS = (_aten.mean.default, _aten.mean.dim)
+#: And all that add up, in float32 alone: a sum of rows is rounded once more.
+_SUMS = (_aten.sum.dim_IntList, _aten.sum.default, *_MEANS)
 
 
 def _is_whole_reduction(node: Node, source: Node) -> bool:
     value = source.meta["val"]
     if value.dim() < 2 or node.kwargs.get("dtype") is not None:
         return False
-    # A sum of rows is rounded once more.
-    if node.target in (_aten.sum.dim_IntList, _aten.sum.default) and value.dtype is not torch.float32:
+    if node.target in _SUMS and value.dtype is not torch.float32:
         return False
-    if node.target in (_aten.max.default, _aten.min.default, _aten.sum.default):
+    if node.target in _MEANS and not isinstance(value.numel(), int):
+        return False
+    if node.target in (_aten.max.default, _aten.min.default, _aten.sum.default, _aten.mean.default):
         return True
     dims: Any = node.args[1] if len(node.args) > 1 else node.kwargs.get("dim", [])
     return not dims or len({d % value.dim() for d in dims}) == value.dim()
@@ -672,6 +703,7 @@ def fuse_collectives(graph: Graph, join_sums: bool = True, prefetch_weights: boo
     everything = [one for one in collectives_of(graph) if one.node not in gone]
     begun = [one.node for one in everything if one.whole]
     gather_layouts.sink_permutations(graph, {*begun, *_descendants(begun, len(graph.nodes))})
+    _drop_places(graph, everything)
     _split_reductions(graph, everything)
     _split_parts(graph, everything)
     count = sum(

@@ -24,6 +24,7 @@ import commsir.torch._needed  # noqa: F401
 
 # isort: split
 import torch
+import torch.autograd.forward_ad
 import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 
@@ -456,12 +457,31 @@ _implementations = _LIBRARY.Library("commsir", "FRAGMENT")
 _below_autograd: Any = torch._C._AutoDispatchBelowAutograd
 _after_autograd: Any = torch._C._after_autograd_keyset
 _is_grad_enabled = torch.is_grad_enabled
+_forward_ad: Any = torch.autograd.forward_ad
 
 
 #: The stable ABI has no autograd, and no way to go on below it: the backend's extension has, and calls Python for
 #: derivatives alone. None: Python is asked by each call.
 _extension: Any = backend.module_at_hand()
 _is_direct = _extension is not None
+
+
+def _any_tensor(value: Any, holds: Callable[[torch.Tensor], bool]) -> bool:
+    """Whether it holds for a tensor, or for one in a list."""
+    if isinstance(value, list | tuple):
+        return any(_any_tensor(one, holds) for one in value)
+    return isinstance(value, torch.Tensor) and holds(value)
+
+
+def _refuse_tangents(name: str, arguments: Any) -> None:
+    """No op has a derivative in forward mode: it would drop the tangent."""
+    if _forward_ad._current_level < 0:
+        return
+    if _any_tensor(arguments, lambda one: _forward_ad.unpack_dual(one).tangent is not None):
+        raise RuntimeError(
+            f"commsir::{name} has no derivative in forward mode, but an argument is a dual tensor: use torch.func.vjp"
+            " or backward()"
+        )
 
 
 def _differentiate(name: str, backward: Any) -> None:
@@ -485,6 +505,7 @@ def _differentiate(name: str, backward: Any) -> None:
     apply: Any = Derivative.apply
 
     def call(keys: Any, input: torch.Tensor, *others: Any) -> Any:  # noqa: A002
+        _refuse_tangents(name, [input])
         if input.requires_grad and _is_grad_enabled():
             return apply(keys, input, *others)
         with _below_autograd():
@@ -511,13 +532,10 @@ def _refuse_gradients(name: str, why: str) -> None:
     base, _, overload = name.partition(".")
     redispatch = getattr(getattr(_OPS.commsir, base), overload or "default").redispatch
 
-    def has_gradient(value: Any) -> bool:
-        if isinstance(value, list | tuple):
-            return any(map(has_gradient, value))
-        return isinstance(value, torch.Tensor) and value.requires_grad
-
     def call(keys: Any, *given: Any, **named: Any) -> Any:
-        if _is_grad_enabled() and has_gradient([*given, *named.values()]):
+        arguments = [*given, *named.values()]
+        _refuse_tangents(name, arguments)
+        if _is_grad_enabled() and _any_tensor(arguments, lambda one: one.requires_grad):
             raise RuntimeError(why)
         with _below_autograd():
             return redispatch(keys & _after_autograd, *given, **named)
@@ -774,7 +792,12 @@ def _named(group: Any) -> str:
     if isinstance(group, str):
         return group
     used = c10d._get_default_group() if group is None else group
-    return str(used.group_name)
+    try:
+        return str(used.group_name)
+    except AttributeError:
+        is_left_out = group == c10d.GroupMember.NON_GROUP_MEMBER
+        what = "this rank is not in the group" if is_left_out else f"{type(group).__name__} is no process group"
+        raise UsageError(f"{what}; give one that this rank is in, its name, or None for the default one") from None
 
 
 def _ranks(group: Any) -> int:

@@ -41,6 +41,7 @@ __all__ = [
     "reduced_dims",
     "row_sizes",
     "same_sizes",
+    "strided_alone",
 ]
 
 aten = torch.ops.aten
@@ -55,7 +56,7 @@ _MOST_E4M3FN = 464.0
 _CONSTANTS = (aten.full.default, aten.scalar_tensor.default)
 #: Memory that parts of rows pass through, in bytes: that of one block on the chips that have the least.
 _MOST_CUT_BYTES = 96 << 10
-#: How many elements of a row are scattered, each by a comparison with all places of the result.
+#: How many elements of a row are scattered or gathered, each by a comparison with all places of the row.
 _MOST_SCATTERED = 16
 #: Up to this whole exponent a power is made by multiplications, as Inductor makes it.
 _MOST_MULTIPLIED = 31
@@ -518,6 +519,8 @@ _JOINS = (
     aten.scatter.value,
     aten.scatter_add.default,
 )
+#: And the ones that compute what they cut out.
+_COMPUTED = (aten.glu.default, aten.gather.default)
 _CASTS = (torch.ops.prims.convert_element_type.default, aten._to_copy.default)
 _WAIT = torch.ops._c10d_functional.wait_tensor.default
 _VIEWS = {
@@ -555,7 +558,7 @@ def is_elementwise(node: Node) -> bool:
 def is_part(node: Node) -> bool:
     """Whether the node is one or several parts of another tensor: views outside a region, which cost nothing."""
     source = node.args[0] if node.target is operator.getitem else node
-    return isinstance(source, Node) and source.target in _CUTS and source.target not in _JOINS
+    return isinstance(source, Node) and source.target in _CUTS and source.target not in (*_JOINS, *_COMPUTED)
 
 
 def parts_alone(graph: Graph, node: Node) -> list[Node]:
@@ -580,6 +583,36 @@ def parts_alone(graph: Graph, node: Node) -> list[Node]:
     return slices
 
 
+def strided_alone(graph: Graph, node: Node) -> None:
+    """Replaces every n-th element of the last dimension, which a region has no part for, by one of each n."""
+    if node.target is not aten.slice.Tensor or not cuts_last_dim(node):
+        return
+    source: Any = node.args[0]
+    *shape, size = source.meta["val"].shape
+    begin, end, step = given = _slice_of(node)
+    if not isinstance(size, int) or not all(one is None or isinstance(one, int) for one in given):
+        return
+    taken = range(size)[slice(begin, end, step)]
+    first = taken.start
+    if taken.step < 2 or size % taken.step or first >= taken.step or taken != range(first, size, taken.step):
+        return
+    step = taken.step
+    with graph.inserting_before(node):
+        groups = graph.call_function(aten.reshape.default, (source, [*shape, size // step, step]))
+        groups.meta["val"] = source.meta["val"].unflatten(-1, (size // step, step))
+        one = graph.call_function(aten.select.int, (groups, len(shape) + 1, first))
+    one.meta = {**node.meta}
+    node.replace_all_uses_with(one)
+    graph.erase_node(node)
+
+
+def _slice_of(node: Node) -> list[Any]:
+    """Begin, end and step of a slice; None: the program has none."""
+    given = [*node.args[2:], None, None, None][:3]
+    names = ("start", "end", "step")
+    return [node.kwargs.get(name) if one is None else one for one, name in zip(given, names, strict=True)]
+
+
 def cuts_last_dim(node: Node) -> bool:
     """Whether the node cuts the last dimension, or joins tensors along it."""
     if node.target not in _CUTS:
@@ -589,8 +622,9 @@ def cuts_last_dim(node: Node) -> bool:
 
 
 def cut_sizes(node: Node) -> int | None:
-    """Returns the size of the last dimension if the node cuts it, or None if it does not or the size is not known."""
-    if not cuts_last_dim(node) or node.target in _JOINS:
+    """Returns the size of the last dimension if the node cuts it, or of the first of those that it joins; None if it
+    does neither, or the size is not known."""
+    if not cuts_last_dim(node) or (node.target in _JOINS and node.target is not aten.cat.default):
         return None
     size = node.all_input_nodes[0].meta["val"].shape[-1]
     return size if isinstance(size, int) else None
@@ -649,8 +683,19 @@ def _unary(op: str) -> _Rule:
     return lambda region, node: region.unary(op, region.operand(node.args[0]))
 
 
+#: What arithmetic is on masks.
+_ON_MASKS = {
+    "arith.mulf": "arith.andi",
+    "arith.addf": "arith.ori",
+    "arith.maximumf": "arith.ori",
+    "arith.minimumf": "arith.andi",
+}
+
+
 def _binary(op: str) -> _Rule:
     def rule(region: Region, node: Node) -> Tile:
+        if node.meta["val"].dtype is torch.bool and op in _ON_MASKS:
+            return region.logical(_ON_MASKS[op], *_pair(region, node.args[0], node.args[1]))
         left, right = _pair(region, node.args[0], node.args[1])
         if (alpha := node.kwargs.get("alpha", 1)) != 1:
             right = region.binary("arith.mulf", right, region.constant(float(alpha), right.width))  # type: ignore[arg-type]
@@ -756,6 +801,12 @@ def _isnan(region: Region, node: Node) -> Tile:
     return region.compare("uno", tile, tile)
 
 
+@_rule(aten.isinf.default)
+def _isinf(region: Region, node: Node) -> Tile:
+    tile = region.unary("math.absf", region.operand(node.args[0]))
+    return region.compare("oeq", tile, region.constant(math.inf, tile.width))
+
+
 @_rule(aten.where.self)
 def _where(region: Region, node: Node) -> Tile:
     mask, *values = node.args
@@ -779,7 +830,10 @@ def _reciprocal(region: Region, node: Node) -> Tile:
 
 @_rule(aten.sigmoid.default)
 def _sigmoid(region: Region, node: Node) -> Tile:
-    tile = region.operand(node.args[0])
+    return _sigmoid_of(region, region.operand(node.args[0]))
+
+
+def _sigmoid_of(region: Region, tile: Tile) -> Tile:
     one = region.constant(1.0, tile.width)
     power = region.unary("math.exp", region.unary("arith.negf", tile))
     return region.binary("arith.divf", one, region.binary("arith.addf", one, power))
@@ -791,11 +845,14 @@ def _relu(region: Region, node: Node) -> Tile:
     return region.binary("arith.maximumf", tile, region.constant(0.0, tile.width))
 
 
-@_rule(aten.clamp.default, aten.clamp.Tensor, aten.clamp_min.default, aten.clamp_max.default)
+@_rule(
+    *(aten.clamp.default, aten.clamp.Tensor, aten.clamp_min.default, aten.clamp_min.Tensor),
+    *(aten.clamp_max.default, aten.clamp_max.Tensor),
+)
 def _clamp(region: Region, node: Node) -> Tile:
     tile = region.operand(node.args[0])
     limits = list(node.args[1:]) + [None, None]
-    if node.target is aten.clamp_max.default:
+    if node.target in (aten.clamp_max.default, aten.clamp_max.Tensor):
         limits = [None, limits[0]]
     low, high = node.kwargs.get("min", limits[0]), node.kwargs.get("max", limits[1])
     if low is not None:
@@ -866,11 +923,8 @@ def _expand(region: Region, node: Node) -> Tile:
     return region.across(region.operand(node.args[0]), region.width_of(node.meta["val"].shape))
 
 
-def _reduced(region: Region, node: Node) -> Tile:
-    """The operand of a reduction over whole rows."""
-    source = node.args[0]
-    assert isinstance(source, Node)
-    tile = region.numbers_of(region.operand(source))
+def _check_reduced(node: Node, tile: Tile) -> None:
+    """Raises where the node does not reduce whole rows, of which the tile is one."""
     if tile.width == 1:
         raise Unsupported(f"{node} reduces what has one element a row")
     size = row_sizes(node)
@@ -878,6 +932,14 @@ def _reduced(region: Region, node: Node) -> Tile:
         raise Unsupported(f"{node} reduces other dimensions than the last")
     if size != tile.width:
         raise Unsupported(f"{node} reduces {size} elements, of rows of {tile.width}")
+
+
+def _reduced(region: Region, node: Node) -> Tile:
+    """The operand of a reduction over whole rows."""
+    source = node.args[0]
+    assert isinstance(source, Node)
+    tile = region.numbers_of(region.operand(source))
+    _check_reduced(node, tile)
     if node.kwargs.get("dtype") not in (None, torch.float32):
         raise Unsupported(f"{node} reduces in {node.kwargs['dtype']}")
     return tile
@@ -896,6 +958,15 @@ def _amax(region: Region, node: Node) -> Tile:
 @_reduction(aten.amin.default)
 def _amin(region: Region, node: Node) -> Tile:
     return region.reduce("min", _reduced(region, node))
+
+
+@_reduction(aten.any.dim)
+def _any(region: Region, node: Node) -> Tile:
+    source = node.args[0]
+    assert isinstance(source, Node)
+    mask = region.mask_of(region.operand(source))
+    _check_reduced(node, mask)
+    return region.mask_of(region.reduce("max", region.numbers_of(mask)))
 
 
 def _average(region: Region, tile: Tile, less: float = 0) -> Tile:
@@ -934,6 +1005,8 @@ def cut_dim(node: Node) -> int:
     """The dimension that parts are taken along."""
     if node.target is aten.constant_pad_nd.default:
         return -1
+    if node.target is aten.glu.default and len(node.args) < 2:
+        return int(node.kwargs.get("dim", -1))  # type: ignore[arg-type]
     at = 2 if node.target in (aten.split.Tensor, aten.split_with_sizes.default) else 1
     dim: Any = node.args[at] if len(node.args) > at else node.kwargs.get("dim", 0)
     return int(dim)
@@ -976,11 +1049,7 @@ def _size_along(node: Node) -> int:
 @_cut(aten.slice.Tensor)
 def _slice(region: Region, node: Node) -> Tile:
     size = _size_along(node)
-    given = [*node.args[2:], None, None, None][:3]
-    begin, end, step = (
-        one if one is not None else node.kwargs.get(name)
-        for one, name in zip(given, ("start", "end", "step"), strict=True)
-    )
+    begin, end, step = _slice_of(node)
     if step not in (None, 1):
         raise Unsupported(f"{node} takes elements that do not lie side by side")
     first, last, _ = slice(*(None if one is None else _number(node, one) for one in (begin, end))).indices(size)
@@ -1011,6 +1080,14 @@ def _split(region: Region, node: Node) -> tuple[Tile, ...]:
 @_cut(aten.unbind.int)
 def _unbind(region: Region, node: Node) -> tuple[Tile, ...]:
     return _parts(region, node, [(begin, 1) for begin in range(_size_along(node))])
+
+
+@_cut(aten.glu.default)
+def _glu(region: Region, node: Node) -> Tile:
+    """The first half of each row, by the sigmoid of the second."""
+    half = _size_along(node) // 2
+    value, gate = _parts(region, node, [(0, half), (half, half)])
+    return region.binary("arith.mulf", value, _sigmoid_of(region, gate))
 
 
 @_cut(aten.constant_pad_nd.default)
@@ -1046,6 +1123,35 @@ def _cat(region: Region, node: Node) -> Tile:
     return region.joined(tiles)
 
 
+def _check_places(region: Region, node: Node, whole: Sequence[Any], places: Sequence[Any], what: str) -> None:
+    """Raises where the places are not some of the last dimension of `whole`, the same number in each row."""
+    if not whole or node.args[1] % len(whole) != len(whole) - 1:  # type: ignore[operator]
+        raise Unsupported(f"{node} {what} along another dimension than rows")
+    if not same_sizes(whole[:-1], places[:-1]) or not isinstance(places[-1], int) or places[-1] > _MOST_SCATTERED:
+        raise Unsupported(f"{node} {what} {list(places)} elements: up to {_MOST_SCATTERED} of each row are taken")
+
+
+@_cut(aten.gather.default)
+def _gather(region: Region, node: Node) -> Tile:
+    """Compares each place with all places of the row; the sum of what is there and of zeros is exact."""
+    source, _, index = node.args
+    assert isinstance(source, Node) and isinstance(index, Node)
+    if source not in region.tiles:
+        raise Unsupported(f"{node} is of elements of a tensor from outside")
+    whole = source.meta["val"].shape
+    _check_places(region, node, whole, index.meta["val"].shape, "gathers")
+    tile = region.numbers_of(region.operand(source))
+    if not _same(tile.width, whole[-1]):
+        raise Unsupported(f"{node} gathers elements of rows of {whole[-1]}, not of {tile.width}")
+    places = region.across(region.numbers_of(region.operand(index)), region.width)
+    columns = region.emit(f"comms.iota : {region.tensor(tile.width)}", tile.width)
+    zero, found = region.constant(0.0, tile.width), []
+    for number in range(places.width):
+        is_there = region.compare("oeq", columns, region.part(places, number, 1))
+        found.append(region.reduce("sum", region.select(is_there, tile, zero)))
+    return found[0] if len(found) == 1 else region.joined(found)
+
+
 def _scatter_operands(region: Region, node: Node) -> tuple[Tile, Tile, Tile]:
     """What elements are scattered into, their places and the elements: rows of the last dimension."""
     whole, dim, index, source = node.args
@@ -1054,10 +1160,9 @@ def _scatter_operands(region: Region, node: Node) -> tuple[Tile, Tile, Tile]:
     base = region._constant_of(whole)
     if base is None:
         raise Unsupported(f"{node} writes into {whole}, which is not one known number")
-    if dim % len(shape) != len(shape) - 1 or not _same(region.width, shape[-1]):
-        raise Unsupported(f"{node} scatters along another dimension than rows")
-    if not same_sizes(shape[:-1], places[:-1]) or not isinstance(places[-1], int) or places[-1] > _MOST_SCATTERED:
-        raise Unsupported(f"{node} scatters {list(places)} elements: up to {_MOST_SCATTERED} of each row are taken")
+    _check_places(region, node, shape, places, "scatters")
+    if not _same(region.width, shape[-1]):
+        raise Unsupported(f"{node} scatters into rows of {shape[-1]}, not of {region.width}")
     if isinstance(source, Node) and not same_sizes(source.meta["val"].shape, places):
         raise Unsupported(f"{node} scatters some of the elements of {source}")
     saved = region.shape, region.width

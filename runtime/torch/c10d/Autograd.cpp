@@ -17,25 +17,55 @@ using namespace commsir::torch_c10d;
 
 static Differentiated differentiate = nullptr;
 
+/// Whether `holds` is true of a tensor, or of one in a list, of which some may
+/// be absent.
+static bool anyTensor(const c10::IValue &value,
+                      bool (*holds)(const at::Tensor &)) {
+  if (value.isTensor())
+    return value.toTensor().defined() && holds(value.toTensor());
+  if (!value.isList())
+    return false;
+  for (const c10::IValue &one : value.toListRef())
+    if (anyTensor(one, holds))
+      return true;
+  return false;
+}
+
+static bool anyArgument(const c10::OperatorHandle &op,
+                        const torch::jit::Stack &stack,
+                        bool (*holds)(const at::Tensor &)) {
+  size_t count = op.schema().arguments().size();
+  for (size_t i = 0; i < count; ++i)
+    if (anyTensor(torch::jit::peek(stack, i, count), holds))
+      return true;
+  return false;
+}
+
+static bool hasGradient(const at::Tensor &tensor) {
+  return tensor.requires_grad();
+}
+
+static bool hasTangent(const at::Tensor &tensor) {
+  return tensor._fw_grad(/*level=*/0).defined();
+}
+
+/// No op has a derivative in forward mode: it would drop the tangent.
+static void refuseTangents(const c10::OperatorHandle &op,
+                           const torch::jit::Stack &stack) {
+  TORCH_CHECK(!anyArgument(op, stack, hasTangent), op.schema().name(),
+              " has no derivative in forward mode, but an argument is a dual "
+              "tensor: use torch.func.vjp or backward()");
+}
+
 static void pass(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
                  torch::jit::Stack *stack) {
+  refuseTangents(op, *stack);
   const c10::IValue &input =
       torch::jit::peek(*stack, 0, op.schema().arguments().size());
   if (at::GradMode::is_enabled() && input.toTensor().requires_grad())
     return differentiate(op, keys, stack);
   at::AutoDispatchBelowAutograd guard;
   op.redispatchBoxed(keys & c10::after_autograd_keyset, stack);
-}
-
-static bool hasGradient(const c10::IValue &value) {
-  if (value.isTensor())
-    return value.toTensor().defined() && value.toTensor().requires_grad();
-  if (!value.isTensorList())
-    return false;
-  for (const at::Tensor &tensor : value.toTensorVector())
-    if (tensor.defined() && tensor.requires_grad())
-      return true;
-  return false;
 }
 
 /// By the op's name and overload.
@@ -47,13 +77,10 @@ static std::map<std::pair<std::string, std::string>, std::string> &refusals() {
 
 static void refuse(const c10::OperatorHandle &op, c10::DispatchKeySet keys,
                    torch::jit::Stack *stack) {
-  if (at::GradMode::is_enabled()) {
-    size_t count = op.schema().arguments().size();
-    for (size_t i = 0; i < count; ++i)
-      TORCH_CHECK(
-          !hasGradient(torch::jit::peek(*stack, i, count)),
-          refusals()[{op.schema().name(), op.schema().overload_name()}]);
-  }
+  refuseTangents(op, *stack);
+  if (at::GradMode::is_enabled())
+    TORCH_CHECK(!anyArgument(op, *stack, hasGradient),
+                refusals()[{op.schema().name(), op.schema().overload_name()}]);
   at::AutoDispatchBelowAutograd guard;
   op.redispatchBoxed(keys & c10::after_autograd_keyset, stack);
 }

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import zip_longest
 from math import prod
 from typing import Any, cast
 
@@ -28,6 +27,8 @@ _check: Any = torch._check
 _Tensor = torch.Tensor
 
 _implementations = _LIBRARY.Library("commsir", "FRAGMENT")
+#: Types that a matmul of fp8, or of groups of rows, may round to.
+_RESULTS = (torch.float16, torch.bfloat16, torch.float32)
 #: What a factor has beside its weight and bias (factor.py). `scales` has one for each weight.
 _OF_FACTORS = (
     "Tensor? ends=None, int group_rows=0, Tensor? row_scale=None, {}=None, ScalarType? dtype=None, bool fast=False"
@@ -50,38 +51,92 @@ for _name in ("matmul_reduce_scatter", "matmul_all_reduce", "matmul_all_to_all")
 
 def _check_product(a: torch.Tensor, factor: Factor, rows: int, own: int = 0) -> None:
     """`rows` are those of the whole product; `own` those of this rank, of which an op gathers scales."""
-    b = factor.weight
-    has_groups = b.dim() == 3 and (factor.ends is not None or (factor.group_rows > 0 and factor.bias is None))
+    _check_shapes(a, factor)
+    _check_operands(a, factor)
+    if factor.row_scale is not None:
+        _check_scales(a, factor, rows, own)
+
+
+def _check_shapes(a: torch.Tensor, factor: Factor) -> None:
+    b: Any = factor.weight
     _check(
-        a.dim() >= 2 and (b.dim() == 2 or has_groups) and a.shape[-1] == b.shape[-2],
+        isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor),
+        lambda: f"commsir: a matmul of {type(a).__name__} by {type(b).__name__}; give tensors",
+    )
+    has_groups = factor.ends is not None or factor.group_rows != 0
+    _check(
+        a.dim() >= 2 and b.dim() == (3 if has_groups else 2) and a.shape[-1] == b.shape[-2],
         lambda: (
             f"commsir: a matmul of {tuple(a.shape)} by {tuple(b.shape)}: the first has two dimensions or more, the "
             "second two, and the last of the first is the first of the second; with groups of rows, the second has a "
             "matrix for each group"
         ),
     )
-    is_fp8 = a.dtype in FP8
+    if has_groups:
+        _check_groups(factor)
+
+
+def _check_groups(factor: Factor) -> None:
+    ends, size, count = factor.ends, factor.group_rows, factor.groups
     _check(
-        (a.dtype == b.dtype or (is_fp8 and b.dtype in FP8)) and a.device == b.device,
+        factor.bias is None or ends is not None,
+        lambda: "commsir: a matmul of groups of rows with a bias; add it to the result",
+    )
+    if ends is None:
+        _check(
+            size > 0 and count > 0,
+            lambda: f"commsir: {count} groups of {size} rows; give one or more of one or more rows",
+        )
+        return
+    _check(
+        size == 0 and ends.dtype is torch.int32 and tuple(ends.shape) == (count,),
         lambda: (
-            f"commsir: a matmul of {a.dtype} on {a.device} by {b.dtype} on {b.device}; give tensors of one type on one "
-            "device"
+            f"commsir: groups of rows that end at {ends.dtype}{list(ends.shape)}, and group_rows {size}, for {count} "
+            f"matrices; give the ends as int32[{count}], and no group_rows"
         ),
     )
+
+
+def _check_operands(a: torch.Tensor, factor: Factor) -> None:
+    """Their types and devices."""
+    b, is_fp8 = factor.weight, a.dtype in FP8
+    for one in (b, factor.bias, factor.ends, factor.row_scale, factor.scale):
+        _check(
+            one is None or one.device == a.device,
+            lambda: f"commsir: a matmul of a tensor on {a.device} with one on {one.device}; move them to one device",  # type: ignore[union-attr]  # noqa: B023
+        )
     _check(
-        is_fp8 == (factor.row_scale is not None and factor.scale is not None),
+        a.dtype == b.dtype or (is_fp8 and b.dtype in FP8),
+        lambda: f"commsir: a matmul of {a.dtype} by {b.dtype}; give tensors of one type",
+    )
+    _check(
+        is_fp8 == (factor.row_scale is not None) == (factor.scale is not None),
         lambda: (
             f"commsir: a matmul of {a.dtype} has {'scales' if is_fp8 else 'no scales'}; give "
             f"{'row_scale and scale' if is_fp8 else 'neither row_scale nor scale'}"
         ),
     )
-    if factor.row_scale is not None:
-        _check_scales(a, factor, rows, own)
+    is_cast = is_fp8 or factor.ends is not None
+    _check(
+        factor.dtype in ((None, a.dtype, *_RESULTS) if is_cast else (None, a.dtype)),
+        lambda: (
+            f"commsir: a matmul of {a.dtype} with a result of {factor.dtype}; "
+            f"{'a float16, bfloat16 or float32 one' if is_cast else f'one of {a.dtype}'} is made, which can be cast"
+        ),
+    )
 
 
 def _check_scales(a: torch.Tensor, factor: Factor, rows: int, own: int) -> None:
     row_scale, scale = factor.row_scale, factor.scale
     assert row_scale is not None and scale is not None
+    _check(
+        row_scale.dtype is scale.dtype is torch.float32,
+        lambda: f"commsir: scales of {row_scale.dtype} and {scale.dtype}; give float32",
+    )
+    _check(
+        factor.group_rows == 0,
+        lambda: "commsir: a matmul of fp8 by groups of rows; give where they end (`ends`), and no group_rows",
+    )
     count, n, k = scaled_rows(row_scale), factor.columns, a.shape[-1]
     _check(
         count in (1, rows, own),
@@ -90,7 +145,8 @@ def _check_scales(a: torch.Tensor, factor: Factor, rows: int, own: int) -> None:
     if factor.weight.dim() > 2:
         return
     blocks, of_columns = -(-k // BLOCK), {n, -(-n // BLOCK)}
-    is_whole = row_scale.numel() in (1, count) and tuple(scale.shape) in ((), (1,), (1, 1), (1, n))
+    of_one = row_scale.numel() == 1 or tuple(row_scale.shape) == (count, 1)
+    is_whole = of_one and tuple(scale.shape) in ((), (1,), (1, 1), (1, n))
     of_rows = tuple(row_scale.shape) == (count, blocks)
     is_blocks = of_rows and scale.dim() == 2 and scale.shape[1] in of_columns
     is_blocks = is_blocks and scale.shape[0] in (blocks, padded(blocks) if scale.shape[1] != n else blocks)
@@ -104,11 +160,17 @@ def _check_scales(a: torch.Tensor, factor: Factor, rows: int, own: int) -> None:
     )
 
 
-def _check_factors(factors: list[Factor], biases: int) -> None:
-    _check(
-        len(factors) == biases,
-        lambda: f"commsir: {len(factors)} weights have {biases} biases; give one for each weight, or None",
-    )
+def _check_counts(weights: Sequence[Any], biases: Sequence[Any], scales: Sequence[Any] | None) -> None:
+    count = len(weights)
+    _check(count > 0, lambda: "commsir: a matmul without weights; give one or more")
+    for what, given in (("biases", biases), ("scales", scales)):
+        _check(
+            given is None or len(given) == count,
+            lambda: f"commsir: {count} weights have {len(given)} {what}; give one for each weight, or None",  # type: ignore[arg-type]  # noqa: B023
+        )
+
+
+def _check_biases(factors: list[Factor]) -> None:
     for factor in factors:
         bias, weight = factor.bias, factor.weight
         _check(
@@ -209,7 +271,9 @@ def _factors(
     dtype: torch.dtype | None,
     fast: bool,
 ) -> list[Factor]:
-    given = zip_longest(weights, biases[: len(weights)], scales or [])
+    _check_counts(weights, biases, scales)
+    absent: list[_Tensor | None] = [None] * len(weights)
+    given = zip(weights, biases, scales or absent, strict=True)
     return [Factor(weight, bias, ends, group_rows, row_scale, scale, dtype, fast) for weight, bias, scale in given]
 
 
@@ -229,15 +293,15 @@ def _whole_shape(op: str, shard: _Tensor, ranks: int) -> list[int]:
     return [shard.shape[0] * (ranks if op == "all_gather" else 1), *shard.shape[1:-1]]
 
 
-def _checked_arrivals(op: str, shard: _Tensor, factors: list[Factor], biases: int, ranks: int) -> list[int]:
+def _checked_arrivals(op: str, shard: _Tensor, factors: list[Factor], ranks: int) -> list[int]:
     """The shape of what arrives, of a call that is right."""
-    shape = _whole_shape(op, shard, ranks)
+    own = prod(shard.shape[:-1])
     for factor in factors:
-        _check_product(shard, factor, prod(shape), prod(shard.shape[:-1]) if op == "all_gather" else 0)
-    _check_factors(factors, biases)
+        _check_product(shard, factor, own * ranks, own) if op == "all_gather" else _check_product(shard, factor, own)
+    _check_biases(factors)
     if op == "all_to_all":
         _check_shares(shard, ranks)
-    return shape
+    return _whole_shape(op, shard, ranks)
 
 
 def _multiply_arrivals(
@@ -256,8 +320,9 @@ def _multiply_arrivals(
     fast: bool = False,
 ) -> list[_Tensor]:
     factors = _factors(weights, biases, ends, group_rows, row_scale, scales, dtype, fast)
-    ranks, k = _ranks(group_name), shard.shape[-1]
-    shape = _checked_arrivals(op, shard, factors, len(biases), ranks)
+    ranks = _ranks(group_name)
+    shape = _checked_arrivals(op, shard, factors, ranks)
+    k = shard.shape[-1]
     asked = "all_to_all_before" if op == "all_to_all" else op
     choice = _choose(asked, ranks, prod(shape) // ranks, shard, factors)
     arrived = None
@@ -304,7 +369,7 @@ def _fake_multiply_arrivals(
     fast: bool = False,
 ) -> list[_Tensor]:
     factors = _factors(weights, biases, ends, group_rows, row_scale, scales, dtype, fast)
-    shape = _checked_arrivals(op, shard, factors, len(biases), _ranks(group_name))
+    shape = _checked_arrivals(op, shard, factors, _ranks(group_name))
     outs = [shard.new_empty([*shape, one.columns], dtype=one.result_type(shard)) for one in factors]
     return [*outs, *([shard.new_empty([*shape, shard.shape[-1]])] if gathered else [])]
 

@@ -49,6 +49,11 @@ def every_other(rank: int, x: Any, w: Any) -> Any:
     return torch.stack((-h[:, 1::2], h[:, ::2]), -1).flatten(-2) + h
 
 
+def some_of_the_others(rank: int, x: Any, w: Any) -> Any:
+    """Every other element, of which the last is left out."""
+    return _sum(x)[:, :-2:2] * 2
+
+
 def from_the_end(rank: int, x: Any, w: Any) -> Any:
     h = _sum(x) + 1
     return h[:, -3:] * 2, h[:, :-5].relu(), h[:, -1]
@@ -212,6 +217,7 @@ PARTS: dict[str, Callable[..., Any]] = {
         uneven_parts,
         some_rows,
         every_other,
+        some_of_the_others,
         from_the_end,
         rows_joined,
         with_itself,

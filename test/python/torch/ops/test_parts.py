@@ -12,7 +12,7 @@ from harness import World
 #: Where not all is fused: what is said of the first collective.
 _LEFT = {
     "some_rows": "other rows than the collective's result",
-    "every_other": "takes elements that do not lie side by side",
+    "some_of_the_others": "takes elements that do not lie side by side",
     "rows_joined": "other rows than the collective's result",
     "aligned_otherwise": "along other dimensions than rows",
     "before_a_matmul": "aten.mm.default is not among",
@@ -30,7 +30,7 @@ _LEFT = {
 _WHOLE = {
     *(
         "some_rows",
-        "every_other",
+        "some_of_the_others",
         "rows_joined",
         "aligned_otherwise",
         "of_integers",
