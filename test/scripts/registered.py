@@ -123,16 +123,17 @@ def mentions(source: pathlib.Path) -> dict[str, set[pathlib.Path]]:
 
 
 def unnamed(source: pathlib.Path) -> tuple[int, list[str]]:
-    """The same for programs that are no tests of pytest."""
+    """The same for programs that are no tests of pytest, those of cmake/ included."""
     known = mentions(source)
     programs = [
         path
+        for folder in ("test", "cmake")
         for suffix in ("py", "sh")
-        for path in sorted((source / "test").rglob(f"*.{suffix}"))
-        if not re.match(r"test_|conftest|__init__|lit\.cfg", path.name) and "corpus" not in path.parts
+        for path in sorted((source / folder).rglob(f"*.{suffix}"))
+        if not re.match(r"test_|conftest|__init__|lit\.cfg|conf\.py", path.name) and "corpus" not in path.parts
     ]
     return len(programs), [
-        f"{path.relative_to(source)}: no test and no page names it"
+        f"{path.relative_to(source)}: no test, make target or page names it"
         for path in programs
         if not known.get(path.stem, set()) - {path}
     ]

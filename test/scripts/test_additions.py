@@ -119,17 +119,18 @@ def test_no_reason_is_stale() -> None:
         *registered(ROOT, "lowering/collectives/algorithm", "Algorithm").values(),
         *registered(ROOT, "lowering/channels/protocol", "Protocol").values(),
     ]
-    used = {path for name in names for path in texts if re.search(rf"\b{name}\b", texts[path])}
+    used = {path for path, text in texts.items() if words(text) & set(names)}
     assert NAMED.keys() <= used
+
+
+@functools.cache
+def words(text: str) -> frozenset[str]:
+    return frozenset(re.findall(r"\w+", text))
 
 
 def tables(texts: dict[str, str], names: list[str], share: float = 1.0) -> set[str]:
     """Files that have that share of the names."""
-    return {
-        path
-        for path, text in texts.items()
-        if sum(bool(re.search(rf"\b{name}\b", text)) for name in names) >= share * len(names)
-    }
+    return {path for path, text in texts.items() if len(words(text) & set(names)) >= share * len(names)}
 
 
 def test_the_page_lists_the_tables_of_collectives() -> None:
