@@ -12,6 +12,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Dominance.h"
 #include "mlir/IR/PatternMatch.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "mlir/Transforms/CSE.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -49,6 +50,11 @@ constexpr unsigned kMostCombined = 256;
 /// between them.
 constexpr unsigned kMostCompared = 1024;
 
+/// The most branches of a kernel whose ops are simplified from the last to the
+/// first. In this order each block of a long row takes the ops of all blocks
+/// behind it, one by one, so that the time grows with the square of the number.
+constexpr unsigned kMostBranches = 256;
+
 /// Whether more than `most` ops of a kernel are of the given kind.
 bool hasMoreThan(unsigned most, Operation *kernel,
                  function_ref<bool(Operation *)> isCounted) {
@@ -80,6 +86,8 @@ struct CanonicalizePass
     static ShortLocations listener; // Holds nothing: passes share it.
     GreedyRewriteConfig config;
     config.setListener(&listener);
+    config.setUseTopDownTraversal(hasMoreThan(
+        kMostBranches, getOperation(), llvm::IsaPred<BranchOpInterface>));
     OpPassManager passes(getOperation()->getName());
     passes.addPass(createCanonicalizerPass(config, others));
     if (failed(runPipeline(passes, getOperation())))

@@ -86,8 +86,9 @@ static FailureOr<PtxOptions> lowerForGPU(Operation *op, StringRef text,
 }
 
 /// The file of --device-library; null: none is named.
-static FailureOr<std::unique_ptr<llvm::MemoryBuffer>>
-readLibrary(Operation *op, StringRef path) {
+using DeviceLibrary = FailureOr<std::unique_ptr<llvm::MemoryBuffer>>;
+
+static DeviceLibrary readLibrary(StringRef path) {
   if (path.empty())
     return std::unique_ptr<llvm::MemoryBuffer>();
   // A FIFO would wait for whoever writes to it, and some devices have no end.
@@ -102,13 +103,13 @@ readLibrary(Operation *op, StringRef path) {
 }
 
 static LogicalResult printPTX(Operation *op, StringRef text, int64_t ranks,
-                              StringRef library, raw_ostream &output) {
+                              const DeviceLibrary &library,
+                              raw_ostream &output) {
   FailureOr<PtxOptions> target = lowerForGPU(op, text, ranks);
-  auto bitcode = readLibrary(op, library);
-  if (failed(target) || failed(bitcode))
+  if (failed(target) || failed(library))
     return failure();
-  if (*bitcode)
-    target->deviceLibrary = (*bitcode)->getBuffer();
+  if (*library)
+    target->deviceLibrary = (*library)->getBuffer();
   FailureOr<std::string> ptx = emitPTX(cast<ModuleOp>(op), *target);
   if (failed(ptx))
     return failure();
@@ -117,14 +118,14 @@ static LogicalResult printPTX(Operation *op, StringRef text, int64_t ranks,
 }
 
 static LogicalResult printNVPTXModule(Operation *op, StringRef text,
-                                      int64_t ranks, StringRef library,
+                                      int64_t ranks,
+                                      const DeviceLibrary &library,
                                       raw_ostream &output) {
   FailureOr<PtxOptions> target = lowerForGPU(op, text, ranks);
-  auto bitcode = readLibrary(op, library);
-  if (failed(target) || failed(bitcode))
+  if (failed(target) || failed(library))
     return failure();
-  if (*bitcode)
-    target->deviceLibrary = (*bitcode)->getBuffer();
+  if (*library)
+    target->deviceLibrary = (*library)->getBuffer();
   target->optLevel = 0;
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> module =
@@ -173,6 +174,8 @@ printLLVMIR(Operation *op, LLVMIRTarget target, int64_t ranks, StringRef unused,
 
 /// Nothing is opened behind the input, the output, and --device-library.
 static std::optional<NoFiles> noFiles;
+/// What --device-library names, read before no more files can be opened.
+static DeviceLibrary library;
 
 void mlir::comms::registerTranslations() {
   // Local to the call: a library has no options until a tool asks for them.
@@ -187,12 +190,15 @@ void mlir::comms::registerTranslations() {
       "device-library", llvm::cl::init(""),
       llvm::cl::desc("Bitcode of NCCL's device library, for --comms-to-ptx and "
                      "--comms-to-nvptx of kernels that call it"));
-  // These are called when the input is to be parsed, and the output is open.
+  // These are called when the input is to be parsed, and the output is open;
+  // with --split-input-file once for each part of the input.
   static auto registerOwn = [](DialectRegistry &registry) {
     registerAllDialects(registry);
     registerLLVMIRTranslationInterfaces(registry);
-    if (deviceLibrary.empty() && !noFiles)
-      noFiles.emplace();
+    if (noFiles)
+      return;
+    library = readLibrary(deviceLibrary);
+    noFiles.emplace();
   };
   static auto optionForNVIDIA = []() -> StringRef {
     if (!gpu.empty())
@@ -202,7 +208,7 @@ void mlir::comms::registerTranslations() {
   static TranslateFromMLIRRegistration toPTX(
       "comms-to-ptx", "Kernels, by the pipeline comms-to-nvvm, as PTX",
       [](Operation *op, raw_ostream &output) -> LogicalResult {
-        return printPTX(op, gpu, ranks, deviceLibrary, output);
+        return printPTX(op, gpu, ranks, library, output);
       },
       registerOwn);
   static TranslateFromMLIRRegistration toNVPTX(
@@ -210,7 +216,7 @@ void mlir::comms::registerTranslations() {
       "Kernels, by the pipeline comms-to-nvvm, as LLVM IR before it is "
       "optimized",
       [](Operation *op, raw_ostream &output) -> LogicalResult {
-        return printNVPTXModule(op, gpu, ranks, deviceLibrary, output);
+        return printNVPTXModule(op, gpu, ranks, library, output);
       },
       registerOwn);
   static TranslateFromMLIRRegistration toROCDL(

@@ -38,12 +38,15 @@ static llvm::SmallVector<char *> addDefaults(llvm::ArrayRef<char *> given) {
   return arguments;
 }
 
-/// Whether the caller asks for files beside the output.
+/// Whether the caller asks for files beside the output, by the name of an
+/// option: a file's name, or an option's value, may be any word.
 static bool writesFiles(llvm::ArrayRef<char *> given) {
-  return llvm::any_of(given, [](llvm::StringRef argument) {
-    return argument.contains("reproducer") || argument.contains("log-") ||
-           argument.contains("ir-tree-dir") || argument.contains("profile") ||
-           argument.contains("time-trace");
+  return llvm::any_of(given.drop_front(), [](llvm::StringRef argument) {
+    llvm::StringRef name = argument.split('=').first;
+    return name.consume_front("-") &&
+           (name.contains("reproducer") || name.contains("log-") ||
+            name.contains("ir-tree-dir") || name.contains("profile") ||
+            name.contains("time-trace"));
   });
 }
 

@@ -463,6 +463,20 @@ std::string CpuGroup::deathReason(int64_t rank) const {
          describeDeath(processOf(rank), processFile(rank));
 }
 
+/// That a rank has left the group, and which other one has died or given up: a
+/// rank leaves once it has seen that, and is then not the one at fault.
+std::string CpuGroup::leaveReason(int64_t rank) const {
+  std::string text = "rank " + number(rank) + " has left the group";
+  for (int64_t other = 0; other < settings.ranks; ++other) {
+    if (other == rank || other == settings.rank ||
+        rankStatusOf(other) == RankStatus::Left)
+      continue;
+    if (std::string why = departureReason(other); !why.empty())
+      return text + "; " + why;
+  }
+  return text;
+}
+
 /// The step of `place` of that number, if it is still remembered.
 static const Step *findStep(const MemberRecord &place, uint64_t number) {
   const Step &step = place.steps[number % kSteps];
@@ -561,9 +575,8 @@ bool CpuGroup::findTrouble(const Subgroup &subgroup) {
     if (subgroup.memberRecords[member].ended.load(std::memory_order_acquire) >=
         subgroup.step)
       continue;
-    endGroup(Kind::Peer, (left ? "rank " + number(rank) + " has left the group"
-                               : deathReason(rank)) +
-                             "; " + describeRank(subgroup, member));
+    endGroup(Kind::Peer, (left ? leaveReason(rank) : deathReason(rank)) + "; " +
+                             describeRank(subgroup, member));
     return true;
   }
   return false;

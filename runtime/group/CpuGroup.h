@@ -180,6 +180,7 @@ private:
   std::string describeRank(const Subgroup &subgroup, int64_t member) const;
   std::string departureReason(int64_t rank) const;
   std::string deathReason(int64_t rank) const;
+  std::string leaveReason(int64_t rank) const;
   std::string missingSignalReason(int64_t source) const;
   llvm::Error noSignal(const CellWait &wait, llvm::StringRef why) const;
   llvm::Error failure() const;

@@ -49,7 +49,7 @@ std::string CpuGroup::giveUpReason(int64_t rank, RankStatus status) const {
 std::string CpuGroup::departureReason(int64_t rank) const {
   RankStatus status = rankStatusOf(rank);
   if (status == RankStatus::Left)
-    return "rank " + std::to_string(rank) + " has left the group";
+    return leaveReason(rank);
   std::string why = giveUpReason(rank, status);
   return why.empty() && isGone(rank) ? deathReason(rank) : why;
 }

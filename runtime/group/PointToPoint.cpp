@@ -831,6 +831,8 @@ std::string PointToPoint::departureReason(int64_t other, Kind &kind) const {
     RankStatus status = readRankStatus(mailbox.status);
     if (status == RankStatus::Aborted)
       kind = Kind::Aborted;
+    if (status == RankStatus::Left)
+      return leaveReason(other);
     if (status != RankStatus::Member) {
       std::string reason = mailbox.reason.str();
       return llvm::StringRef(reason).contains(named(other))
@@ -840,8 +842,25 @@ std::string PointToPoint::departureReason(int64_t other, Kind &kind) const {
   }
   if (peer.process && hasEnded(peer.process, peer.processFile))
     return named(other) + " " + describeDeath(peer.process, peer.processFile);
-  return peer.process && peer.isClosed ? named(other) + " has left the group"
-                                       : "";
+  return peer.process && peer.isClosed ? leaveReason(other) : "";
+}
+
+/// That a rank has left the group, and which other one has died: a rank leaves
+/// once it has seen that, and is then not the one at fault.
+std::string PointToPoint::leaveReason(int64_t other) const {
+  std::string text = named(other) + " has left the group";
+  for (int64_t third = 0; third < ranks; ++third) {
+    const Peer &peer = peers[third];
+    bool hasLeft =
+        peer.isClosed ||
+        (peer.mailbox.data() &&
+         readRankStatus(mailboxOf(peer.mailbox).status) != RankStatus::Member);
+    if (third != rank && third != other && !hasLeft && peer.process &&
+        hasEnded(peer.process, peer.processFile))
+      return text + "; " + named(third) + " " +
+             describeDeath(peer.process, peer.processFile);
+  }
+  return text;
 }
 
 /// Whether who is gone is of this group. One that was never met may have

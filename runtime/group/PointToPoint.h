@@ -228,6 +228,7 @@ private:
   std::string refusalReason(int64_t rank, Kind &kind) const;
   std::string foreignTextOf(int64_t rank) const;
   std::string departureReason(int64_t rank, Kind &kind) const;
+  std::string leaveReason(int64_t rank) const;
   bool isCertain(const Peer &peer) const;
   void dropPeer(int64_t rank, std::string why, Kind kind);
   void end(Transfer &transfer, Transfer::State state);

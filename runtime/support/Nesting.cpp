@@ -100,9 +100,9 @@ private:
   /// A string or a comment. A mark that splits files ends either, for those who
   /// split look for it before they know what is a string.
   void skip(bool isString) {
-    size_t mark = text.find(kSplitMark, at);
     if (!isString) {
       size_t end = std::min(text.find('\n', at), text.size());
+      size_t mark = findMark(end);
       at = mark < end ? mark + kSplitMark.size() : end;
       return;
     }
@@ -110,9 +110,17 @@ private:
     size_t end = at + 1;
     for (; end < text.size() && text[end] != '"' && text[end] != '\n'; ++end)
       end += text[end] == '\\';
+    size_t mark = findMark(end);
     if (mark < end)
       return pass(mark + kSplitMark.size() - at);
     pass(std::min(end + 1, text.size()) - at);
+  }
+
+  /// The first mark that begins before `end`. Nothing behind it is looked at:
+  /// else the time would grow with the square of the number of comments.
+  size_t findMark(size_t end) const {
+    size_t mark = text.slice(at, end + kSplitMark.size() - 1).find(kSplitMark);
+    return mark == llvm::StringRef::npos ? mark : at + mark;
   }
 
   void open(char c) {

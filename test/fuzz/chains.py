@@ -162,6 +162,24 @@ CHAINS.update({
                    "index)\n^b{m}({n}: index):"),
     "cf.switch": ("index", "cf.switch %flag : i32, [\n default: ^b{m}(%k1 : index),\n 1: ^b{m}({p} : index)\n]\n"
                   "^b{m}({n}: index):"),
+    "cf.br empty": ("index", "cf.br ^b{m}({p} : index)\n^b{m}({n}: index):"),
+    "cf.br stores": ("i64", "memref.store %n, %x[%k{d}] : memref<16xi64>\ncf.br ^b{m}\n^b{m}:"),
+    "cf.cond_br joins": ("index", "cf.cond_br %t, ^c{m}, ^d{m}\n^c{m}:\n{n}a = arith.addi {p}, %i : index\n"
+                         "cf.br ^b{m}({n}a : index)\n^d{m}:\n{n}c = arith.muli {p}, %i : index\n"
+                         "cf.br ^b{m}({n}c : index)\n^b{m}({n}: index):"),
+    "cf.cond_br stores": ("i64", "cf.cond_br %t, ^c{m}, ^b{m}\n^c{m}:\nmemref.store %n, %x[%k{d}] : memref<16xi64>\n"
+                          "cf.br ^b{m}\n^b{m}:"),
+    "cf.cond_br data": ("i64", "{n}a = memref.load %x[%k{d}] : memref<16xi64>\n{n}b = arith.cmpi slt, {n}a, {p} : i64\n"
+                        "cf.cond_br {n}b, ^c{m}, ^b{m}({p} : i64)\n^c{m}:\n{n}c = arith.addi {p}, {n}a : i64\n"
+                        "memref.store {n}c, %x[%k{d}] : memref<16xi64>\ncf.br ^b{m}({n}c : i64)\n^b{m}({n}: i64):"),
+    "cf.cond_br ends": ("i64", "cf.cond_br %t, ^b{m}, ^c{m}\n^c{m}:\ncomms.return\n^b{m}:"),
+    "cf.cond_br loops": ("index", "cf.br ^c{m}(%k0 : index)\n^c{m}({n}a: index):\n{n} = arith.addi {n}a, %k1 : index\n"
+                         "{n}c = arith.cmpi slt, {n}, %k2 : index\ncf.cond_br {n}c, ^c{m}({n} : index), ^b{m}\n^b{m}:"),
+    "cf.switch joins": ("i64", "cf.switch %flag : i32, [\n default: ^b{m},\n 1: ^c{m}\n]\n^c{m}:\n"
+                        "memref.store %n, %x[%k{d}] : memref<16xi64>\ncf.br ^b{m}\n^b{m}:"),
+    "cf.switch data": ("index", "{n}a = arith.index_cast {p} : index to i32\ncf.switch {n}a : i32, [\n "
+                       "default: ^b{m}(%k1 : index),\n 1: ^b{m}({p} : index),\n 2: ^c{m}\n]\n^c{m}:\n"
+                       "memref.store %n, %x[%k{d}] : memref<16xi64>\ncf.br ^b{m}(%k7 : index)\n^b{m}({n}: index):"),
     # Memory.
     "memref.load": ("i64", "{n}a = memref.load %x[%k{d}] : memref<16xi64>\n{n} = arith.addi {p}, {n}a : i64"),
     "memref.load by it": ("i64", "{n}i = arith.index_cast {p} : i64 to index\n{n}b = arith.remui {n}i, %k16 : index\n"

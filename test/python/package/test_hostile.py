@@ -66,6 +66,8 @@ TEXTS: dict[str, tuple[str, str]] = {
     "hexadecimal": (kernel("  %c = arith.constant 0x" + "F" * 500000 + " : i64"), DIGITS),
     "fraction": (kernel("  %c = arith.constant 1." + "9" * 500000 + " : f64"), DIGITS),
     "dimension": (kernel("", "%x: memref<" + "9" * 200000 + "xf32>"), DIGITS),
+    "comments": ("//\n" * 1000000 + kernel(""), ""),
+    "strings": (kernel("", attributes=", note = [" + ", ".join(['""'] * 500000) + "]"), ""),
     "chain": (kernel(chain("arith.muli", "index", FROM_DATA)), ""),
     "constant chain": (kernel(chain("arith.muli", "index", "  %i0 = arith.constant 0 : index\n")), ""),
     "zero in a name": (kernel("", name='@"a\\00b"'), "a kernel's name must not contain a zero byte"),

@@ -5,8 +5,21 @@ import pathlib
 
 import commsir
 import pytest
-from test_hostile import WAYS, kernel
+from conftest import ROOT
+from test_hostile import WAYS, by_program, kernel
 
+LIBRARY = ROOT / "build/lowering/nvvm/device/NcclDevice.bc"
+#: Ways that run passes, or open a file of the caller's as well.
+ALL_WAYS = WAYS | {
+    "comms-opt, passes": by_program("comms-opt", "--comms-to-cpu", "-o", "/dev/null"),
+    "comms-opt, a pass's option": by_program("comms-opt", "--comms-to-cpu=algorithm=profile-log-", "-o", "/dev/null"),
+    "comms-translate, library": by_program(
+        "comms-translate", "--comms-to-ptx", f"--device-library={LIBRARY}", "-o", "/dev/null"
+    ),
+    "comms-translate, no library": by_program(
+        "comms-translate", "--comms-to-nvptx", "--device-library=/nonexistent", "-o", "/dev/null"
+    ),
+}
 SECRET = "this line is of another file"
 #: Errors of the parser's verifier, of a pass, and of the run.
 WRONG = {
@@ -20,7 +33,7 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", ALL_WAYS)
 @pytest.mark.parametrize("what", WRONG)
 def test_opens_no_file(what: str, way: str, tmp_path: pathlib.Path) -> None:
     secret, pipe, path = tmp_path / "secret", tmp_path / "pipe", tmp_path / "kernel.mlir"
@@ -28,7 +41,7 @@ def test_opens_no_file(what: str, way: str, tmp_path: pathlib.Path) -> None:
     os.mkfifo(pipe)
     for file in (secret, pipe):
         path.write_text(kernel(WRONG[what].format(file=file)))
-        status, said = WAYS[way](path)
+        status, said = ALL_WAYS[way](path)
         assert SECRET not in said, said
         assert status >= 0, said
 
