@@ -183,7 +183,7 @@ bool Machine::advance(Thread &thread) {
           thread.pc = *holds ? thread.pc + 1 : in.target;
           break;
         }
-        passUnknown(thread, in.extra);
+        passUnknown(thread, in.extra, condition);
         if (UnknownBranch *choice = unknownBranchOf(thread, in.extra)) {
           choice->holds = condition.term;
           if (contents)
@@ -280,7 +280,7 @@ void Machine::enterUnknownLoop(Thread &thread, const Instruction &in) {
   Interval step = getInterval(thread, in.c);
   bool isCounted = first.isKnown() && step.isKnown() && step.low > 0;
   int32_t next = thread.pc + 1;
-  passUnknown(thread, in.extra);
+  passUnknown(thread, in.extra, end.isKnown() ? first : end);
   UnknownBranch *loop = unknownBranchOf(thread, in.extra);
   if (fatal || !loop)
     return;
@@ -367,7 +367,9 @@ std::optional<bool> Machine::choose(const Thread &thread, int32_t index,
     if (!guard.repeatsAfter || contents)
       noteUnproven(guard.op,
                    "is followed for at most " + llvm::Twine(most) +
-                       " iterations: a scalar says how many there are");
+                       " iterations: a scalar says how many there are",
+                   "let iterations order by barriers alone, and name the same "
+                   "places again after at most 4; or let there be at most 3");
     return chosen[condition.term] = false;
   }
   bool holds = madeChoices.size() < shape.choices.size() &&
@@ -453,7 +455,21 @@ void Machine::noteUnproven(Operation *op, const llvm::Twine &text,
     made.notes.emplace_back(other, note.str());
 }
 
-void Machine::passUnknown(Thread &thread, int32_t index) {
+std::string Machine::arraysOf(Interval value) const {
+  std::set<int32_t> arguments;
+  for (int32_t leaf : terms.leavesOf(value.term))
+    if (int32_t argument = terms.sourceOf(leaf).first; argument >= 0)
+      arguments.insert(argument);
+  std::string names;
+  for (int32_t argument : arguments)
+    if (!program.arguments[argument].written &&
+        !program.arguments[argument].shared)
+      names += (names.empty() ? "'" : ", '") +
+               program.arguments[argument].name + "'";
+  return names;
+}
+
+void Machine::passUnknown(Thread &thread, int32_t index, Interval decides) {
   const Guard &guard = program.guards[index];
   if (!guard.sync && !guard.touches) {
     thread.pc = guard.skip;
@@ -487,6 +503,11 @@ void Machine::passUnknown(Thread &thread, int32_t index) {
       {nullptr, spins ? "use comms.wait_signal or comms.wait_counter"
                       : "synchronize on every path, and make only the data or "
                         "the element count depend on data"}};
+  if (std::string names = spins ? "" : arraysOf(decides); !names.empty())
+    unproven.back().notes.emplace_back(
+        nullptr, "it depends on " + names +
+                     ": if its integers are the same on all ranks, state "
+                     "same_on_ranks(…) in comms.assumes (Python: assumes=)");
 }
 
 /// dst of Code::Checked. A check that fails ends the run: what is behind it

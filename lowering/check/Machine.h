@@ -418,7 +418,11 @@ private:
   void evaluate(const Instruction &in, const Thread &thread, Interval *values);
   /// Simulates everything that a branch or loop with an unknown condition may
   /// do, or refuses it.
-  void passUnknown(Thread &thread, int32_t guard);
+  /// `decides`: the integer that is not known.
+  void passUnknown(Thread &thread, int32_t guard, Interval decides);
+  /// The arrays on whose integers `value` depends: "'a', 'b'"; empty: not
+  /// known.
+  std::string arraysOf(Interval value) const;
   /// The innermost branch or loop that may not run, if it is this one.
   UnknownBranch *unknownBranchOf(Thread &thread, int32_t guard) {
     return !thread.unsure.empty() && thread.unsure.back().guard == guard
@@ -623,8 +627,8 @@ private:
   void fenceProxy(const Thread &thread, Proxy proxy);
   /// Whether a fence of `proxy` separates a write from the present.
   bool isFenced(const Thread &thread, Proxy proxy, Timestamp write) const;
-  void checkProxy(Thread &thread, int32_t index, const Touch &now,
-                  const Touch &write, Bounds bounds);
+  void checkProxy(Thread &thread, int32_t index, int32_t argument, int64_t rank,
+                  const Touch &now, const Touch &write, Bounds bounds);
   void noteScratch(Thread &thread, int32_t index, const RangePlan &range,
                    Bounds bounds);
   int32_t barrier(const Thread &thread, int32_t team, bool grid,
@@ -728,6 +732,8 @@ private:
   bool leavesRange = false;
   std::string when(const Thread &thread) const;
   std::string cellName(const Cell &cell) const;
+  /// "[0, 64) of 'x' at rank 1".
+  std::string placeName(int32_t argument, int64_t rank, Bounds bounds) const;
 
   const Program &program;
   WorldShape shape;

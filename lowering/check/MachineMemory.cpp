@@ -496,8 +496,9 @@ bool Machine::isFenced(const Thread &thread, Proxy proxy,
 
 /// The errors of M11: what was written through one proxy is accessed through
 /// another, in one launch.
-void Machine::checkProxy(Thread &thread, int32_t index, const Touch &now,
-                         const Touch &write, Bounds bounds) {
+void Machine::checkProxy(Thread &thread, int32_t index, int32_t argument,
+                         int64_t rank, const Touch &now, const Touch &write,
+                         Bounds bounds) {
   bool isAsync = now.proxy == Proxy::Async, isAlias = now.proxy == Proxy::Alias;
   bool isSure = !now.isGuess && !now.somewhere && !write.isGuess &&
                 !write.somewhere && thread.unsure.empty();
@@ -512,8 +513,8 @@ void Machine::checkProxy(Thread &thread, int32_t index, const Touch &now,
     return;
   const Action &action = program.actions[index];
   if (auto diag = report(action)) {
-    *diag << (now.writes ? "writes [" : "reads [") << bounds.begin << ", "
-          << bounds.end << ") on " << when(thread)
+    *diag << (now.writes ? "writes " : "reads ")
+          << placeName(argument, rank, bounds) << " on " << when(thread)
           << ", which was written through another proxy, and no comms.fence of "
              "proxy "
           << stringifyProxy(wanted) << (isAsync ? " of this block" : "")
@@ -637,6 +638,10 @@ void Machine::touchPart(Thread &thread, int32_t index, int32_t argument,
             ", with no order between it and another access: it is not known "
             "whether they meet",
         "the other access", program.actions[old.action].op);
+    if (!isGuess && unproven.back().notes.size() == 1)
+      unproven.back().notes.emplace_back(
+          nullptr, "give each writer a part by its rank and block, or let it "
+                   "begin behind the lengths of the others, exchanged before");
     for (UnprovenReason &made : unproven)
       made.isCounted |= made.op == action.op &&
                         ((now.isCounted && old.isCounted) ||
@@ -661,12 +666,14 @@ void Machine::touchPart(Thread &thread, int32_t index, int32_t argument,
           else
             clash(piece.write, true, begin, piece.end);
         } else {
-          checkProxy(thread, index, now, piece.write, common(begin, piece));
+          checkProxy(thread, index, argument, rank, now, piece.write,
+                     common(begin, piece));
         }
         for (const Touch &old : mayClash ? llvm::ArrayRef<Touch>(piece.reads)
                                          : llvm::ArrayRef<Touch>()) {
           if (old.writes && clocks.visible(thread.id, old.stamp))
-            checkProxy(thread, index, now, old, common(begin, piece));
+            checkProxy(thread, index, argument, rank, now, old,
+                       common(begin, piece));
           bool isOpen = now.isApartByData(old) || now.isGuess || old.isGuess;
           if (isOpen && (write || old.writes) &&
               !clocks.visible(thread.id, old.stamp))
@@ -981,6 +988,9 @@ void Machine::storePart(Thread &thread, int32_t index, int64_t rank,
     return;
   int32_t argument = program.actions[index].ranges[0].memory.argument;
   Mailbox &box = mailboxes[placeOf(argument, rank)];
+  auto elements = [&](int64_t begin, int64_t end) {
+    return placeName(argument, rank, {begin, end});
+  };
   bool near = rank == thread.rank;
   touchPackets(thread, index, rank, /*write=*/true, bounds);
   const Action &action = program.actions[index];
@@ -996,7 +1006,7 @@ void Machine::storePart(Thread &thread, int32_t index, int64_t rank,
         early = &read;
     if (early) {
       if (auto diag = report(action)) {
-        *diag << "overwrites [" << begin << ", " << run.end << ") on "
+        *diag << "overwrites " << elements(begin, run.end) << " on "
               << when(thread) << " before " << name(early->stamp.thread)
               << " has surely read it in launch " << early->launch;
         reported.insert(program.actions[early->action].op);
@@ -1007,8 +1017,8 @@ void Machine::storePart(Thread &thread, int32_t index, int64_t rank,
       }
     } else if (!poison && run.flag == flag) {
       if (auto diag = report(action)) {
-        *diag << "writes flag " << (flag & 0xffffffff) << " to [" << begin
-              << ", " << run.end << ") on " << when(thread)
+        *diag << "writes flag " << (flag & 0xffffffff) << " to "
+              << elements(begin, run.end) << " on " << when(thread)
               << ", where packets of launch " << run.store.launch
               << " have that flag already: a reader cannot tell them apart";
         for (const Touch &read : run.reads)
@@ -1019,7 +1029,7 @@ void Machine::storePart(Thread &thread, int32_t index, int64_t rank,
       }
     } else if (action.kind == ActionKind::PoisonStore && run.flag == flag) {
       if (auto diag = report(action)) {
-        *diag << "writes to [" << begin << ", " << run.end << ") on "
+        *diag << "writes to " << elements(begin, run.end) << " on "
               << when(thread) << ", which still holds the tile of launch "
               << run.store.launch
               << ": a reader would take the old one for the new";
@@ -1039,11 +1049,10 @@ void Machine::storePart(Thread &thread, int32_t index, int64_t rank,
         moments.push_back(read.stamp);
       if (!isBehind(thread, moments))
         reportOvertaking(thread, action, run.store,
-                         "writes to [" + std::to_string(begin) + ", " +
-                             std::to_string(run.end) + ")");
+                         "writes to " + elements(begin, run.end));
     } else {
       if (auto diag = report(action)) {
-        *diag << "writes to [" << begin << ", " << run.end << ") on "
+        *diag << "writes to " << elements(begin, run.end) << " on "
               << when(thread) << " with no order between it and "
               << name(run.store.stamp.thread) << " in launch "
               << run.store.launch;

@@ -94,6 +94,12 @@ std::string Machine::cellName(const Cell &cell) const {
                  cell.index, cell.rank);
 }
 
+std::string Machine::placeName(int32_t argument, int64_t rank,
+                               Bounds bounds) const {
+  return formatv("[{0}, {1}) of '{2}' at rank {3}", bounds.begin, bounds.end,
+                 program.arguments[argument].name, rank);
+}
+
 const Action &Machine::waitsAt(int32_t thread) const {
   return program.actions[program.code[threads[thread].pc].extra];
 }

@@ -147,8 +147,10 @@ comms.kernel @scattered(%x: !comms.window<64xf32>, %places: memref<4xi64>)
     %o0 = arith.index_cast %p0 : i64 to index
     %o1 = arith.index_cast %p1 : i64 to index
     // expected-remark @below {{not decided: 'comms.tile_store' op writes to 'x' where data say, with no order between it and another access: it is not known whether they meet}}
+    // expected-note @below {{give each writer a part by its rank and block, or let it begin behind the lengths of the others, exchanged before}}
     comms.tile_store %one, %at0[%o0] : tensor<16xf32>, memref<64xf32>
     // expected-remark @below {{not decided: 'comms.tile_store' op writes to 'x' where data say, with no order between it and another access: it is not known whether they meet}}
+    // expected-note @below {{give each writer a part by its rank and block, or let it begin behind the lengths of the others, exchanged before}}
     comms.tile_store %one, %at0[%o1] : tensor<16xf32>, memref<64xf32>
   } else {
     // expected-note @below {{the other access}}

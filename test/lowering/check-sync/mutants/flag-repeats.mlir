@@ -18,7 +18,7 @@ comms.kernel @always_7(%p: !comms.window<128xi64>)
   %flag = arith.constant 7 : i32
   %tile = comms.iota : tensor<64xf32>
   %there = comms.peer %p at %right of %world : !comms.window<128xi64> -> memref<128xi64>
-  // expected-error @below {{'comms.packet_store' op writes flag 7 to [0, 64) on rank 0 block 0 in launch 2, where packets of launch 1 have that flag already: a reader cannot tell them apart}}
+  // expected-error @below {{'comms.packet_store' op writes flag 7 to [0, 64) of 'p' at rank 1 on rank 0 block 0 in launch 2, where packets of launch 1 have that flag already: a reader cannot tell them apart}}
   // expected-note @below {{the earlier store}}
   // expected-note @below {{let the flag grow with comms.epoch}}
   comms.packet_store %tile, %there[%c0] flag %flag : tensor<64xf32>, memref<128xi64>

@@ -82,7 +82,7 @@ comms.kernel @one_buffer(%p: !comms.window<36xi64>)
   %tile = comms.iota : tensor<32xf32>
   comms.for_peers %team as %peer {
     %there = comms.peer %p at %peer of %team : !comms.window<36xi64> -> memref<36xi64>
-    // expected-error @below {{'comms.packet_store' op overwrites [0, 16) on rank 0 block 0 in launch 2 before rank 1 block 0 has surely read it in launch 1}}
+    // expected-error @below {{'comms.packet_store' op overwrites [0, 16) of 'p' at rank 1 on rank 0 block 0 in launch 2 before rank 1 block 0 has surely read it in launch 1}}
     // expected-note @below {{alternate buffers by comms.epoch, or let the reader answer before the next launch}}
     comms.packet_store %tile, %there[%c0] flag %flag assumes store128_whole : tensor<32xf32>, memref<36xi64>
   }

@@ -19,7 +19,7 @@ comms.kernel @refilled(%w: !comms.window<64xf32> {comms.hidden, comms.init = "po
     comms.poison_store %tile, %there[%c0] : tensor<64xf32>, memref<64xf32>
     // expected-note @below {{rank 0 block 0 observes it here in launch 1, from rank 1 block 0}}
     %heard = comms.wait_signal %s[%c0] ge %value order relaxed : !comms.signal<1>
-    // expected-error @below {{'comms.poison_store' op writes to [0, 64) on rank 0 block 0 in launch 1, which has observed the write by rank 1 block 0 in launch 1 through relaxed ops only: that write may come last}}
+    // expected-error @below {{'comms.poison_store' op writes to [0, 64) of 'w' at rank 1 on rank 0 block 0 in launch 1, which has observed the write by rank 1 block 0 in launch 1 through relaxed ops only: that write may come last}}
     // expected-note @below {{put comms.fence acq_rel sys before each signal, packet or poison of the chain and before the last write}}
     comms.poison_store %tile, %there[%c0] : tensor<64xf32>, memref<64xf32>
   }
@@ -90,7 +90,7 @@ comms.kernel @assumed_unfenced(%w: !comms.window<64xf32> {comms.hidden, comms.in
     comms.poison_store %tile, %there[%c0] : tensor<64xf32>, memref<64xf32>
     // expected-note @below {{rank 0 block 0 observes it here in launch 1, from rank 1 block 0}}
     %heard = comms.wait_signal %s[%c0] ge %value order relaxed : !comms.signal<1>
-    // expected-error @below {{'comms.poison_store' op writes to [0, 64) on rank 0 block 0 in launch 1, which has observed the write by rank 1 block 0 in launch 1 through relaxed ops only: that write may come last}}
+    // expected-error @below {{'comms.poison_store' op writes to [0, 64) of 'w' at rank 1 on rank 0 block 0 in launch 1, which has observed the write by rank 1 block 0 in launch 1 through relaxed ops only: that write may come last}}
     // expected-note @below {{put comms.fence acq_rel sys before each signal, packet or poison of the chain and before the last write}}
     comms.poison_store %tile, %there[%c0] : tensor<64xf32>, memref<64xf32>
   }
@@ -162,7 +162,7 @@ comms.kernel @fenced_by_one(%w: !comms.window<64xf32> {comms.hidden, comms.init 
     comms.poison_store %tile, %there[%c0] : tensor<64xf32>, memref<64xf32>
     // expected-note @below {{rank 0 block 0 observes it here in launch 1, from rank 1 block 0}}
     %heard = comms.wait_signal %s[%c0] ge %value order relaxed : !comms.signal<1>
-    // expected-error @below {{'comms.poison_store' op writes to [0, 64) on rank 0 block 0 in launch 1, which has observed the write by rank 1 block 0 in launch 1 through relaxed ops only: that write may come last}}
+    // expected-error @below {{'comms.poison_store' op writes to [0, 64) of 'w' at rank 1 on rank 0 block 0 in launch 1, which has observed the write by rank 1 block 0 in launch 1 through relaxed ops only: that write may come last}}
     // expected-note @below {{put comms.fence acq_rel sys before each signal, packet or poison of the chain and before the last write}}
     comms.poison_store %tile, %there[%c0] : tensor<64xf32>, memref<64xf32>
   }

@@ -21,7 +21,7 @@ comms.kernel @not_cleared(%w: !comms.window<128xf32> {comms.hidden, comms.init =
   %at = arith.muli %parity, %c64 : index
   %tile = comms.iota : tensor<64xf32>
   %there = comms.peer %w at %right of %world : !comms.window<128xf32> -> memref<128xf32>
-  // expected-error @below {{'comms.poison_store' op writes to [64, 128) on rank 0 block 0 in launch 3, which still holds the tile of launch 1: a reader would take the old one for the new}}
+  // expected-error @below {{'comms.poison_store' op writes to [64, 128) of 'w' at rank 1 on rank 0 block 0 in launch 3, which still holds the tile of launch 1: a reader would take the old one for the new}}
   // expected-note @below {{the earlier store}}
   // expected-note @below {{let the reader clear it with comms.poison_fill before it is used again}}
   comms.poison_store %tile, %there[%at] : tensor<64xf32>, memref<128xf32>

@@ -22,6 +22,7 @@ comms.kernel @guarded_by_data(%s: !comms.signal<1>, %x: memref<4xi64>, %y: memre
   // expected-warning @below {{not decided: 'scf.if' op decides whether a synchronization runs by a value that is not known: it depends on data or on an argument}}
   // expected-note @below {{nothing was found with 0, 1, 2 or 3 for every integer of data and every scalar}}
   // expected-note @below {{synchronize on every path, and make only the data or the element count depend on data}}
+  // expected-note @below {{it depends on 'x': if its integers are the same on all ranks, state same_on_ranks(…) in comms.assumes (Python: assumes=)}}
   scf.if %go {
     // expected-note @below {{synchronization is here}}
     comms.signal inc %s[%c0] at %right of %world : !comms.signal<1>
