@@ -1,12 +1,14 @@
 """Matmuls overlapped with collectives on the GPUs of this machine, compared with NCCL and torch's own fused operations.
 
 torchrun --nproc-per-node 4 test/gpu/matmul.py [--parts checks,compiled,speed,model] [--json FILE] [--rounds 9]
+                                                  [--rows 1024,8192] [--only overlapped]
 
 checks    The ops, overlapped in every number of blocks, against float64.
 compiled  A tensor-parallel feed-forward layer by torch.compile, overlapped after all ranks agreed, in a graph.
 speed     bf16, [rows, 8192] and 8192 columns over all ranks, in CUDA graphs: the matmul alone; with its collective by
           NCCL, by CommsIR, and by torch's fused operations (enable_symm_mem_for_group); and CommsIR's fused ops.
           Every result is first checked. Times: the slowest rank, the median of rounds in which contenders take turns.
+          --rows lists the row counts, --only the first letters of the contenders' names.
 model     The model's predictions for the same calls, for every number of blocks, next to the measured times.
 
 With COMMSIR_SHARE_GPU=1 the checks may run with more ranks than GPUs. Ends with status 1 if a result is wrong.
@@ -315,14 +317,23 @@ def contenders(op: str, rows: int) -> dict[str, Callable[[], Any]]:
     return found
 
 
-def speed(rounds: int, models: bool) -> None:
+def speed_of_some(rounds: int, all_rows: list[int], only: str) -> None:
+    """Of contenders whose names begin with `only`, as twins.py asks for."""
+    for op in ("all_gather", "reduce_scatter", "all_reduce"):
+        for rows in all_rows:
+            calls = {one: call for one, call in contenders(op, rows).items() if one.startswith(only)}
+            times = results[f"{op} {rows}"] = timed(calls, rounds)
+            say(f"## {op} {rows} rows: {', '.join(f'{one} {of:.1f}' for one, of in times.items())}")
+
+
+def speed(rounds: int, all_rows: list[int], models: bool) -> None:
     import torch.distributed._symmetric_memory as symmetric_memory
 
     enable: Any = symmetric_memory.enable_symm_mem_for_group
     enable(name())
     ranks = dist.get_world_size()
     for op in ("all_gather", "reduce_scatter", "all_reduce"):
-        for rows in (1024, 2048, 4096, 8192, 16384):
+        for rows in all_rows:
             times = timed(contenders(op, rows), rounds)
             own_rows, n, k = (
                 (rows // ranks, WIDTH // ranks, WIDTH) if op == "all_gather" else (rows, WIDTH, WIDTH // ranks)
@@ -343,6 +354,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--parts", default="checks" if SHARES else "checks,compiled,speed,model")
     parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--rows", default="1024,2048,4096,8192,16384")
+    parser.add_argument("--only", default="")
     parser.add_argument("--json")
     options = parser.parse_args()
     parts = options.parts.split(",")
@@ -353,8 +366,11 @@ def main() -> int:
         checks()
     if "compiled" in parts:
         compiled()
-    if "speed" in parts:
-        speed(options.rounds, "model" in parts)
+    all_rows = [int(rows) for rows in options.rows.split(",")]
+    if "speed" in parts and options.only:
+        speed_of_some(options.rounds, all_rows, options.only)
+    elif "speed" in parts:
+        speed(options.rounds, all_rows, "model" in parts)
     cuda.synchronize()
     dist.barrier()
     if options.json and dist.get_rank() == 0:

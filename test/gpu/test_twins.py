@@ -120,6 +120,63 @@ def test_partial_results_are_printed_before_the_end(
     assert "4 MiB  one_shot_lamport" in told.out and len(json.loads(report.read_text())["rows"]) == 6
 
 
+#: Pretends to be twin-matmul, and torchrun with matmul.py.
+MATMULS = """#!{python}
+import json, pathlib, sys
+here = pathlib.Path(__file__)
+times = json.loads((here.parent / "times.json").read_text())["matmuls"]
+flags = {{word: sys.argv[index + 1] for index, word in enumerate(sys.argv) if word in ("--rows", "--json")}}
+rows = [int(one) for one in flags["--rows"].split(",")]
+out = pathlib.Path(flags["--json"])
+if here.name == "torchrun":
+    ours = times["ours"]
+    out.write_text(json.dumps({{f"{{op}} {{one}}": of for op, of in ours.items() for one in rows}}))
+    sys.exit(0)
+out.write_text("".join(
+    json.dumps(dict(rows=one, op=name.split("/")[0], name=name, us=us, wrong=times.get("wrong", 0))) + "\\n"
+    for one in rows for name, us in times["twin"].items()))
+sys.exit(times.get("wrong", 0))
+"""
+
+
+@pytest.mark.parametrize(
+    ("ours", "wrong", "status", "said"),
+    [
+        (470.0, 0, 0, ""),
+        (480.0, 0, 1, "matmul reduce_scatter 8192: 1.067 of the twin's time"),
+        (440.0, 1, 1, "the twin all_gather gave a wrong result at 8192 rows"),
+    ],
+)
+def test_matmuls(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: pathlib.Path,
+    capsys: pytest.CaptureFixture[str],
+    ours: float,
+    wrong: int,
+    status: int,
+    said: str,
+) -> None:
+    """The best number of blocks counts on either side, and 5 percent are allowed."""
+    twin = {"all_gather": 360.0, "reduce_scatter/b1": 600.0, "reduce_scatter/b2": 450.0, "all_reduce/b1": 700.0}
+    mine = {
+        "all_gather": {"overlapped": 370.0},
+        "reduce_scatter": {"overlapped in 1": 610.0, "overlapped in 2": ours},
+        "all_reduce": {"overlapped in 1": 690.0},
+    }
+    (tmp_path / "times.json").write_text(json.dumps({"matmuls": {"twin": twin, "ours": mine, "wrong": wrong}}))
+    for name in ("twin-matmul", "torchrun"):
+        (tmp_path / name).write_text(MATMULS.format(python=sys.executable))
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setattr(twins, "TORCHRUN", [tmp_path / "torchrun"])
+    report = tmp_path / "table.json"
+    assert main(monkeypatch, tmp_path, "--only", "matmul", "--json", str(report)) == status
+    assert said in capsys.readouterr().err
+    if not wrong:
+        rows = {row["what"]: row for row in json.loads(report.read_text())["rows"]}
+        assert rows["matmul all_gather 8192"]["ratio"] == pytest.approx(370 / 360)
+        assert rows["matmul reduce_scatter 8192"]["twin_us"] == 450.0
+
+
 def test_noise_decides_nothing() -> None:
     def wrong(ours: list[float], twin: list[float], first: float | None = None) -> list[str]:
         mistakes: list[str] = twins.judge("1 KiB", twins.Times(ours, twin), 3, first)[1]

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Generated kernels against their hand-written twins, in turns, on the GPUs of this host.
 
-  twins.py [--bin FOLDER] [--twins FOLDER] [--ranks N] [--level quick|full] [--rounds K] [--limit PERCENT] [--json FILE]
+  twins.py [--bin FOLDER] [--twins FOLDER] [--only NAME ...] [--ranks N] [--level quick|full] [--rounds K]
+           [--limit PERCENT] [--json FILE]
 
-The twins are test/gpu/twin/allreduce.cu and rmsnorm.cu: the programs twin-allreduce and twin-rmsnorm in the folder
---twins (by default that of --bin), or built now with nvcc. If there are none and no nvcc, nothing is compared: a
-message says so, and the status is 0.
+The twins are test/gpu/twin/allreduce.cu, rmsnorm.cu and matmul.cu: the programs twin-allreduce, twin-rmsnorm and
+twin-matmul in the folder --twins (by default that of --bin), or built now with nvcc. If there are none and no nvcc,
+nothing is compared: a message says so, and the status is 0. --only lists the twins to compare.
 
 Each round measures all configs of a twin at every size. Then, at each size, it measures the generated kernels of the
 algorithm that was the twin's best there, in the twin's shapes: right after the twin, so that a slow spell of the host
@@ -15,15 +16,19 @@ affects both. Each side counts with its best shape. Two conditions must hold:
   - the twin is not slow itself: on 4 and 8 GPUs it takes at most --limit percent more than the first hand-written
     kernels took (FIRST), which ran on another host.
 
-The rounds separate both from noise: a condition fails only if the lower end of the 95 % interval of the median, an
-order statistic of the rounds (the smallest of 5, the second smallest of 8), exceeds its limit. Fewer than 5 rounds
-decide nothing. The config that CommsIR chooses by itself is also measured, and decides nothing.
+Matmuls beside collectives (twin-matmul) are compared with the ops of commsir.torch, which test/gpu/matmul.py measures
+and which need torch: the twin has the same plan, written by hand with cuBLASLt. The ops may take 5 percent more.
+
+The rounds separate all conditions from noise: a condition fails only if the lower end of the 95 % interval of the
+median, an order statistic of the rounds (the smallest of 5, the second smallest of 8), exceeds its limit. Fewer than 5
+rounds decide nothing. The config that CommsIR chooses by itself is also measured, and decides nothing.
 
 Exit status 1: a result was wrong, or a condition does not hold. 2: the measurement was not possible.
 """
 
 import argparse
 import ctypes
+import importlib.util
 import json
 import os
 import pathlib
@@ -49,6 +54,12 @@ FIRST = {
     4: {1: 2.8, 8: 3.2, 64: 3.6, 256: 5.4, 1024: 9.4, 4096: 23.9, 16384: 82.1, 65536: 320, 262144: 1245},
     8: {1: 3.2, 8: 3.5, 64: 4.8, 256: 7.5, 1024: 10.7, 4096: 27.7, 16384: 96, 65536: 375, 262144: 1471},
 }
+#: Of matmuls; percent that ours may be slower.
+MATMUL_ROWS = {"quick": [8192], "full": [2048, 4096, 8192, 16384]}
+MATMUL_LIMIT = 5.0
+#: What measures ours, on each rank.
+MATMUL = [ROOT / "test" / "gpu" / "matmul.py", "--parts", "speed", "--only", "overlapped", "--rounds", 3]
+TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
 SIZES = {"quick": [1, 8, 64, 256, 1024, 4096], "full": [1, 8, 64, 256, 1024, 4096, 16384, 65536, 262144]}
 ROWS = [1, 8, 64, 512]
 # What the twin's ways are called, and what a generated kernel of the same algorithm is: algorithm, protocol, threads.
@@ -65,8 +76,9 @@ ROW_SHAPES = [("64,128", 8), ("256", 4), ("512", 2), ("1024", 1)]
 NO_TWINS = (
     "twins.py: generated kernels were NOT compared with hand-written ones: there is no nvcc (CUDA's, on PATH), and no"
     " {}/twin-allreduce, which it can build elsewhere: nvcc -O3 -std=c++20 -arch=sm_90 -Xcompiler -pthread"
-    " test/gpu/twin/allreduce.cu -lnccl -o twin-allreduce; twin-rmsnorm likewise"
+    " test/gpu/twin/allreduce.cu -lnccl -o twin-allreduce; twin-rmsnorm likewise, twin-matmul with -lcublasLt"
 )
+NAMES = ("allreduce", "rmsnorm", "matmul")
 
 
 class TwinError(Exception):
@@ -123,20 +135,23 @@ def rounds(what: str, count: int) -> Iterator[int]:
 
 
 def build(source: str, folder: pathlib.Path) -> pathlib.Path:
-    """By nvcc, with this Python's NCCL where it has one."""
+    """By nvcc, with this Python's NCCL and cuBLASLt where it has them."""
     program = folder / f"twin-{source}"
-    nccl = pathlib.Path(sysconfig.get_paths()["purelib"]) / "nvidia" / "nccl"
-    flags = ["-lnccl"]
-    if (nccl / "lib" / "libnccl.so.2").exists():
-        library = nccl / "lib"
-        flags = [f"-I{nccl}/include", f"-L{library}", "-l:libnccl.so.2", "-Xlinker", f"-rpath={library}"]
+    flags: list[str] = []
+    for package, name in (("nccl", "nccl"), *((("cu13", "cublasLt"),) if source == "matmul" else ())):
+        place = pathlib.Path(sysconfig.get_paths()["purelib"]) / "nvidia" / package
+        found = sorted((place / "lib").glob(f"lib{name}.so.*"))
+        if found:
+            flags += [f"-I{place}/include", f"-L{found[0].parent}", f"-l:{found[0].name}"]
+            flags += ["-Xlinker", f"-rpath={found[0].parent}"]
+        else:
+            flags.append(f"-l{name}")
     code = ROOT / "test" / "gpu" / "twin" / f"{source}.cu"
     run(["nvcc", "-O3", "-std=c++20", "-arch=native", code, "-o", program, "-Xcompiler", "-pthread", *flags], 600)
     return program
 
 
-def find_twins(folder: pathlib.Path, made: pathlib.Path) -> dict[str, pathlib.Path]:
-    names = ("allreduce", "rmsnorm")
+def find_twins(folder: pathlib.Path, made: pathlib.Path, names: Iterable[str] = NAMES) -> dict[str, pathlib.Path]:
     found = {name: folder / f"twin-{name}" for name in names if (folder / f"twin-{name}").exists()}
     if shutil.which("nvcc"):
         found |= {name: build(name, made) for name in names if name not in found}
@@ -246,6 +261,33 @@ def compare_rows(
     return list(all_times.values())
 
 
+def measure_matmuls(ranks: int, all_rows: list[int], out: pathlib.Path) -> dict[tuple[str, int], float]:
+    """Microseconds of ours in the best number of blocks, by operation and rows."""
+    listed = ",".join(map(str, all_rows))
+    out.unlink(missing_ok=True)
+    run([*TORCHRUN, "--nproc-per-node", ranks, *MATMUL, "--rows", listed, "--json", out], 600)
+    best: dict[tuple[str, int], float] = {}
+    for key, times in json.loads(out.read_text()).items():
+        op, rows = key.split()
+        best[op, int(rows)] = min(times.values())
+    return best
+
+
+def compare_matmuls(twin: pathlib.Path, options: argparse.Namespace, out: pathlib.Path) -> list[tuple[str, Times]]:
+    all_rows = MATMUL_ROWS[options.level]
+    all_times: dict[tuple[str, int], Times] = {}
+    for _ in rounds("matmuls", options.rounds):
+        # It ends with 1 if a result is wrong, which its report says as well.
+        run([twin, "--ranks", options.ranks, "--rows", ",".join(map(str, all_rows)), "--json", out], 600, (0, 1))
+        measured = read_twin(out, "rows", all_rows)
+        ours = measure_matmuls(options.ranks, all_rows, out)
+        for (op, rows), us in ours.items():
+            times = all_times.setdefault((op, rows), Times(what=op))
+            times.ours.append(us)
+            times.twin.append(best_of(measured[rows], op))
+    return [(f"matmul {op} {rows}", times) for (op, rows), times in all_times.items()]
+
+
 # ---------------------------------------------------------------------------------------------------
 # Judging
 # ---------------------------------------------------------------------------------------------------
@@ -285,17 +327,18 @@ def judge(label: str, times: Times, limit: float, first: float | None) -> tuple[
 
 
 def show(rows: list[dict[str, Any]]) -> None:
-    print(f"{'':>16}  {'algorithm':16}  generated µs  twin µs  ratio  at least  first µs  chosen µs")
+    print(f"{'':>24}  {'algorithm':16}  generated µs  twin µs  ratio  at least  first µs  chosen µs")
     for row in rows:
         first, chosen = (f"{row[key]:.2f}" if key in row else "" for key in ("first_us", "chosen_us"))
         print(
-            f"{row['what']:>16}  {row['algorithm']:16}  {row['generated_us']:12.2f}  {row['twin_us']:7.2f}"
+            f"{row['what']:>24}  {row['algorithm']:16}  {row['generated_us']:12.2f}  {row['twin_us']:7.2f}"
             f"  {row['ratio']:5.3f}  {row['ratio_low']:8.3f}  {first:>8}  {chosen:>9}",
             flush=True,
         )
 
 
-Labeled = list[tuple[str, Times, float | None]]
+#: Label, times, what first kernels took, and the percent that a generated one may be slower.
+Labeled = list[tuple[str, Times, float | None, float]]
 
 
 def comparisons(options: argparse.Namespace, twins: dict[str, pathlib.Path], folder: pathlib.Path) -> Iterator[Labeled]:
@@ -305,10 +348,18 @@ def comparisons(options: argparse.Namespace, twins: dict[str, pathlib.Path], fol
         sizes = SIZES[options.level]
         labels = [f"{size} KiB" if size < KIB else f"{size // KIB} MiB" for size in sizes]
         firsts = [FIRST.get(options.ranks, {}).get(size) for size in sizes]
-        yield list(zip(labels, compare_flat(twins["allreduce"], bench, options, out), firsts, strict=True))
+        made = compare_flat(twins["allreduce"], bench, options, out)
+        limits = [options.limit] * len(sizes)
+        yield list(zip(labels, made, firsts, limits, strict=True))
     for fp8 in (False, True) if "rmsnorm" in twins else ():
         made = compare_rows(twins["rmsnorm"], bench, options, out, fp8)
-        yield [(f"{rows} rows{', fp8' if fp8 else ''}", times, None) for rows, times in zip(ROWS, made, strict=True)]
+        labels = [f"{rows} rows{', fp8' if fp8 else ''}" for rows in ROWS]
+        yield [(label, times, None, options.limit) for label, times in zip(labels, made, strict=True)]
+    if "matmul" in twins and importlib.util.find_spec("torch") is None:
+        say("matmuls were NOT compared: they are torch's ops, and there is no torch")
+    elif "matmul" in twins:
+        of_matmuls = compare_matmuls(twins["matmul"], options, out)
+        yield [(label, times, None, max(options.limit, MATMUL_LIMIT)) for label, times in of_matmuls]
 
 
 def compare(options: argparse.Namespace, twins: dict[str, pathlib.Path], folder: pathlib.Path) -> bool:
@@ -316,7 +367,7 @@ def compare(options: argparse.Namespace, twins: dict[str, pathlib.Path], folder:
     table: list[dict[str, Any]] = []
     holds = True
     for measured in comparisons(options, twins, folder):
-        judged = [judge(label, times, options.limit, first) for label, times, first in measured]
+        judged = [judge(label, times, limit, first) for label, times, first, limit in measured]
         show([row for row, _ in judged])
         table += [row for row, _ in judged]
         for mistake in [mistake for _, mistakes in judged for mistake in mistakes]:
@@ -334,7 +385,8 @@ def say(text: object) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", type=pathlib.Path, default=ROOT / "build/bin", help="folder of comms-bench")
-    parser.add_argument("--twins", type=pathlib.Path, help="folder of twin-allreduce and twin-rmsnorm [that of --bin]")
+    parser.add_argument("--twins", type=pathlib.Path, help="folder of twin-allreduce and others [that of --bin]")
+    parser.add_argument("--only", choices=NAMES, nargs="+", default=NAMES, help="twins to compare with [all]")
     parser.add_argument("--ranks", type=int, help="2, 4 or 8 GPUs [the most that are there]")
     parser.add_argument("--level", choices=sorted(SIZES), default="quick", help="quick stops at 4 MiB")
     parser.add_argument("--rounds", type=int, default=5)
@@ -350,7 +402,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="commsir-twins-") as name:
         folder = pathlib.Path(name)
         try:
-            twins = find_twins(options.twins or options.bin, folder)
+            twins = find_twins(options.twins or options.bin, folder, options.only)
             if not twins:
                 print(NO_TWINS.format(options.twins or options.bin), file=sys.stderr)
                 return 0

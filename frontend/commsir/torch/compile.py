@@ -663,6 +663,8 @@ def _fuse(
     made = _largest_region(graph, collective, before)
     if not made.weight():
         made = _identity_region(collective, made)
+    if not _results(made.region, made.inside):
+        raise Unsupported("nothing reads its result")
     produced, why = (None, "") if stands else produce(graph, collective, made.region.columns)
     because = [*made.because, *([why] if why else [])]
     if not made.weight() and not stands and produced is None:

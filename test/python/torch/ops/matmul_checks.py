@@ -158,7 +158,7 @@ def threads_for_ranks(monkeypatch: Any, ranks: int) -> Iterator[Callable[[Callab
     monkeypatch.setattr(overlapped, "_adder", lambda space, arrive: lambda some, out: torch.sum(some, 0, out=out))
     shared: dict[Any, Any] = {"met": threading.Barrier(ranks)}
     for rank in range(ranks):
-        shared[rank] = torch.empty(1 << 16, dtype=torch.uint8)
+        shared[rank] = torch.empty(1 << 18, dtype=torch.uint8)
     for key in itertools.product(range(ranks), range(ranks), range(overlapped.MOST_BLOCKS), range(2)):
         shared[key] = threading.Semaphore(0)
     with ThreadPoolExecutor(ranks) as pool:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import math
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import commsir.torch
-import commsir.torch.matmul.ops  # noqa: F401  (defines the ops)
 import torch
 import torch.autograd.forward_ad
 import torch.distributed
+from commsir.torch.matmul import model
+from commsir.torch.matmul import ops as matmuls
 from compile_checks import _tensor
 
 dist: Any = torch.distributed
@@ -286,12 +289,12 @@ CALLS: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any, Any], Any]]] = 
 }
 
 
-def _difference(got: torch.Tensor, want: torch.Tensor, k: int) -> str:
+def _difference(got: torch.Tensor, want: torch.Tensor, k: int, ranks: int) -> str:
     if got.shape != want.shape:
         return f"shape {tuple(got.shape)}, not {tuple(want.shape)}"
     if not got.is_floating_point():
         return "" if torch.equal(got, want.to(got.dtype)) else f"{got} is not {want}"
-    near = 4 * torch.finfo(got.dtype).eps * (k + dist.get_world_size()) ** 0.5
+    near = 4 * torch.finfo(got.dtype).eps * (k + ranks) ** 0.5
     most = want[want.isfinite()].abs().max().item() if want.isfinite().any() else 0.0
     is_close = torch.allclose(got.double(), want.to(got.dtype).double(), near, near * max(most, 1.0), equal_nan=True)
     return "" if is_close else f"off by {(got.double() - want).abs().max().item()}"
@@ -313,7 +316,7 @@ def outcomes(rank: int, size: int, op: str) -> dict[str, str]:
             said[name] = _error(error)
             continue
         of = "" if got.dtype is a.dtype else f"of {got.dtype} "
-        said[name] = of + _difference(got, plain(a, b), a.shape[-1])
+        said[name] = of + _difference(got, plain(a, b), a.shape[-1], size)
     return said
 
 
@@ -501,4 +504,61 @@ EQUALS: dict[str, Callable[[_Given], tuple[Any, Any]]] = {
 def equals(rank: int, size: int) -> dict[str, str]:
     """What is wrong with each pair of results; "": they are equal."""
     given = _Given(rank, size)
-    return {name: _difference(*make(given), 16) for name, make in EQUALS.items()}
+    return {name: _difference(*make(given), 16, size) for name, make in EQUALS.items()}
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# The overlapped ways, with threads for ranks
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def overlap(monkeypatch: Any, run: Any, ranks: int, op: str, blocks: int) -> dict[str, str]:
+    """What becomes of operands by the overlapped way of an op; "" for the right result, or if there is nothing to
+    overlap."""
+    own = threading.local()
+    monkeypatch.setattr(matmuls, "_ranks", lambda name: ranks)
+    monkeypatch.setattr(matmuls, "_space", lambda name, device, size: own.space)
+    monkeypatch.setattr(matmuls, "_choose", lambda *given: model.Choice(blocks, 2.0, 1.0))
+
+    def call(name: str, space: Any) -> torch.Tensor:
+        own.space = space
+        a, b = OPERANDS[name](space.rank, ranks)
+        if not op.endswith(("gather", "before")):
+            return matmuls._send_products(op, a, b, "group")
+        return matmuls._multiply_arrivals(op.removesuffix("_before"), a, [b], [None], False, "group")[0]
+
+    said = {}
+    for name, make in OPERANDS.items():
+        given = [make(rank, ranks) for rank in range(ranks)]
+        if any(one.layout is not torch.strided for one in given[0]):
+            continue
+        # The model chooses no blocks that do not divide the rows, and none where there is nothing to multiply.
+        rows = math.prod(given[0][0].shape[:-1])
+        is_known = given[0][0].is_floating_point() and all(one.numel() for one in given[0])
+        if not is_known or rows % (ranks * blocks):
+            continue
+        try:
+            made = run(lambda space, name=name: call(name, space))
+        except Exception as error:
+            said[name] = _error(error)
+            continue
+        wide = [(_wide(a), _wide(b)) for a, b in given]
+        wants = _wanted(op, wide, ranks)
+        k = given[0][0].shape[-1]
+        differences = [_difference(got, want, k, ranks) for got, want in zip(made, wants, strict=True)]
+        said[name] = "; ".join(filter(None, differences))
+    return said
+
+
+def _wanted(op: str, given: list[tuple[Any, Any]], ranks: int) -> list[torch.Tensor]:
+    """The results of all ranks."""
+    if op == "all_gather":
+        return [torch.cat([a for a, _ in given]) @ b for _, b in given]
+    if op == "all_to_all_before":
+        arrived = [torch.cat([a.chunk(ranks)[rank] for a, _ in given]) for rank in range(ranks)]
+        return [a @ b for a, (_, b) in zip(arrived, given, strict=True)]
+    products = [a @ b for a, b in given]
+    if op == "all_to_all":
+        return [torch.cat([one.chunk(ranks)[rank] for one in products]) for rank in range(ranks)]
+    total = torch.stack(products).sum(0)
+    return [total] * ranks if op == "all_reduce" else list(total.chunk(ranks))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import matmul_checks
 import odd_checks
 import pytest
 from harness import World
@@ -62,3 +63,14 @@ def test_mistakes_are_named(pair: World, backend: str) -> None:
 def test_equal_calls(pair: World) -> None:
     for said in pair.run(odd_checks.equals, "commsir"):
         assert not any(said.values()), said
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("blocks", [1, 3])
+@pytest.mark.parametrize("op", ["all_gather", "all_to_all_before", "reduce_scatter", "all_reduce", "all_to_all"])
+def test_operands_overlapped(monkeypatch: pytest.MonkeyPatch, op: str, blocks: int, ranks: int) -> None:
+    """The ways of GPUs, with threads for ranks and their memory for symmetric memory."""
+    with matmul_checks.threads_for_ranks(monkeypatch, ranks) as run:
+        said = odd_checks.overlap(monkeypatch, run, ranks, op, blocks)
+    wrong = {name: what for name, what in said.items() if (_REFUSED[name] not in what if name in _REFUSED else what)}
+    assert not wrong and len(said) > 30
