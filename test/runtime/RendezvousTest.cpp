@@ -49,7 +49,7 @@ struct Memory {
         [&](const std::string &key, double seconds) {
           return get(key, seconds);
         },
-        std::move(stopped)};
+        std::move(stopped), nullptr};
     return group::Rendezvous(std::move(face), rank, ranks, timeout)
         .hold("says " + std::to_string(rank));
   }
