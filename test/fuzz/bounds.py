@@ -155,6 +155,13 @@ def compare(predicate: str, a: int, b: int) -> bool:
     return {"lt": a < b, "le": a <= b, "gt": a > b, "ge": a >= b}[predicate[1:]]
 
 
+# The index dialect's ops that use no value, and what {a} is then.
+INDEX_CONSTANTS = [
+    (["{a} = index.constant 5"], 5),
+    (["{a} = index.constant -1"], -1),
+    (["{a} = index.sizeof"], 64),
+    (["{a}c = index.bool.constant true", "{a} = index.castu {a}c : i1 to index"], 1),
+]
 # The index dialect's names of the ops above.
 INDEX_OPS = {
     "add": "addi",
@@ -317,11 +324,17 @@ class Program:
 
     def index_arithmetic(self, lines: list[str], body: list[Step], names: list[str]) -> None:
         a, p, q = self.name(), self.pick(names), self.pick(names)
-        if self.rnd.random() < 0.15:
+        drawn = self.rnd.random()
+        if drawn < 0.15:
             predicate = self.rnd.choice(PREDICATES)
+            cast, one = self.rnd.choice([("castu", 1), ("casts", -1)])
             lines.append(f"{a}c = index.cmp {predicate}({p}, {q})")
-            lines.append(f"{a} = index.castu {a}c : i1 to index")
-            body.append(lambda v: v.__setitem__(a, int(compare(predicate, v[p], v[q]))))
+            lines.append(f"{a} = index.{cast} {a}c : i1 to index")
+            body.append(lambda v: v.__setitem__(a, one * int(compare(predicate, v[p], v[q]))))
+        elif drawn < 0.2:
+            text, value = self.rnd.choice(INDEX_CONSTANTS)
+            lines.extend(line.format(a=a) for line in text)
+            body.append(lambda v: v.__setitem__(a, value))
         else:
             op = self.rnd.choice(list(INDEX_OPS))
             lines.append(f"{a} = index.{op} {p}, {q}")
