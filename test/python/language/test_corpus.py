@@ -138,7 +138,8 @@ VALUES: dict[str, Any] = {
     "p361_min-and-max-confused": {"y": "max(r, x(r)[i]) - min(r, x(r)[i])"},
     "p362_residual-added-on-every-rank": {"y": "sum(r, x(r)[i]) + res[i]"},
     "p363_scatter-by-index-of-the-row-before": {
-        "y": "where(min(max(idx[1], 0), 1) == i / 64, x((rank + 1) % size)[64 + i % 64], where(min(max(idx[0], 0), 1) == i / 64, x((rank + 1) % size)[i % 64], y[i]))"
+        "y": "where(min(max(idx[1], 0), 1) == i / 64, x((rank + 1) % size)[64 + i % 64], "
+        "where(min(max(idx[0], 0), 1) == i / 64, x((rank + 1) % size)[i % 64], y[i]))"
     },
     "p364_scatter-of-elements": {"y": "where(x[0] > 0, where(min(max(idx[0], 0), 3) == i, x[0], y[i]), y[i])"},
     "p365_scatter-into-a-peer": {
