@@ -20,3 +20,7 @@ def k(root: index, x: f32[Array, 64], box: f32[Window, 64], y: f32[Array, 64]) -
 
 K = k
 RANKS = 4
+
+
+def inputs() -> dict[str, object]:
+    return {"root": 1}

@@ -27,3 +27,7 @@ def k(steps: index, x: f32[Array, 64], box: f32[Window, 64], s: i64[Signal, 2], 
 
 K = k
 RANKS = 2
+
+
+def inputs() -> dict[str, object]:
+    return {"steps": 2}
