@@ -15,6 +15,7 @@
 
 #include "mlir/Pass/PassRegistry.h"
 
+#include "llvm/Support/YAMLParser.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <algorithm>
@@ -44,7 +45,8 @@ static void addChannelLevel(OpPassManager &manager,
 
 bool mlir::comms::requiresProof() {
   const char *value = std::getenv("COMMSIR_REQUIRE_PROOF");
-  return value && llvm::StringRef(value) != "" && llvm::StringRef(value) != "0";
+  return value && *value && llvm::StringRef(value) != "0" &&
+         llvm::yaml::parseBool(value).value_or(true);
 }
 
 /// The program is proven on channels.

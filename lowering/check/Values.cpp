@@ -211,11 +211,18 @@ Ref Values::assume(Ref ref, const Sum &condition, bool holds,
     return done[ref] = assume(side, condition, holds, done);
   }
   SmallVector<Ref> operands;
-  for (Ref operand : node.operands)
-    operands.push_back(assume(within(operand, ref), condition, holds, done));
-  return done[ref] = isChoice ? choose(operands[0], operands[1], operands[2])
-                              : make(node.kind, nameTexts[node.name],
-                                     node.numbers, operands);
+  bool isSame = true;
+  for (Ref inner : node.operands) {
+    Ref operand = within(inner, ref);
+    operands.push_back(assume(operand, condition, holds, done));
+    isSame &= operands.back() == operand;
+  }
+  if (isSame)
+    return ref;
+  return done[ref] = isChoice
+                         ? chooseDecided(operands[0], operands[1], operands[2])
+                         : make(node.kind, nameTexts[node.name], node.numbers,
+                                operands);
 }
 
 std::optional<Ref> Values::negated(Ref condition) const {
@@ -236,11 +243,17 @@ Ref Values::choose(Ref condition, Ref yes, Ref no) {
   double known = 0;
   if (isConstant(condition, known))
     return known != 0 ? yes : no;
-  if (auto opposite = negated(condition))
-    return choose(*opposite, no, yes);
   // Within a choice the same condition is decided.
-  yes = assume(yes, condition, true);
-  no = assume(no, condition, false);
+  return chooseDecided(condition, assume(yes, condition, true),
+                       assume(no, condition, false));
+}
+
+Ref Values::chooseDecided(Ref condition, Ref yes, Ref no) {
+  double known = 0;
+  if (isConstant(condition, known))
+    return known != 0 ? yes : no;
+  if (auto opposite = negated(condition))
+    return chooseDecided(*opposite, no, yes);
   return yes == no ? yes : apply("where", {condition, yes, no});
 }
 

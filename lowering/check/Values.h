@@ -90,6 +90,8 @@ public:
   Ref assume(Ref ref, Ref condition, bool holds);
   /// Selects `yes` or `no` by a condition.
   Ref choose(Ref condition, Ref yes, Ref no);
+  /// The same of values in which the condition is decided already.
+  Ref chooseDecided(Ref condition, Ref yes, Ref no);
   /// The value of an element (`atElement`) if every element of an argument has
   /// a random value that `seed` determines; from seed 16 on, one of `special`.
   /// Ops without a known meaning are random functions of their operands. `done`

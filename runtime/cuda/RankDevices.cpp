@@ -13,6 +13,7 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/YAMLParser.h"
 
 #include <atomic>
 #include <cstdlib>
@@ -32,7 +33,8 @@ static llvm::Error fail(const char *format, Values &&...values) {
 
 bool commsir::cuda::mayShareGpus() {
   const char *value = std::getenv("COMMSIR_SHARE_GPU");
-  return value && *value && llvm::StringRef(value) != "0";
+  return value && *value && llvm::StringRef(value) != "0" &&
+         llvm::yaml::parseBool(value).value_or(true);
 }
 
 int commsir::cuda::getDeviceOf(int64_t rank, llvm::ArrayRef<int> devices) {

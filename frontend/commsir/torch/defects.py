@@ -57,7 +57,7 @@ def unknown(*arguments):
 
 
 def _is_strict() -> bool:
-    return os.environ.get("COMMSIR_TORCH_STRICT") == "1"
+    return os.environ.get("COMMSIR_TORCH_STRICT", "").lower() not in ("", "0", "n", "no", "off", "false")
 
 
 def run_contained(graph: Graph, change: Callable[[], None]) -> str:

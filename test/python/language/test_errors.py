@@ -429,13 +429,14 @@ def test_undecided(load: Load) -> None:
 def test_proof_required(load: Load, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where a proof is required, what is not decided is refused, and what asks for no proof gets one."""
     text = "@kernel\ndef k(y: i64[Array, 1], n: i64[Array, 1]):\n    for i in range({}):\n        barrier()\n    y[0] = n[0]\n"
-    monkeypatch.setenv("COMMSIR_REQUIRE_PROOF", "1")
-    assert load(text.format("3")).k.check(2).proven
-    for options in ({}, {"check": False}):
+    for on, options in (("1", {}), ("true", {}), ("On", {"check": False})):
+        monkeypatch.setenv("COMMSIR_REQUIRE_PROOF", on)
+        assert load(text.format("3")).k.check(2).proven
         with pytest.raises(commsir.CheckError, match=r"is not proven, and a proof is required(.|\n)*not known"):
             load(text.format("n[0]")).k.check(2, **options)
-    monkeypatch.setenv("COMMSIR_REQUIRE_PROOF", "0")
-    assert not load(text.format("n[0]")).k.check(2).proven
+    for off in ("0", "", "off", "False", "no"):
+        monkeypatch.setenv("COMMSIR_REQUIRE_PROOF", off)
+        assert not load(text.format("n[0]")).k.check(2).proven
 
 
 def test_checker_points_at_python(load: Load) -> None:

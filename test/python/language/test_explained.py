@@ -17,6 +17,7 @@ ELEMENT = re.compile(r"\b(?P<name>[a-z_]\w*)\((?P<rank>\d+)\)(?:\[(?P<place>[^\]
 FUNCTIONS = {
     "max": lambda *all: reduce(np.maximum, all),
     "min": lambda *all: reduce(np.minimum, all),
+    "xor": lambda *all: reduce(np.bitwise_xor, (np.asarray(one).astype(np.int64) for one in all)),
     "where": np.where,
     "exp": np.exp,
     "sqrt": np.sqrt,
