@@ -488,8 +488,19 @@ private:
                 Int columns);
   void storeSums(ImplicitLocOpBuilder &b, ArrayRef<Value> sums, Int rows,
                  Int columns);
-  void addBlocks(ImplicitLocOpBuilder &b, Type element, Value held,
-                 MutableArrayRef<Value> sums);
+  Sums turnSums(ImplicitLocOpBuilder &b, ArrayRef<Value> sums);
+  void addBlock(ImplicitLocOpBuilder &b, Type element, Value held, Sums &own);
+  /// Sums of four neighboring blocks, where they lie behind the first ones, and
+  /// what was read of each addend.
+  struct FourBlocks {
+    int64_t row, column;
+    Sums sums, held;
+  };
+  SmallVector<FourBlocks> getFourBlocks(ImplicitLocOpBuilder &b,
+                                        ArrayRef<Value> sums);
+  Value addressOfBlock(ImplicitLocOpBuilder &b, const ContractMemory &memory);
+  Value behind(ImplicitLocOpBuilder &b, Value first,
+               const ContractMemory &memory, const FourBlocks &blocks);
   void storeWithAddends(ImplicitLocOpBuilder &b, ArrayRef<Value> sums);
   void store(ImplicitLocOpBuilder &b, ArrayRef<Value> sums, Int rows,
              Int columns);
@@ -1532,58 +1543,100 @@ void Emitter::storeSums(ImplicitLocOpBuilder &b, ArrayRef<Value> sums, Int rows,
   });
 }
 
-/// Adds a lane's 16 bytes of four blocks of an addend to four pairs of sums.
-void Emitter::addBlocks(ImplicitLocOpBuilder &b, Type element, Value held,
-                        MutableArrayRef<Value> sums) {
-  SmallVector<Value> words;
-  for (int64_t i = 0; i < 4; ++i)
-    words.push_back(vector::ExtractOp::create(b, held, i));
+/// The sums by four blocks that are neighbors in a row, and where each four lie
+/// behind the first four.
+SmallVector<Emitter::FourBlocks> Emitter::getFourBlocks(ImplicitLocOpBuilder &b,
+                                                        ArrayRef<Value> sums) {
+  SmallVector<FourBlocks> all;
+  int64_t across = 2 * shape.columnBlocks;
+  forSums(b, [&](ImplicitLocOpBuilder &, int64_t at, Int row, Int column) {
+    int64_t block = at / 4;
+    if (all.empty() || all.back().sums.size() == 8)
+      all.push_back({block / across * shape.getBlockRows() + at % 4 / 2 * 8,
+                     block % across * 8,
+                     {},
+                     {}});
+    all.back().sums.append({sums[at], sums[at + 1]});
+  });
+  return all;
+}
+
+/// The address of what is in the place of this lane's block of the first four.
+Value Emitter::addressOfBlock(ImplicitLocOpBuilder &b,
+                              const ContractMemory &memory) {
+  std::optional<Value> address;
+  forSums(b, [&](ImplicitLocOpBuilder &, int64_t, Int row, Int column) {
+    if (!address)
+      address = addressOfSum(b, memory, row, column + Int(b, lane) % 4 * 6);
+  });
+  return *address;
+}
+
+/// As far behind an address of `addressOfBlock` as four blocks are.
+Value Emitter::behind(ImplicitLocOpBuilder &b, Value first,
+                      const ContractMemory &memory, const FourBlocks &blocks) {
+  int64_t elements = blocks.row * memory.stride + blocks.column;
+  return offset(
+      b, first,
+      arith::ConstantOp::create(
+          b, b.getI64IntegerAttr(
+                 elements * (memory.element.getIntOrFloatBitWidth() / 8))));
+}
+
+/// The eight sums of this lane's block, of pairs of four blocks.
+Emitter::Sums Emitter::turnSums(ImplicitLocOpBuilder &b, ArrayRef<Value> sums) {
+  Sums own(8);
+  for (int64_t odd = 0; odd < 2; ++odd) {
+    SmallVector<Value> words;
+    for (int64_t i = 0; i < 4; ++i)
+      words.push_back(LLVM::BitcastOp::create(b, i32, sums[2 * i + odd]));
+    for (auto [i, word] : llvm::enumerate(turnBlocks(b, words)))
+      own[2 * i + odd] = LLVM::BitcastOp::create(b, f32, word);
+  }
+  return own;
+}
+
+/// Adds a lane's 16 bytes of an addend to the eight sums of its block.
+void Emitter::addBlock(ImplicitLocOpBuilder &b, Type element, Value held,
+                       Sums &own) {
   auto type = VectorType::get({2}, element);
-  for (auto [i, word] : llvm::enumerate(turnBlocks(b, words))) {
-    Value pair = LLVM::BitcastOp::create(b, type, word);
-    for (int64_t j = 0; j < 2; ++j) {
-      Value &sum = sums[2 * int64_t(i) + j];
-      sum = arith::AddFOp::create(
-          b, sum, widen(b, vector::ExtractOp::create(b, pair, j)));
-    }
+  for (int64_t i = 0; i < 8; i += 2) {
+    Value pair = LLVM::BitcastOp::create(
+        b, type, vector::ExtractOp::create(b, held, i / 2));
+    for (int64_t j = 0; j < 2; ++j)
+      own[i + j] = arith::AddFOp::create(
+          b, own[i + j], widen(b, vector::ExtractOp::create(b, pair, j)));
   }
 }
 
-/// Stores a product of which all exists with its addends: some of these are
-/// read ahead, and sums leave their registers as they are stored.
+/// Stores a product of which all exists with its addends. Some of these are
+/// read ahead.
 void Emitter::storeWithAddends(ImplicitLocOpBuilder &b, ArrayRef<Value> sums) {
-  // Values of 16 bytes that a thread waits for at once.
-  constexpr int64_t kAhead = 4;
-  struct Blocks {
-    Int row, column;
-    SmallVector<Value> sums, held;
+  // What a thread holds of addends that it has read, in registers.
+  constexpr size_t kHeld = 24;
+  const ContractMemory &acc = parts.acc;
+  SmallVector<FourBlocks> all = getFourBlocks(b, sums);
+  SmallVector<Value> firsts;
+  for (const ContractMemory &memory : parts.addends)
+    firsts.push_back(addressOfBlock(b, memory));
+  Value stored = addressOfBlock(b, acc);
+  auto load = [&](FourBlocks &blocks) {
+    for (auto [memory, first] : llvm::zip_equal(parts.addends, firsts))
+      blocks.held.push_back(LLVM::LoadOp::create(
+          b, VectorType::get({4}, i32), behind(b, first, memory, blocks), 16));
   };
-  SmallVector<Blocks> all;
-  forSums(b, [&](ImplicitLocOpBuilder &, int64_t at, Int row, Int column) {
-    if (all.empty() || all.back().sums.size() == 8)
-      all.push_back({row, column, {}, {}});
-    all.back().sums.append({sums[at], sums[at + 1]});
-  });
-  auto placeOf = [&](const ContractMemory &memory, const Blocks &blocks) {
-    return addressOfSum(b, memory, blocks.row,
-                        blocks.column + Int(b, lane) % 4 * 6);
-  };
-  auto load = [&](Blocks &blocks) {
-    for (const ContractMemory &addend : parts.addends)
-      blocks.held.push_back(LLVM::LoadOp::create(b, VectorType::get({4}, i32),
-                                                 placeOf(addend, blocks), 16));
-  };
-  auto finish = [&](Blocks &blocks) {
+  auto finish = [&](const FourBlocks &blocks) {
+    Sums own = turnSums(b, blocks.sums);
     for (auto [addend, held] : llvm::zip_equal(parts.addends, blocks.held))
-      addBlocks(b, addend.element, held, blocks.sums);
+      addBlock(b, addend.element, held, own);
     SmallVector<Value> words;
     for (int64_t at = 0; at < 8; at += 2)
-      words.push_back(
-          LLVM::BitcastOp::create(b, i32, narrow(b, blocks.sums, at)));
-    LLVM::StoreOp::create(b, turnToBlock(b, words), placeOf(parts.acc, blocks),
-                          16);
+      words.push_back(LLVM::BitcastOp::create(b, i32, narrow(b, own, at)));
+    LLVM::StoreOp::create(
+        b, vector::FromElementsOp::create(b, VectorType::get({4}, i32), words),
+        behind(b, stored, acc, blocks), 16);
   };
-  size_t ahead = std::max<int64_t>(1, kAhead / int64_t(parts.addends.size()));
+  size_t ahead = std::max<size_t>(1, kHeld / (4 * parts.addends.size())) - 1;
   for (size_t i = 0; i < all.size() + ahead; ++i) {
     if (i < all.size())
       load(all[i]);

@@ -15,13 +15,28 @@ import torch
 
 from commsir.torch.matmul.factor import FP8
 
-__all__ = ["Choice", "Groups", "choose", "collective_time", "produce_gain", "region_gain", "saved_traffic"]
+__all__ = [
+    "OWN_TILE",
+    "Choice",
+    "Groups",
+    "adds_in_product",
+    "choose",
+    "collective_time",
+    "produce_gain",
+    "region_gain",
+    "saved_traffic",
+]
 
 #: Of the vendor's matmul: rows and columns of its tiles, and µs for each element of k. Then what a tile takes for
 #: itself, a launch, and what it costs to add up parts of k, of which there may be several where tiles are few.
 _TILES = (128, 256, 0.0108), (128, 128, 0.0061)
 _PER_TILE, _LAUNCH, _ADDED_PARTS = 1.5, 1.0, 3.0
 _PARTS = 1, 2, 4
+#: Of a kernel that multiplies and adds (sums.py): rows and columns of its tiles, µs for each element of k: a thirtieth
+#: more than the vendor's (docs/Results.md); and GB/s at which it reads what it adds. The latter is assumed.
+OWN_TILE, _OWN_RATE, _OWN_READS = (128, 256), 0.0112, 6000.0
+#: It has whole tiles, and a multiple of so many terms.
+_OWN_TERMS = 64
 #: How many times as fast fp8 is multiplied. Assumed, not measured: tensor cores have twice the rate.
 _FP8_RATE = 1.7
 #: GB/s from one GPU to another by copy engines beside a matmul; µs from a kernel to a copy behind it, of a copy and its
@@ -134,9 +149,24 @@ class _Sizes:
         """Elements of results, within a GPU's memory."""
         return elements * self.result_size / _MEMORY / 1e3
 
+    def added_by_vendor(self, rows: int) -> float:
+        """A product of so many rows, and what the others have sent of them: a kernel adds that up, and the matmul reads
+        the sum."""
+        added = self.moved(self.ranks * rows * self.n) + _LAUNCH if self.ranks > 2 else 0.0
+        return added + self.matmul(rows)
+
+    def added_in_product(self, rows: int) -> float:
+        """The same by one kernel (sums.py); infinite: there is none."""
+        height, width = OWN_TILE
+        is_even = rows % height == 0 and self.n % width == 0 and self.k % _OWN_TERMS == 0
+        if self.ranks < 3 or not is_even or self.itemsize != 2 or self.result_size != 2 or self.groups != _ONE_GROUP:
+            return float("inf")
+        waves = -(-(rows // height * (self.n // width)) // self.processors)
+        reads = (self.ranks - 1) * rows * self.n * self.result_size / _OWN_READS / 1e3
+        return waves * (_OWN_RATE * self.k + _PER_TILE) + reads + _LAUNCH
+
     def added(self, rows: int) -> float:
-        """Adds up what the others have sent of so many rows. The matmul reads the sum."""
-        return self.moved(self.ranks * rows * self.n) + _LAUNCH if self.ranks > 2 else 0.0
+        return min(self.added_by_vendor(rows), self.added_in_product(rows))
 
 
 def _arrive(op: str, sizes: _Sizes, blocks: int) -> tuple[float, float]:
@@ -172,7 +202,7 @@ class _Products:
 
     def total(self, block: int) -> None:
         waits = (self.sizes.ranks - 1) * _WAIT
-        self.end = max(self.end, self._arrived[block]) + waits + self.sizes.added(self.rows) + self._product
+        self.end = max(self.end, self._arrived[block]) + waits + self.sizes.added(self.rows)
 
 
 def _scatter(sizes: _Sizes, blocks: int) -> tuple[float, float]:
@@ -269,6 +299,20 @@ def choose(
         return _nothing("matmuls are overlapped only on GPUs of compute capability 9.0")
     size = (made or dtype).itemsize
     return _best(op, _Sizes(ranks, rows, n, k, dtype.itemsize, processors, groups, size))
+
+
+@functools.lru_cache(maxsize=4096)
+def _adds_in_product(sizes: _Sizes) -> bool:
+    return sizes.added_in_product(sizes.rows) < sizes.added_by_vendor(sizes.rows)
+
+
+def adds_in_product(ranks: int, rows: int, n: int, k: int, dtype: torch.dtype, device: torch.device) -> bool:
+    """Whether one kernel of ours multiplies [rows, k] by [k, n] and adds what all other ranks have sent of it faster
+    than a kernel and the vendor's matmul."""
+    processors = _processors(int(device.index)) if device.type == "cuda" else 0
+    if not processors or dtype not in (torch.bfloat16, torch.float16):
+        return False
+    return _adds_in_product(_Sizes(ranks, rows, n, k, dtype.itemsize, processors))
 
 
 def _nothing(why_not: str) -> Choice:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -20,6 +20,7 @@ import torch.distributed as dist
 from commsir.torch import capi, ops
 from commsir.torch.destroy_hooks import when_gone
 from commsir.torch.matmul.factor import Factor
+from commsir.torch.matmul.sums import Sums
 
 __all__ = [
     "MOST_BLOCKS",
@@ -37,39 +38,6 @@ _C10D: Any = dist.distributed_c10d
 
 #: Blocks into which the rows that a rank adds up may be cut.
 MOST_BLOCKS = 8
-#: The kernel that adds up what ranks have sent: as many blocks as an H100 runs at once, nearly.
-_BLOCKS, _THREADS = 128, 512
-#: Bytes that the arrays of kernels are aligned to.
-_ALIGNMENT = 256
-_SUM = """
-comms.kernel @add_parts(%x: memref<{parts}x{rows}x{n}x{element}>, %total: memref<{rows}x{n}x{element}>)
-    attributes {{ranks = {ranks}}} {{
-  %zero = arith.constant 0 : index
-  %one = arith.constant 1 : index
-  %rows = arith.constant {rows} : index
-  %parts = arith.constant {parts} : index
-  %n = arith.constant {n} : index
-  %size = arith.constant {size} : index
-  %block = comms.block_id
-  %blocks = comms.num_blocks
-  scf.for %row = %block to %rows step %blocks {{
-    %place = arith.muli %row, %n : index
-    %first = comms.tile_load %x[%place] : memref<{parts}x{rows}x{n}x{element}> -> tensor<{n}x{element}>
-    %wide = arith.extf %first : tensor<{n}x{element}> to tensor<{n}xf32>
-    %sum = scf.for %part = %one to %parts step %one iter_args(%so_far = %wide) -> (tensor<{n}xf32>) {{
-      %start = arith.muli %part, %size : index
-      %from = arith.addi %start, %place : index
-      %next = comms.tile_load %x[%from] : memref<{parts}x{rows}x{n}x{element}> -> tensor<{n}x{element}>
-      %more = arith.extf %next : tensor<{n}x{element}> to tensor<{n}xf32>
-      %added = arith.addf %so_far, %more : tensor<{n}xf32>
-      scf.yield %added : tensor<{n}xf32>
-    }}
-    %rounded = arith.truncf %sum : tensor<{n}xf32> to tensor<{n}x{element}>
-    comms.tile_store %rounded, %total[%place] : tensor<{n}x{element}>, memref<{rows}x{n}x{element}>
-  }}
-  comms.return
-}}
-"""
 
 
 class Workspace:
@@ -83,6 +51,7 @@ class Workspace:
         self.device = device
         self.group: capi.Group = ops.group_of(name, int(device.index))
         self.rank, self.ranks = self.group.rank, self.group.size
+        self.sums = Sums(name, device)
         #: For copies to other ranks, and from them.
         self.sends, self.fetches = (_CUDA.Stream(device, priority=-1) for _ in range(2))
         # One for each block and rank that sends, as many for the second half of an all_reduce, and those of meetings.
@@ -266,7 +235,6 @@ class _Partials:
         """`arrive` is [blocks, ranks - 1, rows, n], in symmetric memory."""
         self._call, self._factor, self._arrive = call, factor, arrive
         self._made = arrive.new_empty(arrive.shape)
-        self._add = _adder(call.space, arrive) if arrive.shape[1] > 1 else None
 
     def send(self, block: int, parts: torch.Tensor, starts: Sequence[int]) -> None:
         """`parts` is [ranks, rows, k], and `starts` the places of their first rows: the products of all but this
@@ -279,21 +247,7 @@ class _Partials:
         """Fills `out` with the sum of all ranks' parts, of which this rank's is `rows`, from `start` on, by the
         factor."""
         self._call.wait_for_all(block)
-        others = self._arrive[block, 0]
-        if self._add:
-            self._add(self._arrive[block], out)
-            others = out
-        self._factor.add(others, rows, start, out)
-
-
-def _adder(space: Workspace, arrive: torch.Tensor) -> Callable[[torch.Tensor, torch.Tensor], Any]:
-    """What fills [rows, n] with the sum of [parts, rows, n], taken in float32; blocks of such parts are in `arrive`."""
-    _, parts, rows, n = arrive.shape
-    if rows * n * arrive.itemsize % _ALIGNMENT:
-        return lambda some, out: torch.sum(some, 0, out=out)
-    element = capi.element_type(arrive.dtype)
-    text = _SUM.format(ranks=space.ranks, parts=parts, rows=rows, n=n, size=rows * n, element=element)
-    return space.group.kernel(text, blocks=min(rows, _BLOCKS), threads=_THREADS)
+        self._call.space.sums.total(self._factor, self._arrive[block], rows, start, out)
 
 
 def matmul_reduce_scatter(space: Workspace, a: torch.Tensor, factor: Factor, blocks: int) -> torch.Tensor:

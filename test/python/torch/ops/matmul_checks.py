@@ -17,6 +17,7 @@ import torch.distributed
 import torch.distributed._functional_collectives as funcol
 from commsir.torch.matmul import model, overlapped
 from commsir.torch.matmul import ops as matmuls
+from commsir.torch.matmul.sums import Sums
 from compile_checks import DEVICE, _compare, _compiled, _tensor
 
 dist: Any = torch.distributed
@@ -107,6 +108,7 @@ class _Space:
 
     def __init__(self, rank: int, ranks: int, shared: dict[Any, Any]) -> None:
         self.rank, self.ranks, self.shared = rank, ranks, shared
+        self.sums: Sums = shared["sums", rank]
 
     def own(self, shape: Any, dtype: torch.dtype) -> torch.Tensor:
         made: torch.Tensor = self.shared[self.rank][: math.prod(shape) * dtype.itemsize].view(dtype).view(*shape)
@@ -155,10 +157,10 @@ class _Copies:
 def threads_for_ranks(monkeypatch: Any, ranks: int) -> Iterator[Callable[[Callable[[Any], Any]], list[Any]]]:
     """Has the overlapped ways run among threads; gives what runs a function on each."""
     monkeypatch.setattr(overlapped, "_Call", _Copies)
-    monkeypatch.setattr(overlapped, "_adder", lambda space, arrive: lambda some, out: torch.sum(some, 0, out=out))
     shared: dict[Any, Any] = {"met": threading.Barrier(ranks)}
     for rank in range(ranks):
         shared[rank] = torch.empty(1 << 18, dtype=torch.uint8)
+        shared["sums", rank] = Sums(f"rank {rank}", torch.device("cpu"))
     for key in itertools.product(range(ranks), range(ranks), range(overlapped.MOST_BLOCKS), range(2)):
         shared[key] = threading.Semaphore(0)
     with ThreadPoolExecutor(ranks) as pool:

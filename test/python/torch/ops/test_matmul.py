@@ -10,6 +10,7 @@ import torch
 from commsir.torch.matmul import model, overlapped
 from commsir.torch.matmul import ops as matmul_ops
 from commsir.torch.matmul.factor import Factor
+from commsir.torch.matmul.sums import Sums
 from harness import World
 
 _MM, _ADDMM, _BMM = "aten.mm", "aten.addmm", "aten.bmm"
@@ -147,6 +148,26 @@ def test_overlapped_ways(monkeypatch: pytest.MonkeyPatch, name: str, ranks: int)
                 torch.testing.assert_close(got, total.chunk(ranks)[rank], rtol=near, atol=near)
             for got in run(lambda space, count=blocks: overlapped.matmul_all_reduce(space, rows, plain, count)):
                 torch.testing.assert_close(got, total, rtol=near, atol=near)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("is_turned", [False, True])
+@pytest.mark.parametrize("others", [1, 3])
+def test_product_adds_what_others_sent(
+    monkeypatch: pytest.MonkeyPatch, dtype: torch.dtype, is_turned: bool, others: int
+) -> None:
+    """The kernel of ours, of several tiles, where GPUs have it: it rounds once."""
+    monkeypatch.setattr(model, "adds_in_product", lambda *sizes: True)
+    torch.manual_seed(3)
+    rows, parts = torch.randn(256, 64).to(dtype), torch.randn(others, 256, 512).to(dtype)
+    weight = torch.randn(512, 64).to(dtype).t() if is_turned else torch.randn(64, 512).to(dtype)
+    given = Sums("alone", torch.device("cpu"))
+    out = torch.empty(256, 512, dtype=dtype)
+    given.total(Factor(weight), parts, rows, 0, out)
+    want = rows.double() @ weight.double() + parts.double().sum(0)
+    # Half a unit in the last place, and what the sums in float32 are off.
+    assert bool(((out.double() - want).abs() <= torch.finfo(dtype).eps / 2 * want.abs() + 1e-4).all())
+    assert [key[0] for key in given._kernels] == ["multiply"]
 
 
 def test_rows_that_are_exchanged(monkeypatch: pytest.MonkeyPatch) -> None:
