@@ -94,6 +94,16 @@ int64_t ContractShape::getRhsBytes() const {
                       : llvm::alignTo(columns, 64) * kRowBytes;
 }
 
+int64_t ContractShape::getAddendPanels() const {
+  return llvm::divideCeil(warpColumns * getWarpColumns(), 64);
+}
+
+int64_t ContractShape::getAddendStages() const {
+  if (addends == 0)
+    return 0;
+  return llvm::divideCeil(addends * getAddendPanels(), getPanelsOfStage());
+}
+
 int64_t ContractShape::getMapRows(bool isLhs) const {
   if (isLhs ? transposeLhs : !transposeRhs)
     return getDepth();
@@ -250,8 +260,15 @@ static void emitAwait(ImplicitLocOpBuilder &b, Value barrier, Int parity) {
 }
 
 namespace {
+/// A tile that is to be copied: numbers are i32, and the address of its map.
+struct MappedTile {
+  Value row, column, map;
+
+  static constexpr int64_t kBytes = 16;
+};
+
 /// What is to be copied for a product: numbers are i32, and addresses of maps.
-/// Rows and columns are those of the first tile.
+/// Rows and columns are those of the first tile. Tiles of addends lie behind.
 struct Job {
   Value product, steps, lhsRow, lhsColumn, rhsRow, rhsColumn, lhsMap, rhsMap;
 
@@ -284,10 +301,15 @@ public:
   }
   /// How often a step's stage was used before.
   Int getTurn(Int step) const { return step / shape.stages; }
-  int64_t getRest() const { return 16 * shape.stages + 16 + Job::kBytes; }
+  int64_t getRest() const {
+    return 16 * shape.stages + 16 + Job::kBytes +
+           shape.mostAddends * MappedTile::kBytes;
+  }
 
-  void post(ImplicitLocOpBuilder &b, const Job &job) const;
+  void post(ImplicitLocOpBuilder &b, const Job &job,
+            ArrayRef<MappedTile> addends) const;
   Job read(ImplicitLocOpBuilder &b) const;
+  MappedTile readAddend(ImplicitLocOpBuilder &b, Int number) const;
   Value awaitJob(ImplicitLocOpBuilder &b, Value parity) const;
 
 private:
@@ -297,6 +319,11 @@ private:
   }
   Value getJob(ImplicitLocOpBuilder &b) const {
     return at(b, {b, emitNumber(b, 0)}, 16 * shape.stages + 16);
+  }
+  /// The place of an addend's tile.
+  Value getAddend(ImplicitLocOpBuilder &b, Int number) const {
+    return at(b, number * MappedTile::kBytes,
+              16 * shape.stages + 16 + Job::kBytes);
   }
 
   const ContractShape &shape;
@@ -309,7 +336,14 @@ int64_t ContractShape::getBytes() const {
 }
 
 /// Who copies has read the last job: all that it brought has come.
-void Stages::post(ImplicitLocOpBuilder &b, const Job &job) const {
+void Stages::post(ImplicitLocOpBuilder &b, const Job &job,
+                  ArrayRef<MappedTile> addends) const {
+  for (auto [number, tile] : llvm::enumerate(addends)) {
+    Value place = getAddend(b, {b, emitNumber(b, int64_t(number))});
+    emitText(b, "st.shared.v2.b32 [$0], {$1, $2};", "r,r,r",
+             {place, tile.row, tile.column});
+    emitText(b, "st.shared.b64 [$0 + 8], $1;", "r,l", {place, tile.map});
+  }
   Value place = getJob(b);
   emitText(b, "st.shared.v4.b32 [$0], {$1, $2, $3, $4};", "r,r,r,r,r",
            {place, job.product, job.steps, job.lhsRow, job.lhsColumn});
@@ -337,6 +371,18 @@ Job Stages::read(ImplicitLocOpBuilder &b) const {
                                  "=l,=l,r", b.getI64Type(), 2);
   return {first[0],  first[1],  first[2], first[3],
           second[0], second[1], maps[0],  maps[1]};
+}
+
+MappedTile Stages::readAddend(ImplicitLocOpBuilder &b, Int number) const {
+  Value place = getAddend(b, number);
+  SmallVector<Value> first =
+      split(b,
+            emitText(b, "ld.shared.v2.b32 {$0, $1}, [$2];", "=r,=r,r", {place},
+                     getRecord(b, b.getI32Type(), 2)),
+            2);
+  Value map = emitText(b, "ld.shared.b64 $0, [$1 + 8];", "=l,r", {place},
+                       b.getI64Type());
+  return {first[0], first[1], map};
 }
 
 /// Whether there is another job: i1.
@@ -501,7 +547,11 @@ private:
   Value addressOfBlock(ImplicitLocOpBuilder &b, const ContractMemory &memory);
   Value behind(ImplicitLocOpBuilder &b, Value first,
                const ContractMemory &memory, const FourBlocks &blocks);
-  void storeWithAddends(ImplicitLocOpBuilder &b, ArrayRef<Value> sums);
+  void storeWhole(ImplicitLocOpBuilder &b, ArrayRef<Value> sums,
+                  ArrayRef<ContractMemory> addends);
+  void addPanel(ImplicitLocOpBuilder &b, Int panel, Type element, int64_t first,
+                Sums &sums);
+  void addTiles(ImplicitLocOpBuilder &b, Sums &sums);
   void store(ImplicitLocOpBuilder &b, ArrayRef<Value> sums, Int rows,
              Int columns);
   Value widen(ImplicitLocOpBuilder &b, Value value);
@@ -730,7 +780,13 @@ void Emitter::announce(ImplicitLocOpBuilder &b, Int steps) {
     place(parts.rhs, rhs, firstColumn, job.rhsRow, job.rhsColumn);
     job.lhsMap = parts.lhs.map;
     job.rhsMap = parts.rhs.map;
-    Stages(shape, parts.memory).post(in, job);
+    SmallVector<MappedTile> addends;
+    if (shape.addends > 0)
+      for (const ContractMemory &addend : parts.addends)
+        addends.push_back({(Int(in, firstRow) + addend.row).value,
+                           (Int(in, firstColumn) + addend.column).value,
+                           addend.map});
+    Stages(shape, parts.memory).post(in, job, addends);
   });
 }
 
@@ -842,8 +898,50 @@ static void copyTiles(const ContractShape &shape, bool isLhs, const Job &job,
   }
 }
 
-/// Copies the stages of a product, the first of which is number `before` of
-/// all.
+/// Waits until a stage is empty, and says how many bytes come: gives the
+/// stage, and the barrier that counts them.
+static std::pair<Value, Value> fillStage(const Stages &stages, Int place,
+                                         int64_t bytes,
+                                         ImplicitLocOpBuilder &b) {
+  // Before its first use a stage is empty.
+  emitAwait(b, stages.getEmpty(b, place), (stages.getTurn(place) + 1) % 2);
+  Value full = stages.getFull(b, place), stage = stages.getStage(b, place);
+  emitText(b, "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;", "r,r",
+           {full, emitNumber(b, bytes)});
+  return {stage, full};
+}
+
+/// Brings panels of a product's addends to L2, one at a time while its stages
+/// are copied: all at once they would hold up these. The first stages come
+/// before.
+static void prefetchAddends(const ContractShape &shape, const Stages &stages,
+                            const Job &job, Int step, ImplicitLocOpBuilder &b) {
+  int64_t ofEach = shape.getAddendPanels(), all = shape.addends * ofEach;
+  Int later = step - shape.stages,
+      interval = (Int(b, job.steps) - shape.stages) / all;
+  interval = interval.apply<arith::MaxUIOp>(emitNumber(b, 1));
+  Int panel = later.apply<arith::DivUIOp>(interval.value);
+  auto holds = [&](arith::CmpIPredicate predicate, Int left, Int right) {
+    return arith::CmpIOp::create(b, predicate, left.value, right.value);
+  };
+  using arith::CmpIPredicate;
+  Value isDue = arith::AndIOp::create(
+      b, holds(CmpIPredicate::sge, later, later.constant(0)),
+      holds(CmpIPredicate::ult, panel, later.constant(all)));
+  isDue =
+      arith::AndIOp::create(b, isDue,
+                            holds(CmpIPredicate::eq, later,
+                                  panel.apply<arith::MulIOp>(interval.value)));
+  auto due = scf::IfOp::create(b, isDue, /*withElseRegion=*/false);
+  ImplicitLocOpBuilder in(b.getLoc(), due.thenYield());
+  MappedTile tile = stages.readAddend(in, Int(in, panel.value) / ofEach);
+  Int column = Int(in, panel.value) % ofEach * 64 + tile.column;
+  emitText(in, "cp.async.bulk.prefetch.tensor.2d.L2.global [$0, {$1, $2}];",
+           "l,r,r", {tile.map, column.value, tile.row});
+}
+
+/// Copies the stages of a product's operands, the first of which is number
+/// `before` of all.
 static void copyStages(const ContractShape &shape, Value memory, const Job &job,
                        Value before, ImplicitLocOpBuilder &b) {
   Stages stages(shape, memory);
@@ -852,24 +950,59 @@ static void copyStages(const ContractShape &shape, Value memory, const Job &job,
   ImplicitLocOpBuilder in(b);
   in.setInsertionPointToStart(loop.getBody());
   Int step(in, loop.getInductionVar());
-  Int place = step + before;
-  // Before its first use a stage is empty.
-  emitAwait(in, stages.getEmpty(in, place), (stages.getTurn(place) + 1) % 2);
-  Value full = stages.getFull(in, place), stage = stages.getStage(in, place);
-  emitText(in, "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;", "r,r",
-           {full, emitNumber(in, shape.getLhsBytes() + shape.getRhsBytes())});
+  auto [stage, full] = fillStage(stages, step + before,
+                                 shape.getLhsBytes() + shape.getRhsBytes(), in);
   for (bool isLhs : {true, false})
     copyTiles(shape, isLhs, job, step, stage, full, in);
+  if (shape.addends > 0)
+    prefetchAddends(shape, stages, job, step, in);
+}
+
+/// Calls `body` with each panel of a product's addends, its addend, and the
+/// column where it begins in the tile.
+static void forAddendPanels(
+    const ContractShape &shape,
+    llvm::function_ref<void(int64_t panel, int64_t addend, int64_t column)>
+        body) {
+  int64_t ofEach = shape.getAddendPanels();
+  for (int64_t panel = 0; panel < shape.addends * ofEach; ++panel)
+    body(panel, panel / ofEach, panel % ofEach * 64);
+}
+
+/// Copies the tiles of a product's addends, from stage number `place` of all
+/// on.
+static void copyAddends(const ContractShape &shape, Value memory,
+                        ArrayRef<MappedTile> tiles, Int place,
+                        ImplicitLocOpBuilder &b) {
+  int64_t held = shape.getPanelsOfStage(), bytes = shape.getPanelBytes(),
+          all = shape.addends * shape.getAddendPanels();
+  Value stage, full;
+  forAddendPanels(shape, [&](int64_t panel, int64_t addend, int64_t column) {
+    const MappedTile &tile = tiles[addend];
+    if (panel % held == 0)
+      std::tie(stage, full) =
+          fillStage(Stages(shape, memory), place + panel / held,
+                    std::min(held, all - panel) * bytes, b);
+    emitText(b,
+             "cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::"
+             "complete_tx::bytes [$0], [$1, {$2, $3}], [$4];",
+             "r,l,r,r,r",
+             {(Int(b, stage) + panel % held * bytes).value, tile.map,
+              (Int(b, tile.column) + column).value, tile.row, full});
+  });
 }
 
 /// What other threads wrote, and the maps: of operands that nothing in the
 /// kernel writes at their first product only (`seen`, bit by bit).
 static void acquireOperands(const ContractShape &shape, int64_t number,
-                            const Job &job, Value seen,
-                            ImplicitLocOpBuilder &b) {
+                            const Job &job, ArrayRef<MappedTile> addends,
+                            Value seen, ImplicitLocOpBuilder &b) {
+  SmallVector<Value> maps = {job.lhsMap, job.rhsMap};
+  for (const MappedTile &tile : addends)
+    maps.push_back(tile.map);
   auto acquire = [&](ImplicitLocOpBuilder &in) {
     nvvm::emit(in, Ptx::FenceAsync, {});
-    for (Value map : {job.lhsMap, job.rhsMap})
+    for (Value map : maps)
       emitText(in, "fence.proxy.tensormap::generic.acquire.gpu [$0], 128;", "l",
                {map});
   };
@@ -905,20 +1038,32 @@ void nvvm::emitCopies(ArrayRef<ContractShape> shapes, Value memory,
       [&](OpBuilder &builder, Location loc, ValueRange values) {
         ImplicitLocOpBuilder in(loc, builder);
         Job job = stages.read(in);
+        Int after = Int(in, values[1]) + job.steps;
         for (auto [number, shape] : llvm::enumerate(shapes)) {
           Value isThis =
               arith::CmpIOp::create(in, arith::CmpIPredicate::eq, job.product,
                                     emitNumber(in, int64_t(number)));
           auto branch = scf::IfOp::create(in, isThis, false);
           ImplicitLocOpBuilder inner(loc, branch.thenYield());
-          acquireOperands(shape, int64_t(number), job, values[2], inner);
+          SmallVector<MappedTile> addends;
+          for (int64_t addend = 0; addend < shape.addends; ++addend)
+            addends.push_back(
+                stages.readAddend(inner, {inner, emitNumber(inner, addend)}));
+          acquireOperands(shape, int64_t(number), job, addends, values[2],
+                          inner);
           copyStages(shape, memory, job, values[1], inner);
+          copyAddends(shape, memory, addends, Int(inner, values[1]) + job.steps,
+                      inner);
+          if (int64_t more = shape.getAddendStages())
+            after = after + arith::SelectOp::create(in, isThis,
+                                                    emitNumber(in, more),
+                                                    emitNumber(in, 0))
+                                .getResult();
         }
         Value bit = arith::ShLIOp::create(in, emitNumber(in, 1),
                                           (Int(in, job.product) % 32).value);
         scf::YieldOp::create(
-            in, ValueRange{(Int(in, values[0]) + 1).value,
-                           (Int(in, values[1]) + job.steps).value,
+            in, ValueRange{(Int(in, values[0]) + 1).value, after.value,
                            arith::OrIOp::create(in, values[2], bit)});
       });
 }
@@ -1609,55 +1754,141 @@ void Emitter::addBlock(ImplicitLocOpBuilder &b, Type element, Value held,
   }
 }
 
-/// Stores a product of which all exists with its addends. Some of these are
-/// read ahead.
-void Emitter::storeWithAddends(ImplicitLocOpBuilder &b, ArrayRef<Value> sums) {
+/// Stores a product of which all exists, and adds addends before: some of these
+/// are read ahead.
+void Emitter::storeWhole(ImplicitLocOpBuilder &b, ArrayRef<Value> sums,
+                         ArrayRef<ContractMemory> addends) {
   // What a thread holds of addends that it has read, in registers.
   constexpr size_t kHeld = 24;
-  const ContractMemory &acc = parts.acc;
   SmallVector<FourBlocks> all = getFourBlocks(b, sums);
   SmallVector<Value> firsts;
-  for (const ContractMemory &memory : parts.addends)
+  for (const ContractMemory &memory : addends)
     firsts.push_back(addressOfBlock(b, memory));
-  Value stored = addressOfBlock(b, acc);
+  Value stored = addressOfBlock(b, parts.acc);
   auto load = [&](FourBlocks &blocks) {
-    for (auto [memory, first] : llvm::zip_equal(parts.addends, firsts))
+    for (auto [memory, first] : llvm::zip_equal(addends, firsts))
       blocks.held.push_back(LLVM::LoadOp::create(
           b, VectorType::get({4}, i32), behind(b, first, memory, blocks), 16));
   };
-  auto finish = [&](const FourBlocks &blocks) {
-    Sums own = turnSums(b, blocks.sums);
-    for (auto [addend, held] : llvm::zip_equal(parts.addends, blocks.held))
-      addBlock(b, addend.element, held, own);
+  auto narrowAll = [&](ArrayRef<Value> own) {
     SmallVector<Value> words;
     for (int64_t at = 0; at < 8; at += 2)
       words.push_back(LLVM::BitcastOp::create(b, i32, narrow(b, own, at)));
-    LLVM::StoreOp::create(
-        b, vector::FromElementsOp::create(b, VectorType::get({4}, i32), words),
-        behind(b, stored, acc, blocks), 16);
+    return words;
   };
-  size_t ahead = std::max<size_t>(1, kHeld / (4 * parts.addends.size())) - 1;
+  auto finish = [&](const FourBlocks &blocks) -> Value {
+    // Narrow sums are turned faster.
+    if (addends.empty())
+      return turnToBlock(b, narrowAll(blocks.sums));
+    Sums own = turnSums(b, blocks.sums);
+    for (auto [addend, held] : llvm::zip_equal(addends, blocks.held))
+      addBlock(b, addend.element, held, own);
+    return vector::FromElementsOp::create(b, VectorType::get({4}, i32),
+                                          narrowAll(own));
+  };
+  size_t ahead = addends.empty()
+                     ? 0
+                     : std::max<size_t>(1, kHeld / (4 * addends.size())) - 1;
   for (size_t i = 0; i < all.size() + ahead; ++i) {
     if (i < all.size())
       load(all[i]);
     if (i >= ahead)
-      finish(all[i - ahead]);
+      LLVM::StoreOp::create(b, finish(all[i - ahead]),
+                            behind(b, stored, parts.acc, all[i - ahead]), 16);
   }
+}
+
+/// Adds a block of 16 by 16 elements at $8 to a lane's eight sums of it:
+/// ldmatrix gives each lane the elements of its sums. In one text, since the
+/// compiler else loads all blocks before it adds the first.
+static std::string spellAddedBlock(Type element) {
+  std::string text =
+      "{ .reg .b32 w0, w1, w2, w3, v; .reg .b16 h0, h1; .reg .f32 x; "
+      "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {w0, w1, w2, w3}, [$8]; ";
+  for (int64_t i = 0; i < 8; ++i) {
+    std::string word = "w" + std::to_string(i / 2),
+                sum = "$" + std::to_string(i);
+    if (element.isBF16())
+      text += (i % 2 ? "and.b32 v, " + word + ", -65536; "
+                     : "shl.b32 v, " + word + ", 16; ") +
+              "mov.b32 x, v; ";
+    else
+      text += "mov.b32 {h0, h1}, " + word + "; cvt.f32.f16 x, h" +
+              std::to_string(i % 2) + "; ";
+    text += "add.rn.f32 " + sum + ", " + sum + ", x; ";
+  }
+  return text + "}";
+}
+
+/// Adds what a panel of an addend holds of the columns from `first` on.
+void Emitter::addPanel(ImplicitLocOpBuilder &b, Int panel, Type element,
+                       int64_t first, Sums &sums) {
+  Int mine(b, lane), low = mine % 8;
+  Int row = Int(b, warpRow) * shape.getWarpRows() +
+            Int(b, thread) / 32 % 4 * 16 + mine / 8 % 2 * 8 + low;
+  // A row's pieces are exchanged by its number.
+  Int line = panel + (row * kRowBytes + ((mine / 16) ^ low) * 16);
+  std::string text = spellAddedBlock(element);
+  int64_t end = std::min<int64_t>(shape.columnBlocks, first / 16 + 4);
+  for (int64_t n = first / 16; n < end; ++n) {
+    Int place = line ^ line.constant(n % 4 * 32);
+    for (int64_t m = 0; m < shape.rowBlocks; ++m) {
+      auto own = MutableArrayRef<Value>(sums).slice(
+          (m * shape.columnBlocks + n) * 8, 8);
+      SmallVector<Value> operands = {
+          (place + m * shape.getBlockRows() * kRowBytes).value};
+      operands.append(own.begin(), own.end());
+      Value record = emitText(b, text, tieOperands(8, "r"), operands,
+                              getRecord(b, f32, 8));
+      llvm::copy(split(b, record, 8), own.begin());
+    }
+  }
+}
+
+/// Adds the addends, whose tiles come in the stages behind those of the
+/// operands.
+void Emitter::addTiles(ImplicitLocOpBuilder &b, Sums &sums) {
+  Stages stages(shape, parts.memory);
+  int64_t held = shape.getPanelsOfStage(), bytes = shape.getPanelBytes(),
+          all = shape.addends * shape.getAddendPanels();
+  Int before(b, LLVM::LoadOp::create(b, i32, parts.counter)), place = before;
+  forAddendPanels(shape, [&](int64_t panel, int64_t addend, int64_t column) {
+    if (panel % held == 0) {
+      // Unknown to the compiler, which else has all places in registers.
+      place = Int(b, emitText(b, "mov.b32 $0, $1;", "=r,r",
+                              {(before + panel / held).value}, i32));
+      emitAwait(b, stages.getFull(b, place), stages.getTurn(place) % 2);
+    }
+    addPanel(b, Int(b, stages.getStage(b, place)) + panel % held * bytes,
+             parts.addends[addend].element, column, sums);
+    if ((panel + 1) % held != 0 && panel + 1 != all)
+      return;
+    emitText(b, "bar.warp.sync -1;", "", {});
+    leaveStage(b, place);
+  });
+  LLVM::StoreOp::create(b, (before + shape.getAddendStages()).value,
+                        parts.counter);
 }
 
 void Emitter::store(ImplicitLocOpBuilder &b, ArrayRef<Value> sums, Int rows,
                     Int columns) {
   if (parts.addends.empty())
     return storeSums(b, sums, rows, columns);
+  Sums totals(sums);
+  ArrayRef<ContractMemory> addends = parts.addends;
+  if (shape.addends > 0) {
+    addTiles(b, totals);
+    addends = {};
+  }
   auto storeAll = [&](ImplicitLocOpBuilder &b) {
     Int height(b, rows.value), width(b, columns.value);
-    Sums totals(sums);
-    for (const ContractMemory &addend : parts.addends)
-      combine(b, addend, totals, height, width, /*replaces=*/false);
-    storeSums(b, totals, height, width);
+    Sums added(totals);
+    for (const ContractMemory &addend : addends)
+      combine(b, addend, added, height, width, /*replaces=*/false);
+    storeSums(b, added, height, width);
   };
   if (!holdsBlocks(parts.acc) ||
-      !llvm::all_of(parts.addends, [&](const ContractMemory &addend) {
+      !llvm::all_of(addends, [&](const ContractMemory &addend) {
         return holdsBlocks(addend);
       }))
     return storeAll(b);
@@ -1671,7 +1902,7 @@ void Emitter::store(ImplicitLocOpBuilder &b, ArrayRef<Value> sums, Int rows,
   auto branch = scf::IfOp::create(b, whole, /*withElseRegion=*/true);
   ImplicitLocOpBuilder yes(loc, branch.thenYield()),
       no(loc, branch.elseYield());
-  storeWithAddends(yes, sums);
+  storeWhole(yes, totals, addends);
   storeAll(no);
 }
 
@@ -1752,7 +1983,7 @@ void Emitter::emitPart(ImplicitLocOpBuilder &b, Int fromRow, Int fromColumn) {
   if (shape.byMaps && !shape.constantOperands)
     announce(b, steps);
   for (const ContractMemory &addend : parts.addends)
-    if (holdsBlocks(addend))
+    if (shape.addends == 0 && holdsBlocks(addend))
       prefetch(b, addend, Int(b, rows.value), Int(b, columns.value));
   Sums total = shape.byMaps ? multiplyByMaps(b, steps, begin(b, rows, columns))
                             : multiplyByCopies(b, steps, rows, columns);

@@ -44,8 +44,12 @@ struct ContractShape {
   /// by maps. The kernel's products by maps share their stages.
   bool byMaps = false;
   int64_t stageBytes = 0;
-  /// Nothing in the kernel writes the operands.
+  /// Nothing in the kernel writes what is copied by maps.
   bool constantOperands = false;
+  /// By maps: addends whose tiles that thread copies, too, into stages behind
+  /// those of the operands: all of the product's, or none. The most that a
+  /// product of the kernel has.
+  int64_t addends = 0, mostAddends = 0;
 
   int64_t getBlockRows() const { return byGroups ? 64 : 16; }
   /// Terms of the sum that a stage holds, and one instruction of a group
@@ -69,10 +73,21 @@ struct ContractShape {
     return byMaps ? stageBytes : getLhsBytes() + getRhsBytes();
   }
   int64_t getBytes() const;
+  /// Addends lie in stages as panels of 64 columns, which have all rows: of
+  /// each so many panels, of so many bytes. A stage holds a number of them.
+  int64_t getAddendPanels() const;
+  int64_t getAddendRows() const { return warpRows * getWarpRows(); }
+  int64_t getPanelBytes() const { return getAddendRows() * kRowBytes; }
+  int64_t getPanelsOfStage() const { return stageBytes / getPanelBytes(); }
+  /// Stages of all addends.
+  int64_t getAddendStages() const;
   /// Rows of a tile that is copied: those of an operand whose columns are the
   /// terms, else the terms of a stage.
   int64_t getMapRows(bool isLhs) const;
 };
+
+/// Addends that are copied by maps, at most.
+constexpr int64_t kMostMappedAddends = 8;
 
 /// Threads of a CTA that only copy.
 constexpr int64_t kCopyThreads = 32;

@@ -28,6 +28,8 @@ using mlir::comms::target::getElementBytes;
 static constexpr int64_t kReserve = 4 << 10;
 /// Shared memory by which threads that copy are told what.
 static constexpr int64_t kCopyReserve = 256;
+/// And for what it is told of each addend.
+static constexpr int64_t kAddendReserve = 16;
 /// A stage begins where a pattern of eight rows of 128 bytes does.
 static constexpr int64_t kStageAlignment = 1 << 10;
 /// The barrier of all threads but those that copy.
@@ -104,20 +106,27 @@ bool KernelLowering::shareStages(ArrayRef<ContractOp> ops, int64_t left) {
   // The library's barriers count all threads of a CTA.
   if (kernel->hasAttr(kNcclAttr) || target.threads + kCopyThreads > 1024)
     return false;
-  int64_t most = 0, stages = INT64_MAX;
+  int64_t most = 0, stages = INT64_MAX, addends = 0;
   for (ContractOp op : ops) {
-    const ContractShape &shape = contracts[op];
+    ContractShape &shape = contracts[op];
     if (!canUseMaps(op, shape))
       return false;
     most = std::max(most, shape.getLhsBytes() + shape.getRhsBytes());
     stages = std::min(stages, shape.stages);
+    if (canMapAddends(op, shape))
+      shape.addends = int64_t(op.getAddends().size());
+    addends = std::max(addends, shape.addends);
   }
+  int64_t reserve = kCopyReserve + addends * kAddendReserve;
   for (ContractOp op : ops) {
     ContractShape &shape = contracts[op];
     shape.byMaps = true;
     shape.stageBytes = most;
     shape.stages = stages;
-    while (shape.stages * most + kCopyReserve > left)
+    shape.mostAddends = addends;
+    if (shape.addends > 0 && !constantAddends.contains(op))
+      shape.constantOperands = false;
+    while (shape.stages * most + reserve > left)
       --shape.stages;
     mapped.push_back(shape);
     numbers[op] = int64_t(mapped.size()) - 1;
@@ -145,22 +154,36 @@ ContractMemory KernelLowering::findMatrix(Value memory, Value row, Value column,
   return matrix;
 }
 
-/// Whether one thread can copy the operands as tiles: stages are whole, and
-/// rows begin where maps want them.
-bool KernelLowering::canUseMaps(ContractOp op, const ContractShape &shape) {
+/// Whether memory of elements of so many bytes can have a map of tiles of
+/// `tileRows` rows: its rows begin where maps want them.
+bool KernelLowering::canHaveMap(Value memory, int64_t bytes, int64_t tileRows) {
   constexpr int64_t kMostTileRows = 256;
+  auto type = cast<MemRefType>(memory.getType());
+  int64_t stride = getMatrixColumns(type);
+  return getElementBytes(type.getElementType()) == bytes &&
+         stride * bytes % 16 == 0 && stride > 0 &&
+         stride < (int64_t(1) << 31) &&
+         getMatrixRows(type) < (int64_t(1) << 31) && !isSharedMemory(memory) &&
+         getAlignment(memory) >= 16 && tileRows <= kMostTileRows;
+}
+
+/// Whether one thread can copy the operands as tiles: stages are whole.
+bool KernelLowering::canUseMaps(ContractOp op, const ContractShape &shape) {
   auto isMapped = [&](Value memory, bool isLhs) {
-    auto type = cast<MemRefType>(memory.getType());
-    int64_t bytes = getElementBytes(type.getElementType()),
-            stride = getMatrixColumns(type);
-    return bytes == shape.elementBytes && stride * bytes % 16 == 0 &&
-           stride > 0 && stride < (int64_t(1) << 31) &&
-           getMatrixRows(type) < (int64_t(1) << 31) &&
-           !isSharedMemory(memory) && getAlignment(memory) >= 16 &&
-           shape.getMapRows(isLhs) <= kMostTileRows;
+    return canHaveMap(memory, shape.elementBytes, shape.getMapRows(isLhs));
   };
   return shape.byGroups && getDivisor(op.getDepth()) % shape.getDepth() == 0 &&
          isMapped(op.getLhs(), true) && isMapped(op.getRhs(), false);
+}
+
+/// Whether that thread can copy the tiles of the addends, too. Each group has
+/// all columns, so that each knows which panels are its own.
+bool KernelLowering::canMapAddends(ContractOp op, const ContractShape &shape) {
+  OperandRange addends = op.getAddends();
+  return !addends.empty() && addends.size() <= size_t(kMostMappedAddends) &&
+         shape.warpColumns == 1 && llvm::all_of(addends, [&](Value memory) {
+           return canHaveMap(memory, 2, shape.getAddendRows());
+         });
 }
 
 /// Gives the threads that copy their life, beside that of the others.
@@ -236,7 +259,8 @@ Value KernelLowering::getStageCounter() {
   return stageCounter;
 }
 
-/// Finds the products whose operands nothing in the kernel writes.
+/// Finds the products whose operands nothing in the kernel writes, and those
+/// whose addends nothing writes.
 void KernelLowering::findConstantContracts() {
   SmallVector<Access> accesses;
   kernel.walk([&](Operation *op) { getAccesses(op, accesses); });
@@ -255,6 +279,8 @@ void KernelLowering::findConstantContracts() {
   kernel.walk([&](ContractOp op) {
     if (isConstant(op.getLhs()) && isConstant(op.getRhs()))
       constantContracts.insert(op);
+    if (llvm::all_of(op.getAddends(), isConstant))
+      constantAddends.insert(op);
   });
 }
 
@@ -361,17 +387,24 @@ LogicalResult KernelLowering::lowerContract(ContractOp op,
     parts.memory = getContractMemory(b);
     ContractShape shape = contracts.lookup(op);
     auto place = [&](ContractMemory &matrix, Value memory, Value row,
-                     Value column, bool isLhs) {
-      matrix.map = findMap(memory, shape.getMapRows(isLhs), b);
+                     Value column, int64_t tileRows) {
+      matrix.map = findMap(memory, tileRows, b);
       matrix.row = toI32(row, b);
       matrix.column = toI32(column, b);
     };
     if (shape.byMaps) {
       parts.number = numbers.lookup(op);
       parts.counter = getStageCounter();
-      place(parts.lhs, op.getLhs(), op.getLhsRow(), op.getLhsColumn(), true);
-      place(parts.rhs, op.getRhs(), op.getRhsRow(), op.getRhsColumn(), false);
+      place(parts.lhs, op.getLhs(), op.getLhsRow(), op.getLhsColumn(),
+            shape.getMapRows(/*isLhs=*/true));
+      place(parts.rhs, op.getRhs(), op.getRhsRow(), op.getRhsColumn(),
+            shape.getMapRows(/*isLhs=*/false));
     }
+    for (auto [addend, memory, row, column] :
+         llvm::zip_equal(parts.addends, op.getAddends(), op.getAddendRows(),
+                         op.getAddendColumns()))
+      if (shape.addends > 0)
+        place(addend, memory, row, column, shape.getAddendRows());
     emitContract(parts, shape, target.threads, b);
   }
   rewriter.eraseOp(op);

@@ -245,7 +245,9 @@ private:
   LogicalResult shapeContracts(ArrayRef<ContractOp> ops, int64_t left,
                                bool byMaps);
   bool shareStages(ArrayRef<ContractOp> ops, int64_t left);
+  bool canHaveMap(Value memory, int64_t bytes, int64_t tileRows);
   bool canUseMaps(ContractOp op, const ContractShape &shape);
+  bool canMapAddends(ContractOp op, const ContractShape &shape);
   void addCopyThreads();
   Value getContractMemory(ImplicitLocOpBuilder &b);
   Value getStageCounter();
@@ -324,7 +326,7 @@ private:
   llvm::DenseSet<Value> scratch;
   /// The shapes of matrix products, and where their operands' memory begins.
   llvm::DenseMap<Operation *, ContractShape> contracts;
-  llvm::DenseSet<Operation *> constantContracts;
+  llvm::DenseSet<Operation *> constantContracts, constantAddends;
   /// Products by maps, and their numbers among these.
   SmallVector<ContractShape> mapped;
   llvm::DenseMap<Operation *, int64_t> numbers;

@@ -12,6 +12,7 @@ turns. Ends with status 1 if a result is wrong.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import pathlib
 import statistics
@@ -23,7 +24,7 @@ from typing import Any
 
 import commsir
 import torch
-from commsir import Array, bf16, block_id, contract, dims, f8, f8e5m2, f32, num_blocks
+from commsir import Array, bf16, block_id, contract, dims, f8, f8e5m2, f16, f32, num_blocks
 
 m, k, n = dims("m k n")
 SUPER = 16  # Rows of tiles that blocks share before the next columns.
@@ -131,6 +132,28 @@ def added(a: bf16[Array, m, k], b: bf16[Array, k, n], d: bf16[Array, 2, m, n], c
                 a[i : min(i + 128, m)] @ b[:, j : min(j + 256, n)]
                 + d[0, i : min(i + 128, m), j : min(j + 256, n)]
                 + d[1, i : min(i + 128, m), j : min(j + 256, n)]
+            )
+
+
+@commsir.kernel
+def written(a: f16[Array, m, k], b: f16[Array, k, n], d: f16[Array, m, n], c: f16[Array, m, n]) -> None:
+    """The second product's addend is what the kernel wrote."""
+    for t in range(block_id(), (m + 127) // 128, num_blocks()):
+        i = t * 128
+        for j in range(0, n, 256):
+            d[i : min(i + 128, m), j : min(j + 256, n)] = a[i : min(i + 128, m)] @ b[:, j : min(j + 256, n)]
+            c[i : min(i + 128, m), j : min(j + 256, n)] = (
+                a[i : min(i + 128, m)] @ b[:, j : min(j + 256, n)] + d[i : min(i + 128, m), j : min(j + 256, n)]
+            )
+
+
+@commsir.kernel
+def narrow(a: f8[Array, m, k], b: f8[Array, n, k], d: bf16[Array, m, n], c: bf16[Array, m, n]) -> None:
+    for t in range(block_id(), (m + 127) // 128, num_blocks()):
+        i = t * 128
+        for j in range(0, n, 192):
+            c[i : min(i + 128, m), j : min(j + 192, n)] = (
+                a[i : min(i + 128, m)] @ b[j : min(j + 192, n)].T + d[i : min(i + 128, m), j : min(j + 192, n)]
             )
 
 
@@ -263,20 +286,25 @@ def scales(group: Any) -> bool:
 
 
 def sums(group: Any) -> bool:
-    """Products with two addends against float64: tiles that are whole, and tiles that are not."""
+    """Products with addends against float64: tiles that are whole, and tiles that are not; addends that are given, and
+    one that the kernel writes before."""
     fine = True
-    for rows, depth, columns in ((512, 256, 1024), (200, 128, 776), (130, 72, 260)):
-        a, b, d = (
-            torch.randn(*shape, device="cuda").bfloat16()
-            for shape in ((rows, depth), (depth, columns), (2, rows, columns))
-        )
-        c = torch.zeros(rows, columns, device="cuda", dtype=torch.bfloat16)
-        made = group.kernel(added, blocks=3, threads=256, m=rows, k=depth, n=columns)
-        made(a, b, d, c, stream=torch.cuda.current_stream().cuda_stream)
-        exact = a.double() @ b.double() + d.double().sum(0)
+    f8e4m3, f16s = torch.float8_e4m3fn, torch.float16
+    kinds = ((added, torch.bfloat16, (2,)), (written, f16s, ()), (narrow, f8e4m3, ()))
+    for (kernel, kind, several), (rows, depth, columns) in itertools.product(
+        kinds, ((512, 256, 1024), (200, 128, 776), (130, 72, 260))
+    ):
+        a, b = (torch.randn(*shape, device="cuda").to(kind) for shape in ((rows, depth), (depth, columns)))
+        result = f16s if kernel is written else torch.bfloat16
+        d = torch.randn(*several, rows, columns, device="cuda").to(result)
+        c = torch.zeros(rows, columns, device="cuda", dtype=result)
+        product = a.double() @ b.double()
+        made = group.kernel(kernel, blocks=3, threads=256, m=rows, k=depth, n=columns)
+        made(a, b.T.contiguous() if kernel is narrow else b, d, c, stream=torch.cuda.current_stream().cuda_stream)
+        exact = product + (d.double().sum(0) if several else d.double())
         error = float(((c.double() - exact).abs() / (exact.abs() + 2**-6 * depth**0.5)).max())
         fine &= error <= 2**-8 + 2**-10
-        print(f"{rows} x {depth} x {columns} and two addends: error {error:.2e}", flush=True)
+        print(f"{kernel.__name__}, {rows} x {depth} x {columns}: error {error:.2e}", flush=True)
     return fine
 
 

@@ -33,8 +33,8 @@ _TILES = (128, 256, 0.0108), (128, 128, 0.0061)
 _PER_TILE, _LAUNCH, _ADDED_PARTS = 1.5, 1.0, 3.0
 _PARTS = 1, 2, 4
 #: Of a kernel that multiplies and adds (sums.py): rows and columns of its tiles, µs for each element of k: a thirtieth
-#: more than the vendor's (docs/Results.md); and GB/s at which it reads what it adds. The latter is assumed.
-OWN_TILE, _OWN_RATE, _OWN_READS = (128, 256), 0.0112, 6000.0
+#: more than the vendor's (docs/Results.md); and GB/s at which it reads what it adds, beside the operands.
+OWN_TILE, _OWN_RATE, _OWN_READS = (128, 256), 0.0112, 3300.0
 #: It has whole tiles, and a multiple of so many terms.
 _OWN_TERMS = 64
 #: How many times as fast fp8 is multiplied. Assumed, not measured: tensor cores have twice the rate.
@@ -151,15 +151,14 @@ class _Sizes:
 
     def added_by_vendor(self, rows: int) -> float:
         """A product of so many rows, and what the others have sent of them: a kernel adds that up, and the matmul reads
-        the sum."""
-        added = self.moved(self.ranks * rows * self.n) + _LAUNCH if self.ranks > 2 else 0.0
-        return added + self.matmul(rows)
+        the sum. Of one rank's, torch makes a copy for the matmul."""
+        return self.moved(self.ranks * rows * self.n) + _LAUNCH + self.matmul(rows)
 
     def added_in_product(self, rows: int) -> float:
         """The same by one kernel (sums.py); infinite: there is none."""
         height, width = OWN_TILE
         is_even = rows % height == 0 and self.n % width == 0 and self.k % _OWN_TERMS == 0
-        if self.ranks < 3 or not is_even or self.itemsize != 2 or self.result_size != 2 or self.groups != _ONE_GROUP:
+        if not is_even or self.itemsize != 2 or self.result_size != 2 or self.groups != _ONE_GROUP:
             return float("inf")
         waves = -(-(rows // height * (self.n // width)) // self.processors)
         reads = (self.ranks - 1) * rows * self.n * self.result_size / _OWN_READS / 1e3
