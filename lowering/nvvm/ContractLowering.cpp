@@ -1038,7 +1038,8 @@ void nvvm::emitCopies(ArrayRef<ContractShape> shapes, Value memory,
       [&](OpBuilder &builder, Location loc, ValueRange values) {
         ImplicitLocOpBuilder in(loc, builder);
         Job job = stages.read(in);
-        Int after = Int(in, values[1]) + job.steps;
+        // Of the product that this is, the stages of its addends.
+        SmallVector<Value> more;
         for (auto [number, shape] : llvm::enumerate(shapes)) {
           Value isThis =
               arith::CmpIOp::create(in, arith::CmpIPredicate::eq, job.product,
@@ -1054,16 +1055,20 @@ void nvvm::emitCopies(ArrayRef<ContractShape> shapes, Value memory,
           copyStages(shape, memory, job, values[1], inner);
           copyAddends(shape, memory, addends, Int(inner, values[1]) + job.steps,
                       inner);
-          if (int64_t more = shape.getAddendStages())
-            after = after + arith::SelectOp::create(in, isThis,
-                                                    emitNumber(in, more),
-                                                    emitNumber(in, 0))
-                                .getResult();
+          if (int64_t stages = shape.getAddendStages())
+            more.push_back(arith::SelectOp::create(
+                in, isThis, emitNumber(in, stages), emitNumber(in, 0)));
         }
         Value bit = arith::ShLIOp::create(in, emitNumber(in, 1),
                                           (Int(in, job.product) % 32).value);
+        auto after = [&] {
+          Int all = Int(in, values[1]) + job.steps;
+          for (Value stages : more)
+            all = all + stages;
+          return all;
+        };
         scf::YieldOp::create(
-            in, ValueRange{(Int(in, values[0]) + 1).value, after.value,
+            in, ValueRange{(Int(in, values[0]) + 1).value, after().value,
                            arith::OrIOp::create(in, values[2], bit)});
       });
 }
