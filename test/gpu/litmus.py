@@ -287,7 +287,8 @@ def make_tests(options: argparse.Namespace) -> list[Test]:
     made = [test for part in parts if (test := repeat(part, options.times))]
     if options.file == LITMUS:
         made += [handshake(f"shake_{kind}", kind, slots, options.times) for kind, slots in SHAKES]
-    return [test for test in made if test.ranks <= options.ranks and options.only in test.name]
+    parts = options.only.split(",")
+    return [test for test in made if test.ranks <= options.ranks and any(part in test.name for part in parts)]
 
 
 #: How protocols poll and reuse: ll and ll128 have two buffers, lamport has three.
@@ -303,13 +304,15 @@ def main() -> int:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--timeout", type=float, default=10, help="seconds that a poll may take")
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", default="", help="parts of names, separated by commas")
     parser.add_argument("--file", type=pathlib.Path, default=LITMUS)
     parser.add_argument("--json", type=pathlib.Path)
     parser.add_argument("--ptx", type=pathlib.Path, help="write PTX into this folder, and run nothing")
     parser.add_argument("--chip", default="sm_90")
     options = parser.parse_args()
     tests = make_tests(options)
+    if options.ptx:
+        options.ptx.mkdir(parents=True, exist_ok=True)
     failed = 0
     with tempfile.TemporaryDirectory() as name:
         runner = Runner(options, pathlib.Path(name))
