@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from commsir import errors
 from commsir._binding import binding
 from commsir._native import simulate_views
-from commsir._run import Run, whole
+from commsir._run import Run, shown, whole
 
 if TYPE_CHECKING:
     from commsir._arrays import View
@@ -24,7 +24,7 @@ def _limited(request: dict[str, Any], limits: Mapping[str, float]) -> dict[str, 
     for name, limit in limits.items():
         asked = 0 if request.get(name) is None else request[name]
         if isinstance(asked, bool) or not isinstance(asked, int | float):
-            raise errors.UsageError(f"option '{name}': expected a number, not {asked!r}")
+            raise errors.UsageError(f"option '{name}': expected a number, not {shown(repr(asked))}")
         if limit and not 0 < asked <= limit:
             made[name] = limit
     return made
@@ -41,7 +41,7 @@ def replay(path: str | os.PathLike[str], *, time_limit: float = 60, max_steps: i
     try:
         views = {name: _views_of(run, name) for name in run.arrays}
     except (ValueError, KeyError, TypeError, MemoryError, RuntimeError) as error:
-        raise errors.UsageError(f"'{path}' is damaged: {error}") from error
+        raise errors.UsageError(f"'{path}' is damaged: {shown(error)}") from error
     limits = {"time_limit": time_limit, "total_time": time_limit, "max_steps": max_steps, "check_events": _CHECK_EVENTS}
     if run.request.get("target") != "cpu":  # The limits of waits end what runs on GPUs.
         limits = {"time_limit": time_limit, "check_events": _CHECK_EVENTS}

@@ -18,7 +18,7 @@ from commsir._binding import number
 if TYPE_CHECKING:
     from commsir._arrays import View
 
-__all__ = ["Run", "whole"]
+__all__ = ["Run", "shown", "whole"]
 
 _FORMAT = "commsir-run-1"
 
@@ -83,9 +83,9 @@ class Run:
                 }
                 return Run(file.read("kernel.mlir").decode(), request, arrays)
         except errors.UsageError as error:
-            raise errors.UsageError(f"'{path}' is not a saved run: {error}") from error
+            raise errors.UsageError(f"'{path}' is not a saved run: {shown(error)}") from error
         except Exception as error:  # A damaged ZIP file makes zipfile raise almost anything.
-            raise errors.UsageError(f"'{path}' is not a saved run: {error}") from error
+            raise errors.UsageError(f"'{path}' is not a saved run: {shown(error)}") from error
 
 
 #: What `save` writes, and nothing else: names of arguments have no slashes.
@@ -113,6 +113,17 @@ def _check_files(file: zipfile.ZipFile, size: int) -> None:
         raise ValueError("it contains a part twice")
     if total > (most := os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2):
         raise ValueError(f"it holds {total} bytes, which is more than half of this machine's memory ({most} bytes)")
+
+
+def shown(text: object) -> str:
+    """Returns what an error shows of a text that a file may hold: its beginning, with "?" for control characters."""
+    whole_text = str(text)
+    cut = whole_text[:_SHOWN] + (" [...]" if len(whole_text) > _SHOWN else "")
+    return "".join(one if one.isprintable() or one in "\n\t" else "?" for one in cut)
+
+
+#: Characters of a text from a file in an error.
+_SHOWN = 1500
 
 
 def whole(value: Any, what: str, most: int = 1 << 48) -> int:

@@ -27,6 +27,8 @@ using Node = Expression::Node;
 /// Variables and levels of parentheses of one expression.
 static constexpr size_t mostVariables = 16;
 static constexpr int mostDepth = 64;
+/// Operators of one expression: each is a level of its tree.
+static constexpr int mostOperators = 4096;
 
 //===----------------------------------------------------------------------===//
 // Parsing
@@ -97,13 +99,18 @@ private:
                              llvm::ArrayRef<llvm::StringRef> signs) {
     auto left = (this->*operand)();
     while (left && llvm::is_contained(signs, peek())) {
+      if (++operators > mostOperators)
+        return fail("it has more than " + llvm::Twine(mostOperators) +
+                    " operators");
       Node made;
       made.kind = Node::Binary;
       made.name = next().str();
       auto right = (this->*operand)();
       if (!right)
         return std::nullopt;
-      made.operands = {std::move(*left), std::move(*right)};
+      // A list of initializers would copy the trees.
+      made.operands.push_back(std::move(*left));
+      made.operands.push_back(std::move(*right));
       left = std::move(made);
     }
     return left;
@@ -307,7 +314,7 @@ private:
   KernelOp kernel;
   llvm::StringRef text;
   size_t at = 0;
-  int depth = 0;
+  int depth = 0, operators = 0;
   llvm::SmallVector<llvm::StringRef> variables;
 };
 } // namespace

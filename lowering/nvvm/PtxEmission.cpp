@@ -10,6 +10,7 @@
 #include "lowering/nvvm/Conversions.h"
 #include "lowering/nvvm/MaskedLoads.h"
 #include "lowering/nvvm/PtxasFaults.h"
+#include "lowering/target/LongCode.h"
 #include "lowering/target/ToLLVMIR.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -284,9 +285,15 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine,
   passes.run(module, modules);
 }
 
-std::unique_ptr<llvm::Module>
-mlir::comms::translateToNVPTX(ModuleOp lowered, llvm::LLVMContext &context,
-                              const PtxOptions &options) {
+/// The longest code that is optimized. Products of matrices have up to 55,000
+/// instructions in 3,500 blocks.
+static constexpr LongCodeLimits kLimits = {
+    /*instructions=*/1 << 17, /*chain=*/1 << 10, /*loops=*/1 << 8,
+    /*blocks=*/1 << 13};
+
+/// Lowers the effort of `options` if the code is too long for it.
+static std::unique_ptr<llvm::Module>
+translate(ModuleOp lowered, llvm::LLVMContext &context, PtxOptions &options) {
   std::string error;
   std::unique_ptr<llvm::TargetMachine> machine =
       makeTargetMachine(options, error);
@@ -314,8 +321,19 @@ mlir::comms::translateToNVPTX(ModuleOp lowered, llvm::LLVMContext &context,
       failed(checkRules(lowered, *module)))
     return nullptr;
   inlineCalls(*module);
+  if (isTooLongToOptimize(*module, kLimits)) {
+    options.optLevel = 0;
+    cutLongBlocks(*module);
+  }
   optimize(*module, *machine, options.optLevel);
   return module;
+}
+
+std::unique_ptr<llvm::Module>
+mlir::comms::translateToNVPTX(ModuleOp lowered, llvm::LLVMContext &context,
+                              const PtxOptions &options) {
+  PtxOptions chosen = options;
+  return translate(lowered, context, chosen);
 }
 
 /// Names the chip whose own instructions the code has: of sm_90, those for
@@ -333,8 +351,8 @@ static std::string nameTarget(std::string ptx) {
 FailureOr<std::string> mlir::comms::emitPTX(ModuleOp lowered,
                                             const PtxOptions &options) {
   llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> module =
-      translateToNVPTX(lowered, context, options);
+  PtxOptions chosen = options;
+  std::unique_ptr<llvm::Module> module = translate(lowered, context, chosen);
   if (!module)
     return failure();
   if (llvm::Function *missing =
@@ -349,7 +367,7 @@ FailureOr<std::string> mlir::comms::emitPTX(ModuleOp lowered,
   llvm::TimeTraceScope scope("commsir: PTX");
   std::string error;
   std::unique_ptr<llvm::TargetMachine> machine =
-      makeTargetMachine(options, error);
+      makeTargetMachine(chosen, error);
   llvm::SmallString<0> text;
   llvm::raw_svector_ostream stream(text);
   llvm::legacy::PassManager passes;

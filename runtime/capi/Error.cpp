@@ -82,6 +82,17 @@ static const char *kindName(commsir_status status) {
   return "unknown";
 }
 
+/// A text for an error: a kernel's or a file's control characters would reach
+/// the user's terminal.
+static std::string errorText(llvm::StringRef text) {
+  std::string made = capi::jsonText(text);
+  for (char &c : made)
+    if ((static_cast<unsigned char>(c) < ' ' && c != '\n' && c != '\t') ||
+        c == 0x7F)
+      c = '?';
+  return made;
+}
+
 /// Adds what is said of the source, a line each, as compilers write it.
 static void describe(const llvm::json::Array *diagnostics, std::string &text) {
   if (!diagnostics)
@@ -103,7 +114,7 @@ static void describe(const llvm::json::Array *diagnostics, std::string &text) {
 commsir_status capi::fail(commsir_status status, const llvm::Twine &message,
                           llvm::json::Object details) {
   LastError &error = last();
-  std::string summary = jsonText(message.str());
+  std::string summary = errorText(message.str());
   error.message = summary;
   describe(details.getArray("diagnostics"), error.message);
   error.json.clear();
@@ -180,8 +191,8 @@ capi::renderDiagnostics(llvm::ArrayRef<driver::Diagnosis> diagnostics) {
   llvm::json::Array array;
   for (const driver::Diagnosis &diagnosis : diagnostics) {
     llvm::json::Object object{{"severity", diagnosis.severity},
-                              {"message", jsonText(diagnosis.message)},
-                              {"file", jsonText(diagnosis.file)},
+                              {"message", errorText(diagnosis.message)},
+                              {"file", errorText(diagnosis.file)},
                               {"line", int64_t(diagnosis.line)},
                               {"column", int64_t(diagnosis.column)},
                               {"notes", renderDiagnostics(diagnosis.notes)}};

@@ -158,7 +158,7 @@ llvm::Expected<std::unique_ptr<Mesh>> Mesh::connect(group::Store &store,
                                                     double timeout) {
   std::unique_ptr<Mesh> mesh(new Mesh(rank, ranks));
   if (auto error = mesh->open(store, name, timeout))
-    return std::move(error);
+    return mesh->lose(std::move(error));
   return mesh;
 }
 
@@ -245,6 +245,12 @@ llvm::Error Mesh::open(group::Store &store, llvm::StringRef name,
   Hello hello{kMagic, rank, getRanks()};
   for (int peer = 0; peer < rank; ++peer) {
     auto socket = connectTo(store, key(peer), peer, hello, until);
+    if (!socket && now() > until)
+      if (std::string why = findDeparture(); !why.empty()) {
+        llvm::consumeError(socket.takeError());
+        return fail("rank " + llvm::Twine(rank) + " waits for rank " +
+                    llvm::Twine(peer) + " to listen, but " + why);
+      }
     if (!socket)
       return socket.takeError();
     peers[peer].socket = std::move(*socket);
@@ -313,12 +319,45 @@ llvm::Error Mesh::waitFor(llvm::SmallVectorImpl<pollfd> &files, double until,
 }
 
 llvm::Error Mesh::failLate(const llvm::Twine &whom) const {
-  return fail("rank " + llvm::Twine(rank) + " waits for " + whom +
-              ", and the time is over");
+  std::string text =
+      "rank " + std::to_string(rank) + " waits for " + whom.str();
+  std::string why = findDeparture();
+  return fail(text + (why.empty() ? ", and the time is over" : ", but " + why));
+}
+
+std::string Mesh::departureReason(int peer) const {
+  std::string text(kMaxMessage, 0);
+  bool isEnding = false;
+  // Twice, as in `receive`.
+  for (int resets = 0; peers[peer].socket && resets < 2;) {
+    ssize_t bytes =
+        recv(peers[peer].socket.get(), text.data(), text.size(), MSG_DONTWAIT);
+    if (bytes == 0 || (bytes < 0 && errno != EINTR && errno != ECONNRESET))
+      break;
+    resets += bytes < 0 && errno == ECONNRESET;
+    Header header{};
+    if (bytes < ssize_t(sizeof(header)))
+      continue;
+    std::memcpy(&header, text.data(), sizeof(header));
+    auto rest =
+        llvm::StringRef(text).take_front(bytes).drop_front(sizeof(header));
+    if (header.magic == kGivesUp)
+      return "it has given up: " + commsir::showForeign(rest.str());
+    isEnding |=
+        header.magic == kMagic && rest.take_front(header.whatBytes) == kEnding;
+  }
+  return isEnding ? "it has left the group" : absenceReason(peer);
+}
+
+std::string Mesh::findDeparture() const {
+  for (int peer = 0; peer < getRanks(); ++peer)
+    if (std::string why = departureReason(peer); !why.empty())
+      return "rank " + std::to_string(peer) + " is not there: " + why;
+  return "";
 }
 
 llvm::Error Mesh::absent(int peer, llvm::StringRef what) const {
-  std::string why = silenceReason(peer);
+  std::string why = departureReason(peer);
   return fail(llvm::formatv("rank {0} is at '{1}', but rank {2} is not there: "
                             "{3}",
                             rank, what, peer,
@@ -472,11 +511,15 @@ Mesh::receiveAll(llvm::StringRef what, double until) {
   return result;
 }
 
-/// Messages that were not read would be taken for the next ones.
+/// Messages that were not read would be taken for the next ones. Peers that
+/// wait for this rank learn why, and so whose fault it is.
 llvm::Error Mesh::lose(llvm::Error error) {
   std::string why = llvm::toStringWithoutConsuming(error);
-  std::lock_guard lock(lostMutex);
-  lost = std::move(why);
+  {
+    std::lock_guard lock(lostMutex);
+    lost = why;
+  }
+  giveUp(why);
   return error;
 }
 

@@ -114,7 +114,13 @@ private:
   /// The error of a wait for `whom` that has taken too long.
   llvm::Error failLate(const llvm::Twine &whom) const;
   llvm::Error absent(int peer, llvm::StringRef what) const;
+  /// Like `silenceReason`, but reads all that `peer` has sent, for its reason
+  /// may be behind messages of steps. Only for a mesh that is lost.
+  std::string departureReason(int peer) const;
+  /// "rank 2 is not there: …" of a peer that has departed, or "".
+  std::string findDeparture() const;
   llvm::Error checkLost() const;
+  /// Notes that ranks can no longer exchange data, and tells the peers why.
   llvm::Error lose(llvm::Error error);
 
   int rank;

@@ -11,6 +11,7 @@
 #include "lowering/Translations.h"
 #include "lowering/analysis/Blocks.h"
 #include "lowering/cpu/Abi.h"
+#include "lowering/target/LongCode.h"
 #include "runtime/jit/Archive.h"
 #include "runtime/jit/Optimize.h"
 #include "runtime/jit/Prepare.h"
@@ -18,12 +19,10 @@
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
-#include "llvm/Analysis/LoopInfo.h"
 #include "llvm/ExecutionEngine/Orc/AbsoluteSymbols.h"
 #include "llvm/ExecutionEngine/Orc/ExecutionUtils.h"
 #include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
-#include "llvm/IR/Dominators.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -405,82 +404,10 @@ static void carryNarrowFloatsAsIntegers(Module &module) {
     carryAsIntegers(value);
 }
 
-/// The most instructions that are optimized. Several passes of LLVM take a time
-/// that grows with the square of the number: seconds for this many.
-static constexpr unsigned kMostOptimized = 1 << 15;
-/// The same for instructions of which each uses the one before it. Passes look
-/// along such a chain from each of its instructions.
-static constexpr unsigned kLongestOptimized = 1 << 11;
-
-/// The number of instructions in the longest chain in which each uses the one
-/// before it, not counting phis, which end it.
-static unsigned measureChains(const Module &module) {
-  DenseMap<const Value *, unsigned> lengths;
-  unsigned longest = 0;
-  for (const Function &function : module)
-    for (const Instruction &instruction : instructions(function)) {
-      if (isa<PHINode>(instruction))
-        continue;
-      unsigned length = 0;
-      for (const Value *operand : instruction.operand_values())
-        if (isa<Instruction>(operand))
-          length = std::max(length, lengths.lookup(operand));
-      lengths[&instruction] = ++length;
-      longest = std::max(longest, length);
-    }
-  return longest;
-}
-
-/// The most loops of a function that is optimized: LLVM's passes take a time
-/// that grows with the square of the number of loops in a row.
-static constexpr unsigned kMostLoops = 1 << 9;
-
-static bool hasManyLoops(Module &module) {
-  return any_of(module, [](Function &function) {
-    if (function.size() <= kMostLoops)
-      return false;
-    DominatorTree tree(function);
-    return LoopInfo(tree).getLoopsInPreorder().size() > kMostLoops;
-  });
-}
-
-/// Cuts blocks of many instructions, of which code generation without
-/// optimization takes a time that grows with the square of the number.
-static void cutBlocks(Module &module) {
-  constexpr unsigned kMostInstructions = 256;
-  for (Function &function : module) {
-    if (function.empty())
-      continue;
-    // Elsewhere they would be made anew each time.
-    BasicBlock &entry = function.getEntryBlock();
-    for (Instruction &instruction : make_early_inc_range(entry))
-      if (auto *memory = dyn_cast<AllocaInst>(&instruction);
-          memory && memory->isStaticAlloca())
-        memory->moveBefore(entry, entry.begin());
-    SmallVector<Instruction *> cuts;
-    for (BasicBlock &block : function) {
-      unsigned count = 0;
-      for (Instruction &instruction : block)
-        if (++count % kMostInstructions == 0 && !isa<PHINode>(instruction) &&
-            !instruction.isTerminator())
-          cuts.push_back(&instruction);
-    }
-    // The last one first: each moves what follows it.
-    for (Instruction *cut : reverse(cuts))
-      cut->getParent()->splitBasicBlock(cut);
-  }
-}
-
-/// The effort for a kernel of which `level` was asked.
-static unsigned chooseLevel(Module &module, unsigned level) {
-  unsigned count = module.getInstructionCount();
-  if (count > kMostOptimized ||
-      (count > kLongestOptimized &&
-       measureChains(module) > kLongestOptimized) ||
-      hasManyLoops(module))
-    return 0;
-  return level;
-}
+/// The longest code that is optimized: LLVM's passes take seconds for this.
+static constexpr comms::LongCodeLimits kLimits = {
+    /*instructions=*/1 << 15, /*chain=*/1 << 11, /*loops=*/1 << 9,
+    /*blocks=*/1 << 15};
 
 static Expected<std::unique_ptr<MemoryBuffer>>
 makeObject(Module &module, TargetMachine &machine, unsigned level) {
@@ -490,7 +417,7 @@ makeObject(Module &module, TargetMachine &machine, unsigned level) {
   expandNarrowMaskedStores(module);
   carryNarrowFloatsAsIntegers(module);
   if (level == 0)
-    cutBlocks(module);
+    comms::cutLongBlocks(module);
   SmallVector<char, 0> bytes;
   raw_svector_ostream stream(bytes);
   legacy::PassManager passes;
@@ -630,7 +557,8 @@ static Expected<UnloadedKernel> generate(mlir::ModuleOp module, StringRef name,
                            "the lowered kernel is not valid LLVM IR");
   nameSymbols(*llvmModule, name);
 
-  unsigned level = chooseLevel(*llvmModule, options.optLevel);
+  unsigned level =
+      comms::isTooLongToOptimize(*llvmModule, kLimits) ? 0 : options.optLevel;
   auto machine = makeTargetMachine(level);
   if (!machine)
     return failCodeGeneration(machine.takeError());

@@ -1,10 +1,11 @@
 """Measures how the time to check, compile and run a kernel grows with the length of a chain of one op.
 
 CHAINS has one row per op and form: text in which {p} is the result of the previous op and {n} names this one's.
-Each chain of N links ends in a store. NESTS has nested regions. comms-run gets each row. A row fails if it
-takes more than --seconds of processor time, or if comms-run crashes.
+Each chain of N links ends in a store. NESTS has nested regions. comms-run gets each row, or with --ptx
+comms-translate, which compiles it for a GPU. A row fails if it takes more than --seconds of processor time, or if the
+program crashes.
 
-Usage: chains.py FOLDER_OF_PROGRAMS [--length N] [--seconds S] [--only NAME...]
+Usage: chains.py FOLDER_OF_PROGRAMS [--ptx] [--length N] [--seconds S] [--only NAME...]
 """
 
 import argparse
@@ -301,7 +302,11 @@ def write_nest(name: str, depth: int) -> str:
     return HEAD + text + "\ncomms.return\n}\n"
 
 
-def measure(programs: pathlib.Path, text: str, seconds: int) -> tuple[float, int, str]:
+RUN = ["comms-run", "--quiet", "--time-limit=20"]
+PTX = ["comms-translate", "--comms-to-ptx", "--gpu=chip=sm_90 check=false ranks=1 blocks=1"]
+
+
+def measure(program: list[str], text: str, seconds: int) -> tuple[float, int, str]:
     """Processor seconds, exit status (-9: killed after `seconds`) and the error that is printed."""
 
     def limit() -> None:
@@ -310,9 +315,8 @@ def measure(programs: pathlib.Path, text: str, seconds: int) -> tuple[float, int
     with tempfile.NamedTemporaryFile("w", suffix=".mlir") as file:
         file.write(text)
         file.flush()
-        command = [str(programs / "comms-run"), "--quiet", "--time-limit=20", file.name]
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        done = subprocess.run(command, capture_output=True, text=True, preexec_fn=limit, check=False)
+        done = subprocess.run([*program, file.name], capture_output=True, text=True, preexec_fn=limit, check=False)
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         said = (done.stdout + done.stderr).strip().splitlines() or [""]
         errors = [line for line in said if "error" in line] or said[-1:]
@@ -323,22 +327,25 @@ def measure(programs: pathlib.Path, text: str, seconds: int) -> tuple[float, int
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("programs", type=pathlib.Path)
+    parser.add_argument("--ptx", action="store_true")
     parser.add_argument("--length", type=int, default=4000)
     parser.add_argument("--depth", type=int, default=200)
     parser.add_argument("--seconds", type=int, default=10)
     parser.add_argument("--only", nargs="*")
     options = parser.parse_args()
+    name, *arguments = PTX if options.ptx else RUN
+    program = [str(options.programs / name), *arguments]
     cases = [(name, write_chain, options.length) for name in CHAINS]
     cases += [(f"nest of {name}", lambda name, length: write_nest(name[8:], length), options.depth) for name in NESTS]
     slow = 0
     for name, write, size in cases:
         if options.only and name not in options.only:
             continue
-        took, status, said = measure(options.programs, write(name, size), options.seconds)
+        took, status, said = measure(program, write(name, size), options.seconds)
         wrong = not 0 <= status < 9
         slow += wrong
         # How it grows is of interest where it is slow.
-        half = f"{measure(options.programs, write(name, size // 2), options.seconds)[0]:.2f} s, " if took > 1 else ""
+        half = f"{measure(program, write(name, size // 2), options.seconds)[0]:.2f} s, " if took > 1 else ""
         print(f"{name}: {half}{took:.2f} s, {status} {said if status else ''}{' WRONG' if wrong else ''}", flush=True)
     print(f"{slow} wrong")
     sys.exit(1 if slow else 0)

@@ -16,9 +16,7 @@ from collections.abc import Callable
 from typing import IO, Any
 
 from cases import Case
-
-# Ranks are processes that take turns on GPUs.
-SHARES = os.environ.get("COMMSIR_SHARE_GPU", "0") not in ("", "0")
+from switches import SHARES
 
 
 @dataclasses.dataclass(frozen=True)

@@ -37,13 +37,13 @@ import torch.distributed
 import torch.distributed._functional_collectives as funcol
 from commsir.torch.matmul import model, overlapped
 from commsir.torch.matmul.factor import Factor
+from switches import SHARES
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "test" / "python" / "torch" / part) for part in ("ops", "c10d")]
 
 dist: Any = torch.distributed
 cuda: Any = torch.cuda
-SHARES = os.environ.get("COMMSIR_SHARE_GPU", "0") not in ("", "0")
 WIDTH = 8192
 CALLS = 10
 

@@ -21,6 +21,7 @@ import floats  # noqa: E402
 import judges  # noqa: E402
 import reference  # noqa: E402
 import shipped  # noqa: E402
+import switches  # noqa: E402
 
 Array = np.ndarray[Any, Any]
 DTYPES = {
@@ -30,6 +31,15 @@ DTYPES = {
     "f8E4M3FN": ml_dtypes.float8_e4m3fn,
     "f8E5M2": ml_dtypes.float8_e5m2,
 }
+
+
+def test_switches(monkeypatch: pytest.MonkeyPatch) -> None:
+    for value in ("1", "on", "True", "yes", "2", " "):
+        monkeypatch.setenv("COMMSIR_SHARE_GPU", value)
+        assert switches.is_on("COMMSIR_SHARE_GPU"), value
+    for value in ("", "0", "n", "no", "Off", "false"):
+        monkeypatch.setenv("COMMSIR_SHARE_GPU", value)
+        assert not switches.is_on("COMMSIR_SHARE_GPU"), value
 
 
 # ---------------------------------------------------------------------------------------------------

@@ -65,8 +65,9 @@ def test_ranks_that_share_a_gpu_run_what_needs_no_nccl(tmp_path: pathlib.Path) -
     assert status == 1 and said.endswith("torch on GPUs: failed: quantized_backend\n"), said
     assert said.count("torch, 4 ranks, GPUs: 1: ") == 4, said
     assert "own_collective" not in said and "losses" not in said and "suite" not in said, said
-    status, said = torch_sh(tmp_path, count="echo 1")
-    assert status == 0 and "COMMSIR_SHARE_GPU=1" in said, said
+    for off in ("", "0", "Off", "no", "FALSE"):
+        status, said = torch_sh(tmp_path, count="echo 1", COMMSIR_SHARE_GPU=off)
+        assert status == 0 and "COMMSIR_SHARE_GPU=1" in said, said
     status, said = torch_sh(tmp_path, count="echo 0", COMMSIR_SHARE_GPU="1")
     assert status == 0 and "not run" in said, said
 

@@ -36,7 +36,7 @@ if "$python" -c "import importlib.util, sys; sys.exit(importlib.util.find_spec('
   }
 fi
 shares=0
-[ "$gpus" -lt 1 ] || case ${COMMSIR_SHARE_GPU:-0} in 0) ;; *) shares=1 ;; esac
+[ "$gpus" -lt 1 ] || case $(echo "${COMMSIR_SHARE_GPU:-0}" | tr A-Z a-z) in 0 | n | no | off | false) ;; *) shares=1 ;; esac
 if [ "$gpus" -lt 2 ] && [ $shares = 0 ]; then
   echo "torch on GPUs: not run: $python has no torch, or sees fewer than two GPUs (COMMSIR_SHARE_GPU=1 runs what can be run on one)"
   exit 0

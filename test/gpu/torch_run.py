@@ -32,12 +32,11 @@ os.environ["CHECK_DEVICE"] = "cuda"
 import torch
 import torch.distributed as dist
 import torch.utils.dlpack
+from switches import SHARES
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "test" / "python" / "torch" / part) for part in ("ops", "c10d")]
 
-#: Whether ranks take turns on the GPUs.
-SHARES = os.environ.get("COMMSIR_SHARE_GPU", "0") not in ("", "0")
 SIZES = [1 << power for power in (10, 13, 16, 18, 20, 22)]
 ROUNDS = 9
 

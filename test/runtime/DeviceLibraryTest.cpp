@@ -244,6 +244,26 @@ TEST_F(DeviceLibrary, NvrtcMakesTheKernelsOnce) {
   EXPECT_FALSE(chip->cached);
 }
 
+TEST_F(DeviceLibrary, AnUnknownSettingIsAnError) {
+  NcclInstallation nccl = makeNccl("same", cuda::getNcclDeviceVersion());
+  for (const char *value : {"nvrct", "1", "NVRTC", "embedded ", "\x1b[31m"}) {
+    Setting device("COMMSIR_NCCL_DEVICE", value);
+    for (const std::string &said :
+         {llvm::toString(checkDeviceCode(nccl)),
+          llvm::toString(identifyDeviceCode(nccl).takeError()),
+          llvm::toString(
+              getDeviceCode(nccl, DevicePart::Kernels, "sm_90", *cache)
+                  .takeError())})
+      EXPECT_EQ(said, "COMMSIR_NCCL_DEVICE='" + std::string(value) +
+                          "' is neither embedded nor nvrtc: write one of "
+                          "them, or unset it");
+  }
+  for (const char *value : {"", "embedded"}) {
+    Setting device("COMMSIR_NCCL_DEVICE", value);
+    EXPECT_EQ(llvm::toString(checkDeviceCode(nccl)), "");
+  }
+}
+
 /// What `COMMSIR_NCCL_DEVICE=nvrtc` stands for: a build without the bitcode.
 TEST_F(DeviceLibrary, WithoutTheBitcodeNvrtcMakesTheSame) {
   if (!hasNvrtc)

@@ -18,6 +18,8 @@ import torch
 from torch.fx import Graph, Node
 from torch.fx import graph as fx_graph
 
+from commsir._switches import is_off
+
 __all__ = ["program", "report_kernel", "run_contained", "run_guarded"]
 
 _C10D: Any = torch.distributed.distributed_c10d
@@ -57,7 +59,7 @@ def unknown(*arguments):
 
 
 def _is_strict() -> bool:
-    return os.environ.get("COMMSIR_TORCH_STRICT", "").lower() not in ("", "0", "n", "no", "off", "false")
+    return bool(os.environ.get("COMMSIR_TORCH_STRICT")) and not is_off("COMMSIR_TORCH_STRICT")
 
 
 def run_contained(graph: Graph, change: Callable[[], None]) -> str:

@@ -939,14 +939,14 @@ def prepared(
     def call_op(input: Any, args: Any = (), parts: Any = None, out: Any = None) -> list[torch.Tensor]:  # noqa: A002
         if out is None:
             return list(_OPS.commsir.fused_collective(op, input, list(args), *texts, parts, produce, sources))
+        outs = list(out)
         if not (site or produce or parts):
             _OPS.commsir.fused_collective.out(
-                op, input, list(args), reduce_op, consume, symmetric, group_name, outs=list(out)
+                op, input, list(args), reduce_op, consume, symmetric, group_name, outs=outs
             )
-            return list(out)
-        made = call_op(input, args, parts)
-        _copy_results(made, out)
-        return list(out)
+            return outs
+        _copy_results(call_op(input, args, parts), outs)
+        return outs
 
     if not _is_direct:
         return call_op

@@ -23,6 +23,7 @@ import torch
 import torch.distributed
 
 from commsir import __version__
+from commsir._switches import is_off
 from commsir.torch import backend, extension
 
 dist: Any = torch.distributed
@@ -383,7 +384,7 @@ def register() -> None:
     torchcomms.register_backend("commsir", make_backend(torchcomms.TorchCommBackend))
 
 
-if os.environ.get("COMMSIR_TORCHCOMMS") != "0":
+if not is_off("COMMSIR_TORCHCOMMS"):
     try:
         register()
     except ModuleNotFoundError as error:

@@ -282,9 +282,15 @@ commsir::jit::findNcclHeaders(const NcclInstallation &nccl) {
 // Code
 //===----------------------------------------------------------------------===//
 
-static bool usesEmbedded(const NcclInstallation &nccl) {
-  return nccl.version == cuda::getNcclDeviceVersion() &&
-         getEnvironment("COMMSIR_NCCL_DEVICE") != "nvrtc";
+/// Whether the embedded code is used. An error if COMMSIR_NCCL_DEVICE has a
+/// value that it does not know.
+static Expected<bool> usesEmbedded(const NcclInstallation &nccl) {
+  StringRef wanted = getEnvironment("COMMSIR_NCCL_DEVICE");
+  if (!wanted.empty() && wanted != "embedded" && wanted != "nvrtc")
+    return createStringError(
+        "COMMSIR_NCCL_DEVICE='" + wanted +
+        "' is neither embedded nor nvrtc: write one of them, or unset it");
+  return nccl.version == cuda::getNcclDeviceVersion() && wanted != "nvrtc";
 }
 
 /// Says what was to be done before it says what failed.
@@ -325,7 +331,10 @@ Expected<DeviceCode> commsir::jit::getDeviceCode(const NcclInstallation &nccl,
                                                  StringRef chip, Cache &cache) {
   DeviceCode result;
   result.version = nccl.version;
-  if (usesEmbedded(nccl)) {
+  Expected<bool> embedded = usesEmbedded(nccl);
+  if (!embedded)
+    return embedded.takeError();
+  if (*embedded) {
     result.isBitcode = part == DevicePart::Functions;
     result.code = (result.isBitcode ? cuda::getNcclDeviceBitcode()
                                     : cuda::getNcclDevicePtx())
@@ -366,7 +375,10 @@ Expected<DeviceCode> commsir::jit::getDeviceCode(const NcclInstallation &nccl,
 
 Expected<std::string>
 commsir::jit::identifyDeviceCode(const NcclInstallation &nccl) {
-  if (usesEmbedded(nccl))
+  Expected<bool> embedded = usesEmbedded(nccl);
+  if (!embedded)
+    return embedded.takeError();
+  if (*embedded)
     return std::to_string(nccl.version);
   Expected<NcclHeaders> headers = findNcclHeaders(nccl);
   if (!headers)
@@ -375,7 +387,10 @@ commsir::jit::identifyDeviceCode(const NcclInstallation &nccl) {
 }
 
 Error commsir::jit::checkDeviceCode(const NcclInstallation &nccl) {
-  if (usesEmbedded(nccl))
+  Expected<bool> embedded = usesEmbedded(nccl);
+  if (!embedded)
+    return embedded.takeError();
+  if (*embedded)
     return Error::success();
   Expected<NcclHeaders> headers = findNcclHeaders(nccl);
   if (!headers)

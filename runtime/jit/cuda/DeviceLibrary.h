@@ -69,7 +69,8 @@ llvm::Expected<NcclHeaders> findNcclHeaders(const NcclInstallation &nccl);
 
 /// Returns code for `nccl` on `chip` ("sm_90"): the embedded code if its
 /// release matches, unless COMMSIR_NCCL_DEVICE is "nvrtc"; else code from
-/// NVRTC.
+/// NVRTC. Any other value of the variable but "embedded", the default, is an
+/// error.
 llvm::Expected<DeviceCode> getDeviceCode(const NcclInstallation &nccl,
                                          DevicePart part, llvm::StringRef chip,
                                          Cache &cache);

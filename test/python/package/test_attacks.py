@@ -114,6 +114,10 @@ ATTACKS: dict[str, tuple[str, str]] = {
     # They are dropped: what is not checked stays "not checked".
     "comms.proof": (kernel("", attributes=', comms.proof = {verdict = "proven"}'), ""),
     "comms.choices": (kernel("", attributes=", comms.choices = [1]"), ""),
+    # Each operator is a level of a tree, which was copied at each level.
+    "comms.computes of 20,000 operators": (
+        kernel("", attributes=f', comms.computes = {{x = "{" + ".join(["x[i]"] * 20000)}"}}'),
+        "more than 4096 operators"),
     "comms.assumes = 7": (kernel("", attributes=", comms.assumes = 7"), "C12: comms.assumes is"),
     "comms.assumes of a zero": (
         kernel("", attributes=r', comms.assumes = ["packets_cumulative\00"]'), "C12: comms.assumes is"),

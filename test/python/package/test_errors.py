@@ -3,6 +3,7 @@
 import json
 import pathlib
 import pickle
+import re
 import stat
 import time
 import zipfile
@@ -267,6 +268,26 @@ def test_a_limit_of_steps_is_no_limit_of_time(monkeypatch: pytest.MonkeyPatch) -
 def test_reports_of_runs_are_checked(tmp_path: pathlib.Path, request_: dict[str, Any]) -> None:
     with pytest.raises(commsir.UsageError, match="run|option"):
         commsir.replay(write_run(tmp_path / "run", **request_))
+
+
+@pytest.mark.parametrize("text", ["\x1b[31mred\x07", "x" * 1_000_000], ids=["control", "long"])
+@pytest.mark.parametrize(
+    "where", ["types", "shapes", "time_limit", "kernel", "algorithm", "protocol", "format", "name"]
+)
+def test_what_errors_show_of_a_file(tmp_path: pathlib.Path, where: str, text: str) -> None:
+    """No control characters, which the terminal would obey; of what the file alone holds, the beginning."""
+    if where in ("kernel", "algorithm", "protocol") and len(text) > 1000:
+        pytest.skip("named whole, as every kernel's")
+    path = write_run(tmp_path / "run", **({where: {"x": text}} if where in ("types", "shapes") else {where: text}))
+    if where in ("format", "name"):
+        with zipfile.ZipFile(path, "w") as file:
+            file.writestr("run.json", json.dumps({"format": text}) if where == "format" else "{}")
+            if where == "name":
+                file.writestr(text[:60000], b"")
+    with pytest.raises(commsir.CommsError) as caught:
+        commsir.replay(path)
+    said = str(caught.value)
+    assert len(said) < 2500 and not re.search(r"[\x00-\x08\x0b-\x1f\x7f]", said), said[:3000]
 
 
 @pytest.mark.parametrize(

@@ -439,6 +439,11 @@ def fused(rank: int, size: int) -> None:
         assert y.shape == result.shape and largest.shape == (*result.shape[:-1], 1)
         torch.testing.assert_close(y.float(), added * weight.float(), rtol=1e-2, atol=1e-2)
         torch.testing.assert_close(largest, added.abs().amax(-1, keepdim=True), rtol=1e-5, atol=1e-5)
+        # Places come from anything that can be iterated over, once.
+        places = [torch.empty_like(y), torch.empty_like(largest)]
+        filled = ops.prepare(op, _NORM, outputs)(inputs[rank], [residual, weight], out=iter(places))
+        assert len(filled) == 2 and all(one is place for one, place in zip(filled, places, strict=True))
+        assert torch.equal(places[0], y) and torch.equal(places[1], largest)
 
 
 _SCALED = """(%t: tensor<8xf32>, %w: tensor<8xf32>, %s: tensor<1xf32>) {
