@@ -917,9 +917,10 @@ class Model:
     do_combine = do_spread
 
     def do_alias(self, thread: Thread, state: State, op: Op) -> None:
-        self.do_fence(thread, state, Op("fence", order="acq_rel"))
+        self.do_fence(thread, state, Op("fence", order="acquire"))
+        # What the fence releases has passed it.
         state.clock |= {(*ALIAS, *other): time for other, time in state.clock.items() if other[:1] != ALIAS}
-        state.clock[thread] += 1
+        self.do_fence(thread, state, Op("fence", order="release"))
 
     def do_send(self, thread: Thread, state: State, op: Op) -> None:
         if self.program.protocol == "ll":
