@@ -208,6 +208,25 @@ static LogicalResult resolveValidCount(Prover &prover, Operation *op,
   return resolveBound(prover, bound);
 }
 
+/// How far the elements of a view with gaps reach in memory, in which what is
+/// recorded of them counts; none: it has no gaps, or its strides are not known.
+static std::optional<int64_t> getReach(Value memory) {
+  auto type = dyn_cast<MemRefType>(memory.getType());
+  SmallVector<int64_t> strides;
+  int64_t start = 0, reach = 1;
+  if (!type || type.getLayout().isIdentity() || !type.hasStaticShape() ||
+      failed(type.getStridesAndOffset(strides, start)))
+    return std::nullopt;
+  for (auto [size, stride] : llvm::zip_equal(type.getShape(), strides)) {
+    int64_t last = 0;
+    if (size == 0 || ShapedType::isDynamic(stride) ||
+        __builtin_mul_overflow(size - 1, stride, &last) ||
+        __builtin_add_overflow(reach, last, &reach))
+      return std::nullopt;
+  }
+  return reach;
+}
+
 LogicalResult AssertBounds::visitAccess(Prover &prover, Operation *op,
                                         const Access &access) {
   if (access.matrix)
@@ -223,6 +242,9 @@ LogicalResult AssertBounds::visitAccess(Prover &prover, Operation *op,
       (access.isRead() ? "read of " : "write of ") + describe(access.memory);
   bound.offset = access.offset;
   std::optional<int64_t> limit = access.getLimit();
+  if (isa<RecordAccessOp>(op))
+    if (std::optional<int64_t> reach = getReach(access.memory))
+      limit = reach;
   bound.constantLimit = limit.value_or(0);
   // Often a whole tile fits, and always where slots are as large as tiles.
   std::optional<int64_t> most = access.getMaximumCount();

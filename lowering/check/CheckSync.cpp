@@ -143,7 +143,7 @@ FollowResult conclude(const Program &program, Machine &machine,
   if (verdict.outcome == Outcome::Finished && !verdict.refused &&
       llvm::all_equal(machine.choicesMade())) {
     machine.checkPlaces();
-    verdict.refused = machine.foundErrors();
+    verdict.refused = !machine.modelLeavesRange() && machine.foundErrors();
     verdict.unproven = machine.getUnprovenReasons().vec();
     if (!verdict.refused)
       followDrifts(program, machine, verdict);
@@ -164,13 +164,15 @@ FollowResult replayChoices(const Program &program, const WorldShape &shape,
   return conclude(program, machine, nullptr);
 }
 
-/// Follows all that scalars of the host may choose, one choice after the other.
+/// Follows all that scalars of the host may choose, or data if the world says
+/// so, one choice after the other.
 /// Absent: there are too many choices, or too little is known of them.
 std::optional<FollowResult> followChoices(const Program &program,
                                           WorldShape shape) {
   FollowResult all;
   all.outcome = Outcome::Finished;
   uint64_t budget = shape.budget;
+  bool isOpen = false;
   shape.choosesScalars = true;
   for (int64_t path = 0; path < maxPaths; ++path) {
     shape.budget = budget - std::min(budget, all.spent);
@@ -185,10 +187,12 @@ std::optional<FollowResult> followChoices(const Program &program,
     shape.choices = machine.choicesMade();
     if (one.outcome != Outcome::Finished || one.refused) {
       auto scalars = machine.findScalarsThatChoose();
-      if (!scalars || shape.choices.empty() || !one.refused)
+      if (shape.choices.empty() || !one.refused)
         return std::nullopt;
       shape.budget = budget;
-      return replayChoices(program, shape, *scalars);
+      if (scalars)
+        return replayChoices(program, shape, *scalars);
+      isOpen = true; // Perhaps nothing chooses so.
     }
     all.assumesChains |= one.assumesChains;
     for (const UnprovenReason &reason : one.unproven)
@@ -196,7 +200,7 @@ std::optional<FollowResult> followChoices(const Program &program,
     while (!shape.choices.empty() && shape.choices.back())
       shape.choices.pop_back();
     if (shape.choices.empty())
-      return all;
+      return isOpen ? std::nullopt : std::optional(all);
     shape.choices.back() = true;
   }
   return std::nullopt;
@@ -338,6 +342,8 @@ struct CheckSync : mlir::comms::impl::CheckSyncBase<CheckSync> {
   FollowResult followFewer(const Program &program, const WorldShape &full);
   FollowResult followExtent(const Program &program, WorldShape &shape);
   FollowResult followRoots(const Program &program, WorldShape &shape);
+  void followChoicesOfData(const Program &program, WorldShape shape,
+                           FollowResult &found);
   LogicalResult followAsGiven(const Program &program, WorldShape &shape,
                               bool &isOver);
   bool tryModels(const Program &program, const WorldShape &shape,
@@ -728,11 +734,28 @@ void CheckSync::conclude(const Program &program, const WorldShape &shape) {
   signalPassFailure();
 }
 
+/// Data decide what is synchronized: every choice of theirs is followed, if
+/// there are few. One that fails may need data that differ by rank where the
+/// program gives all ranks the same: that is left open.
+void CheckSync::followChoicesOfData(const Program &program, WorldShape shape,
+                                    FollowResult &found) {
+  if (shape.ranks * shape.blocks > maxThreads)
+    return;
+  shape.followed = firstRanks(shape.ranks);
+  shape.choosesData = true;
+  ScopedDiagnosticHandler silent(&getContext(),
+                                 [](Diagnostic &) { return success(); });
+  if (auto all = followChoices(program, shape); all && !all->refused)
+    found = std::move(*all);
+}
+
 /// Follows the program with the extent and the roots that have been set.
 /// `isOver`: what remains open ends the check.
 LogicalResult CheckSync::followAsGiven(const Program &program,
                                        WorldShape &shape, bool &isOver) {
   FollowResult found = followRoots(program, shape);
+  if (found.outcome == Outcome::Open && !found.unproven.back().isPlace)
+    followChoicesOfData(program, shape, found);
   if (found.refused)
     return failure();
   verdict.assumesChains |= found.assumesChains;

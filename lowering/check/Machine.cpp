@@ -7,6 +7,7 @@
 
 #include "lowering/check/Machine.h"
 
+#include "lowering/analysis/Accesses.h"
 #include "lowering/check/Arithmetic.h"
 #include "lowering/check/ProgramBuilder.h"
 
@@ -194,7 +195,7 @@ bool Machine::advance(Thread &thread) {
       break;
     case Code::RegionEnd:
       if (UnknownBranch *choice = unknownBranchOf(thread, in.extra)) {
-        choice->run = ++nextRun;
+        choice->run = choice->firstRun = ++nextRun;
         choice->holds = 0;
         if (contents)
           enterOtherRegion(*choice);
@@ -347,7 +348,17 @@ static constexpr int32_t chosenRounds = 3;
 
 bool Machine::canChoose(int32_t guard, Interval value) const {
   return shape.choosesScalars && !value.isKnown() &&
-         program.guards[guard].sync && terms.isUniform(value.term);
+         program.guards[guard].sync &&
+         (terms.isUniform(value.term) ||
+          (shape.choosesData && isFree(value.term)));
+}
+
+bool Machine::isFree(int32_t term) const {
+  return term != 0 && llvm::all_of(terms.leavesOf(term), [&](int32_t leaf) {
+           int32_t argument = terms.sourceOf(leaf).argument;
+           return argument >= 0 && (!program.arguments[argument].written ||
+                                    program.arguments[argument].host);
+         });
 }
 
 std::optional<bool> Machine::choose(const Thread &thread, int32_t index,
@@ -359,15 +370,19 @@ std::optional<bool> Machine::choose(const Thread &thread, int32_t index,
   if (!canChoose(index, condition))
     return std::nullopt;
   const Guard &guard = program.guards[index];
+  // All ranks count the iterations that a scalar decides.
+  int32_t whose = terms.isUniform(condition.term) ? -1 : thread.id;
   int32_t *rounds =
-      guard.body >= 0 ? &roundsChosen[{index, thread.launch}] : nullptr;
+      guard.body >= 0 ? &roundsChosen[{index, thread.launch, whose}] : nullptr;
   int32_t most = std::max(chosenRounds, guard.repeatsAfter);
   if (rounds && *rounds >= most) {
     // Iterations that synchronize alike need not compute alike.
     if (!guard.repeatsAfter || contents)
       noteUnproven(guard.op,
                    "is followed for at most " + llvm::Twine(most) +
-                       " iterations: a scalar says how many there are",
+                       (whose < 0
+                            ? " iterations: a scalar says how many there are"
+                            : " iterations: data say how many there are"),
                    "let iterations order by barriers alone, and name the same "
                    "places again after at most 4; or let there be at most 3");
     return chosen[condition.term] = false;
@@ -404,13 +419,15 @@ std::optional<std::string> Machine::findScalarsThatChoose() const {
         leaves.push_back(leaf);
   constexpr int64_t tried[] = {1, 0, 2, 3, 4, -1, 5, 8, 16, 64, 100, 1000};
   std::map<int32_t, int64_t> scalars;
+  int64_t most = 100'000 / (1 + int64_t(chosen.size()));
   // Depth first: each leaf is given the first value that contradicts nothing.
   std::function<bool(size_t)> give = [&](size_t count) {
     if (count == leaves.size())
       return true;
     return llvm::any_of(tried, [&](int64_t value) {
       scalars[leaves[count]] = value;
-      return choosesSo(llvm::ArrayRef(leaves).take_front(count + 1), scalars) &&
+      return most-- > 0 &&
+             choosesSo(llvm::ArrayRef(leaves).take_front(count + 1), scalars) &&
              give(count + 1);
     });
   };
@@ -418,9 +435,13 @@ std::optional<std::string> Machine::findScalarsThatChoose() const {
     return std::nullopt;
   std::string text;
   for (int32_t leaf : leaves) {
-    auto [argument, launch] = terms.sourceOf(leaf);
-    text += (text.empty() ? "" : ", ") + program.arguments[argument].name +
-            " = " + std::to_string(scalars[leaf]) + " in launch " +
+    const auto &[argument, rank, offset, version, launch] =
+        terms.sourceOf(leaf);
+    text += (text.empty() ? "" : ", ") + program.arguments[argument].name;
+    if (rank >= 0)
+      text +=
+          "[" + std::to_string(offset) + "] of rank " + std::to_string(rank);
+    text += " = " + std::to_string(scalars[leaf]) + " in launch " +
             std::to_string(launch);
   }
   return text;
@@ -442,23 +463,24 @@ void Machine::forgetCarried(Thread &thread, UnknownBranch &unsure) {
   unsure.holds = terms.node(below, counter, unsure.bound, {});
 }
 
-void Machine::noteUnproven(Operation *op, const llvm::Twine &text,
-                           llvm::StringRef note, Operation *other) {
+UnprovenReason &Machine::noteUnproven(Operation *op, const llvm::Twine &text,
+                                      llvm::StringRef note, Operation *other) {
   std::string said = text.str();
-  for (const UnprovenReason &old : unproven)
+  for (UnprovenReason &old : unproven)
     if (old.op == op && old.text == said)
-      return;
+      return old;
   UnprovenReason &made = unproven.emplace_back();
   made.op = op;
   made.text = std::move(said);
   if (!note.empty())
     made.notes.emplace_back(other, note.str());
+  return made;
 }
 
 std::string Machine::arraysOf(Interval value) const {
   std::set<int32_t> arguments;
   for (int32_t leaf : terms.leavesOf(value.term))
-    if (int32_t argument = terms.sourceOf(leaf).first; argument >= 0)
+    if (int32_t argument = terms.sourceOf(leaf).argument; argument >= 0)
       arguments.insert(argument);
   std::string names;
   for (int32_t argument : arguments)
@@ -480,7 +502,7 @@ void Machine::passUnknown(Thread &thread, int32_t index, Interval decides) {
     UnknownBranch *old = unknownBranchOf(thread, index);
     UnknownBranch &made = old ? *old : thread.unsure.emplace_back();
     made.guard = index;
-    made.run = ++nextRun;
+    made.run = made.firstRun = ++nextRun;
     made.rounds = 1;
     if (!isa<scf::ForOp>(guard.op))
       forgetCarried(thread, made);
@@ -782,6 +804,11 @@ bool Machine::act(Thread &thread, int32_t index) {
     flushUnknown(thread, action);
     return true;
   }
+  if (!thread.unsure.empty() && action.kind == ActionKind::Fence) {
+    if (program.usesProxies)
+      fenceProxy(thread, action.proxy);
+    return true;
+  }
   if (!thread.unsure.empty() && action.kind != ActionKind::Access &&
       action.kind != ActionKind::ReadSignal)
     return true;
@@ -937,22 +964,32 @@ void Machine::flush(Thread &thread, const Action &action,
 /// What stands before it in the same region has been done if the flush is. Of
 /// what stands before the region, that is known within it.
 void Machine::flushUnknown(Thread &thread, const Action &action) {
-  SmallVector<int64_t, 2> path;
-  for (const UnknownBranch &unsure : thread.unsure)
-    path.push_back(unsure.run);
+  Path path = pathOf(thread);
   flush(thread, action, path);
   for (Pending &pending : thread.underway)
     if (!isFlushed(thread, pending) && flushes(thread, action, pending))
       pending.flushedIn = path;
 }
 
-bool Machine::isFlushed(const Thread &thread, const Pending &pending) {
-  const auto &path = pending.flushedIn;
-  if (path.empty() || path.size() > thread.unsure.size())
+Machine::Path Machine::pathOf(const Thread &thread) {
+  Path path;
+  for (const UnknownBranch &unsure : thread.unsure)
+    path.push_back(unsure.run);
+  return path;
+}
+
+bool Machine::hasRun(const Thread &thread, const Path &path) {
+  if (path.size() > thread.unsure.size())
     return false;
   return llvm::all_of(llvm::zip(path, thread.unsure), [](const auto &pair) {
-    return std::get<0>(pair) == std::get<1>(pair).run;
+    const auto &[run, unsure] = pair;
+    // An iteration runs after all earlier ones.
+    return unsure.firstRun <= run && run <= unsure.run;
   });
+}
+
+bool Machine::isFlushed(const Thread &thread, const Pending &pending) {
+  return !pending.flushedIn.empty() && hasRun(thread, pending.flushedIn);
 }
 
 //===----------------------------------------------------------------------===//
@@ -994,11 +1031,35 @@ void Machine::findScalars(Thread &thread) {
   }
 }
 
+/// Whether `op` uses what other ranks send, which is not as any data may be.
+static bool usesReceived(Operation *op, const Program &program,
+                         llvm::SmallPtrSetImpl<Operation *> &visited) {
+  if (!visited.insert(op).second)
+    return false;
+  if (isa<PacketLoadOp, PoisonLoadOp, RecvOp>(op))
+    return true;
+  return llvm::any_of(op->getOperands(), [&](Value operand) {
+    if (isa<MemRefType, WindowType>(operand.getType())) {
+      auto root = dyn_cast_or_null<BlockArgument>(getMemoryRoot(operand).value);
+      return root && isa<WindowType>(root.getType()) &&
+             program.arguments[root.getArgNumber()].written;
+    }
+    Operation *made = operand.getDefiningOp();
+    return made && usesReceived(made, program, visited);
+  });
+}
+
 /// What is computed from data that are not followed, by an op that touches
 /// nothing.
 Interval Machine::findOpaque(const Thread &thread, const Instruction &in) {
-  if (!shape.model || !isMemoryEffectFree(program.opaque[in.extra]))
+  Operation *op = program.opaque[in.extra];
+  llvm::SmallPtrSet<Operation *, 8> visited;
+  if (!shape.model || !isMemoryEffectFree(op))
     return {};
+  if (usesReceived(op, program, visited)) {
+    leavesRange = true;
+    return {};
+  }
   return find({}, thread.rank, in.width);
 }
 

@@ -100,6 +100,8 @@ struct WorldShape {
   /// Decisions of host scalars about synchronization are chosen rather than
   /// left open: the first ones by `choices`, later ones false.
   bool choosesScalars = false;
+  /// Those of data as well, which may differ by rank.
+  bool choosesData = false;
   std::vector<bool> choices;
   /// Integers that the host gives, by launch (in turn) and in the order of
   /// `Program::scalars`; empty: any integers.
@@ -167,6 +169,8 @@ public:
   bool foundErrors() const { return errors > 0; }
   /// The model's data cause an out-of-range access, which ends a real run with
   /// an error; such data prove nothing else.
+  /// Whether a model's data are out of range, or not all that it needs: what it
+  /// shows is no error then.
   bool modelLeavesRange() const { return leavesRange; }
   llvm::ArrayRef<UnprovenReason> getUnprovenReasons() const { return unproven; }
   /// Some order of writes rests on packets_cumulative (M25).
@@ -227,9 +231,13 @@ private:
     LinearSum begin, end;
     llvm::SmallVector<int32_t, 2> conditions;
   };
+  /// Executions of regions that may not run, from the outermost on.
+  using Path = llvm::SmallVector<int64_t, 2>;
   /// A fence that names a proxy, and what was visible to its thread.
   struct ProxyFence {
     Timestamp stamp;
+    /// Enclosing regions that may not run.
+    Path path;
     std::vector<uint32_t> seen;
     AgentTimes seenOfAgents;
   };
@@ -238,6 +246,9 @@ private:
     int32_t guard = -1;
     /// Identifies one execution of its region.
     int64_t run = 0;
+    /// The first execution that has run if this one does: of a loop, that of
+    /// its first iteration.
+    int64_t firstRun = 0;
     /// Number of entries into its region.
     int32_t rounds = 0;
     /// A loop simulated from its first iteration on; its carried values are
@@ -276,11 +287,15 @@ private:
     /// World rank of its peer; -1: none, or unknown.
     int64_t peer = -1;
     /// Enclosing regions that may not run, and those of a flush behind it.
-    llvm::SmallVector<int64_t, 2> path, flushedIn;
+    Path path, flushedIn;
   };
   struct ScratchWrite {
     int32_t scratch = -1, action = -1;
     Bounds bounds;
+    /// Whether its place is known, and data decide whether it is made.
+    bool isSure = true, isUnsure = false;
+    /// Enclosing regions of a fence behind it that may not run.
+    Path fencedIn;
   };
   struct Thread {
     int32_t id = 0, rankIndex = 0, rank = 0, block = 0, launch = 1, pc = 0;
@@ -298,7 +313,7 @@ private:
     /// Branches and loops around `pc` with unknown conditions: simulated
     /// actions may or may not happen.
     llvm::SmallVector<UnknownBranch, 0> unsure;
-    /// Scratch memory written since the last fence of proxy async.
+    /// Scratch memory written since the last certain fence of proxy async.
     llvm::SmallVector<ScratchWrite, 0> scratchWrites;
   };
   /// One change of a cell.
@@ -434,6 +449,9 @@ private:
   std::optional<bool> choose(const Thread &thread, int32_t guard,
                              Interval condition);
   bool canChoose(int32_t guard, Interval value) const;
+  /// Whether nothing that the kernel does limits the integers behind a term:
+  /// the host gives them, in each launch others.
+  bool isFree(int32_t term) const;
   bool choosesSo(llvm::ArrayRef<int32_t> leaves,
                  const std::map<int32_t, int64_t> &scalars) const;
   /// Enters a loop with an unknown end.
@@ -451,11 +469,16 @@ private:
   /// Whether a flush of `team`, by `action`, waits for the transfer.
   bool flushes(const Thread &thread, const Action &action,
                const Pending &pending) const;
+  /// The regions around what `thread` does now that may not run.
+  static Path pathOf(const Thread &thread);
+  /// Whether the regions of `path` have run, if what `thread` does now runs.
+  static bool hasRun(const Thread &thread, const Path &path);
   /// Whether a flush has run, if what `thread` does now runs.
   static bool isFlushed(const Thread &thread, const Pending &pending);
   /// Records an unproven reason; `note` may be empty.
-  void noteUnproven(Operation *op, const llvm::Twine &text,
-                    llvm::StringRef note = {}, Operation *other = nullptr);
+  UnprovenReason &noteUnproven(Operation *op, const llvm::Twine &text,
+                               llvm::StringRef note = {},
+                               Operation *other = nullptr);
   /// Ends the run if blocks simulated as one turn out to differ.
   bool agree(bool alike) {
     if (!alike)
@@ -624,9 +647,11 @@ private:
                  bool write, Bounds bounds);
   void touchPackets(Thread &thread, int32_t index, int64_t rank, bool write,
                     Bounds units);
-  void fenceProxy(const Thread &thread, Proxy proxy);
+  void fenceProxy(Thread &thread, Proxy proxy);
   /// Whether a fence of `proxy` separates a write from the present.
-  bool isFenced(const Thread &thread, Proxy proxy, Timestamp write) const;
+  bool isFenced(const Thread &thread, Proxy proxy, Timestamp write,
+                bool perhaps) const;
+  void noteUnfenced(const Action &action, int32_t write, Proxy wanted);
   void checkProxy(Thread &thread, int32_t index, int32_t argument, int64_t rank,
                   const Touch &now, const Touch &write, Bounds bounds);
   void noteScratch(Thread &thread, int32_t index, const RangePlan &range,
@@ -747,7 +772,7 @@ private:
   std::map<int32_t, bool> chosen;
   std::vector<bool> madeChoices;
   /// Number of iterations of a loop, by guard and launch.
-  llvm::DenseMap<std::pair<int32_t, int32_t>, int32_t> roundsChosen;
+  std::map<std::array<int32_t, 3>, int32_t> roundsChosen;
   /// Integers in memory that ops stored individually, by part and element, and
   /// how often a part was written in another way.
   std::vector<std::map<int64_t, Interval>> stored;

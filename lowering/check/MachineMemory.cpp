@@ -165,7 +165,8 @@ void Machine::touch(Thread &thread, int32_t index, const RangePlan &range,
   // Blocks that share out this rank's own memory by data are not compared.
   const ArgumentPlan &argument = program.arguments[memory.argument];
   bool byData = bounds.anywhere && !bounds.isGuess;
-  bool tracked = isTracked(argument) && !(byData && !argument.shared);
+  bool tracked =
+      isTracked(argument) && !(byData && !argument.shared && shape.blocks > 1);
   if (isTracked(argument) && !tracked)
     noteUnproven(
         program.actions[index].op,
@@ -190,10 +191,10 @@ void Machine::touch(Thread &thread, int32_t index, const RangePlan &range,
   });
 }
 
-/// Whether two of those that touch it could meet there.
+/// Whether two of those that touch it could meet there: blocks, or proxies.
 bool Machine::isTracked(const ArgumentPlan &argument) const {
   return (argument.written || argument.host) &&
-         (argument.shared || shape.blocks > 1);
+         (argument.shared || argument.isCopied || shape.blocks > 1);
 }
 
 void Machine::forParts(const Thread &thread, const MemoryPlan &memory,
@@ -298,8 +299,7 @@ void Machine::defer(Thread &thread, int32_t index, const RangePlan &range,
   made.time = clocks.stamp(thread.id).time;
   made.agent = transfer;
   made.copy = nextCopy + 1;
-  for (const UnknownBranch &unsure : thread.unsure)
-    made.path.push_back(unsure.run);
+  made.path = pathOf(thread);
   if (action.counter >= 0)
     if (auto at = get(thread, action.counterIndex))
       made.counter = cell(action.counter, thread.rank, *at).id;
@@ -463,55 +463,69 @@ static Proxy proxyOf(const Action &action, int32_t argument) {
   return isAlias ? Proxy::Alias : Proxy::Generic;
 }
 
-void Machine::fenceProxy(const Thread &thread, Proxy proxy) {
+void Machine::fenceProxy(Thread &thread, Proxy proxy) {
+  if (proxy != Proxy::Alias && proxy != Proxy::Async)
+    return;
   ProxyFence made;
+  made.path = pathOf(thread);
   made.stamp = clocks.mark(thread.id);
   made.seen = clocks.seen(thread.id).vec();
   made.seenOfAgents = clocks.seenOfAgents(thread.id);
   steps += made.seen.size() / 8;
-  if (proxy == Proxy::Alias) {
-    aliasFences.push_back(std::move(made));
-  } else if (proxy == Proxy::Async) {
-    threads[thread.id].scratchWrites.clear();
-    asyncFences.push_back(std::move(made));
+  if (proxy == Proxy::Async) {
+    if (made.path.empty())
+      thread.scratchWrites.clear();
+    for (ScratchWrite &write : thread.scratchWrites)
+      if (write.fencedIn.empty() || !hasRun(thread, write.fencedIn))
+        write.fencedIn = made.path;
   }
+  (proxy == Proxy::Alias ? aliasFences : asyncFences)
+      .push_back(std::move(made));
 }
 
 /// A fence of proxy alias stands anywhere on the path, one of proxy async in
-/// the block that copies.
-bool Machine::isFenced(const Thread &thread, Proxy proxy,
-                       Timestamp write) const {
+/// the block that copies. `perhaps`: one that may have run is enough.
+bool Machine::isFenced(const Thread &thread, Proxy proxy, Timestamp write,
+                       bool perhaps) const {
   bool isAsync = proxy == Proxy::Async;
   return llvm::any_of(
       isAsync ? asyncFences : aliasFences, [&](const ProxyFence &fence) {
         int32_t agent = fence.stamp.thread;
+        bool runs = perhaps || fence.path.empty() ||
+                    (agent == thread.id && hasRun(thread, fence.path));
         bool isBehind =
             clocks.isAgent(write.thread) ? fence.seenOfAgents.holds(write)
             : agent == write.thread      ? write.time <= fence.stamp.time
                                     : fence.seen[write.thread] >= write.time;
-        return isBehind && (isAsync ? agent == thread.id
-                                    : clocks.visible(thread.id, fence.stamp));
+        return runs && isBehind &&
+               (isAsync ? agent == thread.id
+                        : clocks.visible(thread.id, fence.stamp));
       });
 }
 
-/// The errors of M11: what was written through one proxy is accessed through
-/// another, in one launch.
+/// M11: what was written through one proxy is accessed through another, in one
+/// launch. An error, or not decided if the two need not meet.
 void Machine::checkProxy(Thread &thread, int32_t index, int32_t argument,
                          int64_t rank, const Touch &now, const Touch &write,
                          Bounds bounds) {
   bool isAsync = now.proxy == Proxy::Async, isAlias = now.proxy == Proxy::Alias;
-  bool isSure = !now.isGuess && !now.somewhere && !write.isGuess &&
-                !write.somewhere && thread.unsure.empty();
+  bool isSure =
+      !now.isGuess && !now.somewhere && !write.isGuess && !write.somewhere;
   // `bulk_wait` is a fence for what a copy has written.
-  if (write.action < 0 || write.launch != now.launch || !isSure ||
+  if (write.action < 0 || write.launch != now.launch ||
       write.proxy == now.proxy || isMail(program.actions[index].kind) ||
       (isAsync ? now.writes : !isAlias && write.proxy != Proxy::Alias))
     return;
   Proxy wanted = isAsync ? Proxy::Async : Proxy::Alias;
   steps += aliasFences.size() + asyncFences.size();
-  if (isFenced(thread, wanted, write.stamp))
+  if (isFenced(thread, wanted, write.stamp, /*perhaps=*/false))
     return;
   const Action &action = program.actions[index];
+  // The same data may decide on the fence and on what needs it.
+  bool isLinked = (now.isUnsure || write.isUnsure) &&
+                  isFenced(thread, wanted, write.stamp, /*perhaps=*/true);
+  if (!isSure || isLinked)
+    return noteUnfenced(action, write.action, wanted);
   if (auto diag = report(action)) {
     *diag << (now.writes ? "writes " : "reads ")
           << placeName(argument, rank, bounds) << " on " << when(thread)
@@ -529,16 +543,28 @@ void Machine::checkProxy(Thread &thread, int32_t index, int32_t argument,
   }
 }
 
+/// What may have been written through another proxy.
+void Machine::noteUnfenced(const Action &action, int32_t write, Proxy wanted) {
+  noteUnproven(action.op,
+               "may access what was written through another proxy, and no "
+               "comms.fence of proxy " +
+                   stringifyProxy(wanted) + " stands between the two",
+               "the write", program.actions[write].op);
+}
+
 /// Scratch memory is a block's own: its order is that of the program.
 void Machine::noteScratch(Thread &thread, int32_t index, const RangePlan &range,
                           Bounds bounds) {
   const Action &action = program.actions[index];
-  bool isSure = !bounds.anywhere && !bounds.isGuess && thread.unsure.empty();
-  if (!isSure)
-    return;
+  bool isSure = !bounds.anywhere && !bounds.isGuess;
   if (action.kind != ActionKind::BulkCopy) {
     if (range.write)
-      thread.scratchWrites.push_back({range.memory.scratch, index, bounds});
+      thread.scratchWrites.push_back({range.memory.scratch,
+                                      index,
+                                      bounds,
+                                      isSure,
+                                      !thread.unsure.empty(),
+                                      {}});
     return;
   }
   if (range.write)
@@ -546,8 +572,15 @@ void Machine::noteScratch(Thread &thread, int32_t index, const RangePlan &range,
   steps += thread.scratchWrites.size();
   for (const ScratchWrite &write : thread.scratchWrites) {
     if (write.scratch != range.memory.scratch ||
-        write.bounds.end <= bounds.begin || bounds.end <= write.bounds.begin)
+        write.bounds.end <= bounds.begin || bounds.end <= write.bounds.begin ||
+        (!write.fencedIn.empty() && hasRun(thread, write.fencedIn)))
       continue;
+    bool isLinked =
+        !write.fencedIn.empty() && (write.isUnsure || !thread.unsure.empty());
+    if (!isSure || !write.isSure || isLinked) {
+      noteUnfenced(action, write.action, Proxy::Async);
+      continue;
+    }
     if (auto diag = report(action)) {
       *diag << "reads scratch memory on " << when(thread)
             << " through the async proxy, which was written without it, and no "
@@ -575,6 +608,7 @@ void Machine::touchPart(Thread &thread, int32_t index, int32_t argument,
             bounds.anywhere && isPlacedByData(action, argument),
             false,
             bounds.isCounted,
+            !thread.unsure.empty(),
             program.usesProxies ? proxyOf(action, argument) : Proxy::Generic};
   auto clash = [&](const Touch &old, bool oldWrites, int64_t begin,
                    int64_t end) {
@@ -881,6 +915,10 @@ void Machine::compareLengths(Thread &thread, const Action &action,
                              Interval wanted, Interval stored) {
   if (wanted.high <= stored.low || terms.isAtMost(wanted.term, stored.term))
     return;
+  auto most = findSum(terms, stored), least = findSum(terms, wanted);
+  if (most && least && most->add(*least, -1) &&
+      isNeverNegative(terms, *most, {}))
+    return;
   auto number = [](Interval value) {
     return value.isKnown() ? std::to_string(value.low)
                            : std::to_string(value.low) + " to " +
@@ -895,8 +933,10 @@ void Machine::compareLengths(Thread &thread, const Action &action,
   bool isFree = wanted.isKnown() || stored.isKnown() ||
                 terms.isIndependent(wanted.term, stored.term);
   if (!isFree) {
-    noteUnproven(action.op, text, "the store", store.op);
-    unproven.back().notes.emplace_back(nullptr, hint);
+    UnprovenReason &made = noteUnproven(action.op, text, "the store", store.op);
+    made.isCounted = true;
+    if (made.notes.size() == 1)
+      made.notes.emplace_back(nullptr, hint);
     return;
   }
   if (auto diag = report(action)) {

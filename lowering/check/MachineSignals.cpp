@@ -717,7 +717,7 @@ void Machine::checkReset(Thread &thread, const Action &action,
 //===----------------------------------------------------------------------===//
 
 void Machine::doFence(Thread &thread, const Action &action) {
-  if (program.usesProxies && action.proxy != Proxy::Generic)
+  if (program.usesProxies)
     fenceProxy(thread, action.proxy);
   if (action.scope != MemoryScope::Sys && action.scope != MemoryScope::Gpu)
     return;

@@ -271,6 +271,8 @@ struct Touch {
   bool isGuess = false;
   /// The kernel computed the position by counting: see Interval.
   bool isCounted = false;
+  /// Data decide whether it is made.
+  bool isUnsure = false;
   /// The proxy through which memory is accessed.
   Proxy proxy = Proxy::Generic;
   /// Number of identical writes of its block to these elements in its launch.

@@ -310,6 +310,8 @@ struct ArgumentPlan {
   bool isCounter = false;
   /// A window that some op reaches on a peer.
   bool shared = false;
+  /// A bulk copy reads it, through the async proxy.
+  bool isCopied = false;
   /// Some op writes it, by packets (or poison), or by anything else.
   bool written = false, hasMail = false, hasData = false;
   /// Some op reads an integer of it that matters.

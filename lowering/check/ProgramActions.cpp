@@ -339,6 +339,7 @@ void ProgramBuilder::share(const Action &action) {
     ArgumentPlan &argument = program.arguments[range.memory.argument];
     argument.shared |= range.memory.kind == MemoryPlan::Peer ||
                        range.memory.kind == MemoryPlan::Multimem;
+    argument.isCopied |= action.kind == ActionKind::BulkCopy && !range.write;
     argument.written |= range.write;
     argument.isRead |= action.loads >= 0 && !range.write;
     (isMail(action.kind) ? argument.hasMail : argument.hasData) = true;

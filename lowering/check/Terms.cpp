@@ -36,9 +36,9 @@ int32_t Terms::intern(const Key &key, Code code,
   if (key[0] == leafKey || key[0] == freshKey)
     made.leaves.push_back(it->second);
   if (key[0] == leafKey) {
-    made.argument = static_cast<int32_t>(key[1]);
+    made.source = {static_cast<int32_t>(key[1]), key[2], key[3], key[4],
+                   static_cast<int32_t>(key[5])};
     made.isUniform = key[2] < 0;
-    made.launch = static_cast<int32_t>(key[5]);
   }
   for (int32_t operand : operands) {
     made.isUniform &= operand == 0 || nodes[operand].isUniform;

@@ -66,10 +66,8 @@ public:
   llvm::ArrayRef<int32_t> leavesOf(int32_t term) const {
     return nodes[term].leaves;
   }
-  /// The argument and the launch of a leaf.
-  std::pair<int32_t, int32_t> sourceOf(int32_t leaf) const {
-    return {nodes[leaf].argument, nodes[leaf].launch};
-  }
+  /// What a leaf is; argument -1: a number that no argument holds.
+  const Leaf &sourceOf(int32_t leaf) const { return nodes[leaf].source; }
   /// The term's value if its leaves have the values `valueOf`; none: it has no
   /// value.
   std::optional<int64_t>
@@ -90,7 +88,7 @@ private:
     unsigned width = 64;
     bool isUniform = false;
     /// Of a leaf.
-    int32_t argument = -1, launch = 0;
+    Leaf source;
     int64_t low = INT64_MIN, high = INT64_MAX;
     /// The leaves that it depends on, in ascending order.
     llvm::SmallVector<int32_t, 2> leaves;

@@ -2,16 +2,17 @@
 
 Usage: differential.py [--seed S] [--programs N] [--schedules K] [--jobs J] [--chains] [--keep FOLDER] [--alarms]
 
-Takes correct programs of signals, packets, poison, barriers, fences, puts, gets, counters and accesses to single
-elements, by load and store and by GIN, through views, in loops whose count is data, and in roles, written for each
-rank and block, and changes a few of their ops: it deletes, duplicates, swaps, weakens or redirects them. Some programs
-are written once for all blocks, with places and cells that depend on the block's number. An implementation of the
-memory model that shares nothing with the checker runs each under random schedules, launch after launch, with the clocks
-of the values that were actually read. It looks for deadlocks, for races, and for loads that see other packets or tiles
-in other schedules. Unordered writes of a cell, packet or element come in any order, and reads take any value that they
-may take (M13). A program that the checker accepts must pass all schedules, and must still be accepted after redundant
-barriers are removed. --chains draws only programs in which a write follows another through a chain of messages. --jobs
-is the number of processes. --alarms prints the programs that the checker refuses although no schedule fails.
+Takes correct programs of signals, packets, poison, barriers, fences, puts, gets, counters, channels and accesses to
+single elements, by load and store, by GIN and by the switch, through views, in loops whose count is data, and in roles,
+written for each rank and block, and changes a few of their ops: it deletes, duplicates, swaps, weakens or redirects
+them. Some programs are written once for all blocks, with places and cells that depend on the block's number. An
+implementation of the memory model that shares nothing with the checker runs each under random schedules, launch after
+launch, with the clocks of the values that were actually read. It looks for deadlocks, for races, and for loads that
+see other packets or tiles in other schedules. Unordered writes of a cell, packet or element come in any order, and
+reads take any value that they may take (M13). A program that the checker accepts must pass all schedules, and must
+still be accepted after redundant barriers are removed. --chains draws only programs in which a write follows another
+through a chain of messages. --jobs is the number of processes. --alarms prints the programs that the checker refuses
+although no schedule fails.
 """
 
 import argparse
@@ -30,8 +31,11 @@ WIDTH = 16  # elements of a tile
 PLACES = 4  # tiles of a window
 CELLS = 4
 CONTEXTS = 2  # of GIN
+SLOTS = 2  # of a channel
 Template = Callable[[random.Random, int], dict[int, list["Op"]]]
 Thread = tuple[int, ...]  # rank and block; an adapter's way: context, peer and whether for gets, too
+Place = tuple[int, ...]  # rank and tile of a window; of a channel, also the source, the slot and the buffer
+ALIAS = (-1,)  # before a thread: what a fence of proxy alias has passed on
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,7 +72,9 @@ class Op:
     def of_block(self, block: int, blocks: int) -> "Op":
         """The same as that block does it."""
         lane = {"own": block, "first": 0, "next": (block + 1) % blocks, "half": block // 2}[self.stripe]
-        if self.kind in ("fill", "poison", "take"):
+        if self.kind in ("send", "recv", "close"):  # Block b meets blocks b.
+            return self
+        if self.kind in ("fill", "poison", "take", "spread", "combine"):
             return dataclasses.replace(self, base=PLACES * lane)
         if self.kind in ("store", "load", "put", "get", "read", "write", "copy"):
             counter = self.counter if self.counter < 0 else self.counter + CELLS * lane
@@ -94,9 +100,14 @@ class Program:
     roles: bool = False
     # The kernel states packets_cumulative (M25).
     assumes: bool = False
+    # Of its channel.
+    protocol: str = "ll"
 
     def stripes(self) -> int:
         return 1 if self.striped is None else self.blocks
+
+    def uses(self, *kinds: str) -> bool:
+        return any(op.kind in kinds for ops in self.ops.values() for op in ops)
 
     def threads(self) -> list[Thread]:
         return [(rank, block) for rank in range(self.ranks) for block in range(self.blocks)]
@@ -196,7 +207,8 @@ def pulls(random_: random.Random, ranks: int) -> dict[int, list[Op]]:
     ops = {}
     for rank in range(ranks):
         mine = [Op("store", rank, 1), Op("barrier", order="acq_rel", how="block")]
-        mine += [Op("load", peer, 1) for peer in range(ranks)]
+        copies = random_.random() < 0.3
+        mine += [Op("copy", peer, 1, place=2) if copies else Op("load", peer, 1) for peer in range(ranks)]
         ops[rank] = mine + [Op("barrier", order="acq_rel", how="block")]
     return ops
 
@@ -384,6 +396,36 @@ def handovers(random_: random.Random, ranks: int) -> dict[int, list[Op]]:
     return ops
 
 
+def exchanges(random_: random.Random, ranks: int) -> dict[int, list[Op]]:
+    """Tiles through a channel to all others, or to the next rank with a barrier behind."""
+    ring, slots = random_.random() < 0.5, random_.choice([1, 1, SLOTS])
+    ops = {}
+    for rank in range(ranks):
+        others = [peer for peer in range(ranks) if peer != rank]
+        targets, sources = ([(rank + 1) % ranks], [(rank - 1) % ranks]) if ring else (others, others)
+        mine = [Op("send", peer, slot) for peer in targets for slot in range(slots)]
+        mine.append(Op("close", order="acq_rel", how="channel"))
+        mine += [Op("recv", peer, slot) for peer in sources for slot in range(slots)]
+        ops[rank] = [*mine, Op("barrier", order="acq_rel", how="block")] if ring else mine
+    return ops
+
+
+def switches(random_: random.Random, ranks: int) -> dict[int, list[Op]]:
+    """The switch brings a tile to all ranks, or adds up what all have stored."""
+    barrier, alias = Op("barrier", order="acq_rel", how="block"), Op("alias")
+    ops = {}
+    spreads = random_.random() < 0.5
+    meets = random_.choice([[alias, barrier], [barrier, alias]])
+    for rank in range(ranks):
+        if spreads:
+            mine = [Op("spread", at=rank % PLACES), *meets]
+            mine += [Op("load", rank, peer % PLACES) for peer in range(ranks)]
+        else:
+            mine = [Op("store", rank, 1), *meets, Op("combine", at=1)]
+        ops[rank] = [*mine, barrier]
+    return ops
+
+
 CHAINS = [lamports, refills, handovers]
 TEMPLATES = [
     *CHAINS,
@@ -400,6 +442,8 @@ TEMPLATES = [
     adapters,
     answers,
     gets,
+    exchanges,
+    switches,
 ]
 
 #: Ops that may be repeated as often as data say, and those that may go through a view.
@@ -441,7 +485,8 @@ def make(random_: random.Random, templates: Sequence[Template]) -> Program:
             ops[rank, 1] += [Op("wait", 0, 3, 1, 0, "relaxed", how="ge"), Op("fence", order="acquire", scope=scope)]
             ops[rank, 1] += [Op("load", rank, 3)]
     roles, assumes = blocks == 2 and random_.random() < 0.4, random_.random() < 0.3
-    return Program(ranks, blocks, varied(random_, ops), roles=roles, assumes=assumes)
+    protocol = random_.choice(["ll", "push", "pull"])
+    return Program(ranks, blocks, varied(random_, ops), roles=roles, assumes=assumes, protocol=protocol)
 
 
 def spread(ops: dict[Thread, list[Op]], ranks: int, blocks: int) -> Program:
@@ -535,12 +580,20 @@ def weakened(random_: random.Random, program: Program, op: Op) -> Op:
             "get": ["peer", "at", "a", "via"],
             "flush": ["via"],
             "count": ["at", "a", "b"],
+            "send": ["peer", "slot"],
+            "recv": ["peer", "slot"],
+            "close": ["slot"],
+            "alias": ["peer"],
+            "spread": ["at", "a"],
+            "combine": ["at", "a"],
         }.get(op.kind, ["peer", "at", "a"])
     )
     if what == "peer":
         return dataclasses.replace(op, peer=random_.randrange(program.ranks))
     if what == "at":
         return dataclasses.replace(op, at=random_.randrange(CELLS))
+    if what == "slot":
+        return dataclasses.replace(op, at=random_.randrange(SLOTS))
     if what == "a":
         return dataclasses.replace(op, a=max(0, op.a + random_.choice([-1, 1])))
     if what == "b":
@@ -630,11 +683,15 @@ class Model:
         self.program = program
         self.random = random_
         self.states = {thread: State() for thread in program.threads()}
-        self.cells: dict[tuple[str, int, int], Cell] = {}
+        self.cells: dict[tuple[str, *tuple[int, ...]], Cell] = {}
         # What loads of packets and poison have taken: the storing thread, launch and op.
         self.taken: dict[tuple[Thread, int, int], tuple[Thread, tuple[int, int]]] = {}
-        self.writes: dict[tuple[int, int], dict[Thread, int]] = {}
-        self.reads: dict[tuple[int, int], dict[Thread, int]] = {}
+        self.writes: dict[Place, dict[Thread, int]] = {}
+        self.reads: dict[Place, dict[Thread, int]] = {}
+        # In which launch each thread wrote a place last, and whether through the switch.
+        self.proxies: dict[tuple[Place, Thread], tuple[int, bool]] = {}
+        # The launch whose tile lies in a slot that barriers guard.
+        self.sent: dict[Place, int] = {}
         # What adapters have done, and puts that counters have counted: the way, its moment, the source.
         self.ways: dict[Thread, int] = {}
         self.counted: dict[tuple[int, int], list[tuple[Thread, int, tuple[int, int]]]] = {}
@@ -646,6 +703,16 @@ class Model:
 
     def cell(self, rank: int, index: int, kind: str = "signal") -> Cell:
         return self.cells.setdefault((kind, rank, index), Cell())
+
+    def slot(self, thread: Thread, op: Op) -> Place:
+        """Where the tile of a send or receive lies (M16, M17)."""
+        source, dest = (thread[0], op.peer) if op.kind == "send" else (op.peer, thread[0])
+        at = source if self.program.protocol == "pull" else dest
+        return at, -1, source, dest, thread[1], op.at, self.states[thread].launch % 2
+
+    def polled(self, thread: Thread, op: Op) -> Cell:
+        """The slot of a channel whose receivers poll the data."""
+        return self.cells.setdefault(("channel", *self.slot(thread, op)), Cell())
 
     def is_behind(self, thread: Thread, change: Change) -> bool:
         """Whether what the thread does next at that place comes behind the change (M5, M13, M25)."""
@@ -674,6 +741,8 @@ class Model:
             cell, want = self.cell(thread[0], op.at), op.value(state.launch)
         elif op.kind == "receive":
             cell, want = self.cell(thread[0], op.at, "packet"), op.value(state.launch) & 0xFFFFFFFF
+        elif op.kind == "recv":
+            cell, want = self.polled(thread, op), state.launch
         else:
             cell, want = self.cell(thread[0], op.slot(state.launch), "poison"), 1
         exact = op.kind != "wait" or op.how == "eq"
@@ -693,8 +762,14 @@ class Model:
             change.readers.setdefault(thread, state.clock[thread])
         return since
 
-    def touch(self, thread: Thread, place: tuple[int, int], write: bool) -> None:
+    def touch(self, thread: Thread, place: Place, write: bool, alias: bool = False) -> None:
         state = self.states[thread]
+        for other, time in self.writes.get(place, {}).items():
+            crosses = self.proxies.get((place, other)) == (state.launch, not alias)
+            if crosses and state.clock.get((*ALIAS, *other), 0) < time:
+                raise Wrong(f"{thread} touches {place} through another proxy than {other}")
+        if write:
+            self.proxies[place, thread] = state.launch, alias
         for put, wrote, _ in state.puts:
             if put == place and (write or wrote):
                 raise Wrong(f"{thread} touches {place}, which its put may still touch")
@@ -762,15 +837,19 @@ class Model:
         if state.pc == len(ops):
             return True
         op = ops[state.pc]
-        if op.kind in ("wait", "receive", "take"):
+        if op.kind in ("wait", "receive", "take") or (op.kind == "recv" and self.program.protocol == "ll"):
             return bool(self.readable(thread, op)[1])
         if op.kind == "count":
             return len(self.counted.get((thread[0], op.at), [])) >= op.value(state.launch)
-        if op.kind == "barrier" and state.arrived >= 0:
-            extent, block = op.how, thread[1] if op.how == "block" else 0
+        if self.meets(op) and state.arrived >= 0:
+            extent, block = op.how, 0 if op.how == "grid" else thread[1]
             members = self.program.ranks * (self.program.blocks if op.how == "grid" else 1)
             return self.joined[extent, block, state.arrived][0] == members
         return True
+
+    def meets(self, op: Op) -> bool:
+        """Whether it is a barrier: a channel's where receivers do not poll."""
+        return op.kind == "barrier" or (op.kind == "close" and self.program.protocol != "ll")
 
     def step(self, thread: Thread) -> None:
         state = self.states[thread]
@@ -779,7 +858,7 @@ class Model:
             self.end(thread)
             return
         op = ops[state.pc]
-        if op.kind == "barrier" and state.arrived < 0:
+        if self.meets(op) and state.arrived < 0:
             self.arrive(thread, op)
             return
         times = 1
@@ -811,7 +890,7 @@ class Model:
 
     def arrive(self, thread: Thread, op: Op) -> None:
         state = self.states[thread]
-        extent, block = op.how, thread[1] if op.how == "block" else 0
+        extent, block = op.how, 0 if op.how == "grid" else thread[1]
         number = state.barriers.get((extent, block), 0)
         state.barriers[extent, block] = number + 1
         count, clock = self.joined.get((extent, block, number), (0, {}))
@@ -820,7 +899,7 @@ class Model:
         state.arrived = number
 
     def do_barrier(self, thread: Thread, state: State, op: Op) -> None:
-        block = thread[1] if op.how == "block" else 0
+        block = 0 if op.how == "grid" else thread[1]
         clock = self.joined[op.how, block, state.arrived][1]
         self.acquire(thread, op.order, clock, clock)
         state.arrived = -1
@@ -830,6 +909,39 @@ class Model:
 
     def do_load(self, thread: Thread, state: State, op: Op) -> None:
         self.touch(thread, (op.peer, op.tile(state.launch)), False)
+
+    def do_spread(self, thread: Thread, state: State, op: Op) -> None:
+        for rank in range(self.program.ranks):
+            self.touch(thread, (rank, op.tile(state.launch)), op.kind == "spread", alias=True)
+
+    do_combine = do_spread
+
+    def do_alias(self, thread: Thread, state: State, op: Op) -> None:
+        self.do_fence(thread, state, Op("fence", order="acquire"))
+        # What the fence releases has passed it.
+        state.clock |= {(*ALIAS, *other): time for other, time in state.clock.items() if other[:1] != ALIAS}
+        self.do_fence(thread, state, Op("fence", order="release"))
+
+    def do_send(self, thread: Thread, state: State, op: Op) -> None:
+        if self.program.protocol == "ll":
+            self.mail(thread, self.polled(thread, op), op.peer, state.launch)
+            return
+        place = self.slot(thread, op)
+        self.touch(thread, place, True)
+        self.sent[place] = state.launch
+
+    def do_recv(self, thread: Thread, state: State, op: Op) -> None:
+        if self.program.protocol == "ll":
+            self.do_receive(thread, state, op)
+            return
+        place = self.slot(thread, op)
+        self.touch(thread, place, False)
+        if self.sent.get(place) != state.launch:
+            raise Wrong(f"{thread} receives what nobody has sent")
+
+    def do_close(self, thread: Thread, state: State, op: Op) -> None:
+        if self.meets(op):
+            self.do_barrier(thread, state, op)
 
     def do_read(self, thread: Thread, state: State, op: Op) -> None:
         self.do_load(thread, state, op)
@@ -1001,6 +1113,8 @@ class Writer:
         self.part = "memref<16xf32, strided<[1], offset: ?>>"
         self.signal = f"!comms.signal<{CELLS * program.stripes()}>"
         self.counter = f"!comms.counter<{CELLS * program.stripes()}>"
+        self.all = f"memref<{self.data}, #comms.space<multimem>>"
+        self.channel = f"!comms.channel<{program.protocol}, {WIDTH}xf32>"
 
     def add(self, text: str) -> str:
         self.next += 1
@@ -1140,6 +1254,20 @@ class Writer:
             self.lines.append(f"    comms.wait_counter %n[{cell}] ge {value} : {self.counter}")
         elif op.kind == "fence":
             self.lines.append(f"    comms.fence {op.order} {op.scope}")
+        elif op.kind == "alias":
+            self.lines.append("    comms.fence acq_rel sys proxy alias")
+        elif op.kind == "spread":
+            self.lines.append(f"    comms.multimem_store %one, %all[{self.tile(op)}] : tensor<16xf32>, {self.all}")
+        elif op.kind == "combine":
+            self.add(f"comms.multimem_load_reduce sum %all[{self.tile(op)}] : {self.all} -> tensor<16xf32>")
+        elif op.kind == "send":
+            slot, peer = self.index(op.at), self.index(op.peer)
+            self.lines.append(f"    comms.send %one on %ch[{slot}] to {peer} : tensor<16xf32>, {self.channel}")
+        elif op.kind == "recv":
+            slot, peer = self.index(op.at), self.index(op.peer)
+            self.add(f"comms.recv %ch[{slot}] from {peer} : {self.channel} -> tensor<16xf32>")
+        elif op.kind == "close":
+            self.lines.append(f"    comms.channel_barrier %ch : {self.channel}")
         elif op.kind == "barrier":
             self.lines.append(f"    comms.barrier %team {op.how}{order}")
         elif op.kind == "packet":
@@ -1199,6 +1327,10 @@ class Writer:
     %mail = comms.local %box : !comms.window<{self.mail}> -> memref<{self.mail}>
     %basin = comms.local %pool : !comms.window<{self.data}> -> memref<{self.data}>
 """
+        if self.program.uses("spread", "combine"):
+            head += f"    %all = comms.multimem %x of %team : !comms.window<{self.data}> -> {self.all}\n"
+        if self.program.uses("send", "recv", "close"):
+            head += f"    %ch = comms.channel 0 pairwise over %team slots {SLOTS} : {self.channel}\n"
         return head + "\n".join(self.lines) + "\n    comms.return\n}\n"
 
 

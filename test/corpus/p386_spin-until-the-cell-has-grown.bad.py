@@ -1,0 +1,25 @@
+"""A rank polls a cell by reading it in a loop; good: it waits.
+
+From: hand-written polls
+"""
+
+from __future__ import annotations
+
+import commsir
+from commsir import *
+
+
+@commsir.kernel(blocks=1)
+def k(x: f32[Array, 64], box: f32[Window, 64], s: i64[Signal, 1], y: f32[Array, 64]) -> None:
+    nxt = (rank() + 1) % size()
+    box.peer(nxt)[:] = x[:]
+    signal(s[0], nxt)
+    seen = read_signal(s[0])
+    if seen < epoch():
+        seen = read_signal(s[0])
+    y[:] = box[:]
+    barrier()
+
+
+K = k
+RANKS = 2
