@@ -12,7 +12,7 @@ import os
 import pickle
 from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 
 from commsir import _native, errors
 from commsir.language import diagnostics, extents, parameters, python_terms, source
@@ -91,6 +91,12 @@ class Kernel:
             f"{self.__name__} is a kernel, which ranks run together: "
             f"{self.__name__}.simulate(ranks=…, inputs=…) runs it here; "
             "inside another kernel it can be called"
+        )
+
+    def __getitem__(self, grid: Any) -> NoReturn:
+        raise errors.UsageError(
+            f"{self.__name__}[…] sets no grid: the number of blocks is an option, "
+            f"{self.__name__}.simulate(ranks=…, inputs=…, blocks=…)"
         )
 
     @property
@@ -264,7 +270,7 @@ class Kernel:
         return _simulate.run(
             self,
             ranks,
-            inputs or {},
+            {} if inputs is None else inputs,
             seed=seed,
             fuzz=fuzz,
             blocks=blocks,
