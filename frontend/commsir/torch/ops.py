@@ -30,7 +30,7 @@ from torch.distributed import distributed_c10d as c10d
 
 from commsir import _native
 from commsir.errors import UsageError
-from commsir.torch import _release, backend, capi, defects, region_values
+from commsir.torch import _release, backend, capi, defects, lazy_views, region_values
 from commsir.torch.agreement import Agreement, digest_of
 from commsir.torch.destroy_hooks import when_gone
 from commsir.torch.rendezvous import Rendezvous, store_of
@@ -227,6 +227,7 @@ def _load() -> tuple[Any, _Callbacks]:
         path = folder / "libcommsir_torch_ops.so"
         if path.is_file():
             _OPS.load_library(str(path))
+            lazy_views.install_outputs()
             library = ctypes.CDLL(str(path))
             callbacks = _Callbacks(
                 _RESOLVE(_guarded(_resolve, 0)),

@@ -20,6 +20,10 @@ def test_strided(world: World) -> None:
     world.run(ops_checks.strided, "gloo")
 
 
+def test_lazy_outputs(world: World) -> None:
+    world.run(ops_checks.lazy_outputs, "gloo")
+
+
 def test_gradients(world: World) -> None:
     world.run(ops_checks.gradients, "gloo")
 
