@@ -233,6 +233,14 @@ def ranks_warm_up_differently(folder: Path, rank: int) -> None:
     _works()
 
 
+def ranks_have_other_shapes(folder: Path, rank: int) -> None:
+    """Of a kernel that is new to all of them: each hears what the other has."""
+    said = error_of(lambda: _fused(5 if rank else 4, columns=40))
+    assert "ranks disagree" in said and "_x 8x40 f32" in said and "_x 4x40 f32" in said, said
+    _works()
+    _fused(4, columns=40)
+
+
 CHECKS = [
     a_capture_is_abandoned,
     a_row_length_was_never_seen,
@@ -244,6 +252,7 @@ CHECKS = [
     two_groups_are_in_a_graph,
     a_group_ends_within_a_capture,
     ranks_warm_up_differently,
+    ranks_have_other_shapes,
 ]
 
 
