@@ -158,7 +158,7 @@ class CheckReport:
         return self.proof.verdict == "proven"
 
     def __str__(self) -> str:
-        lines = [f"{self.kernel}: {self.ranks} ranks: {self.proof}"]
+        lines = [f"{self.kernel}: {self.ranks} rank{'s' * (self.ranks != 1)}: {self.proof}"]
         for choice in self.choices:
             lines.append(f"  {choice['op']}: {choice['algorithm']} over {choice['protocol']}")
         return "\n".join([*lines, *map(str, self.warnings)])
