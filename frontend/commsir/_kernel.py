@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 
 from commsir import _native, errors
 from commsir.language import diagnostics, extents, parameters, python_terms, source
-from commsir.language.contracts import render, render_assumptions
+from commsir.language.contracts import check_names, render, render_assumptions
 from commsir.language.lowering import Compiler, Head
 from commsir.language.parameters import Parameter
 
@@ -53,6 +53,9 @@ class Kernel:
             _check_count(name, value, 0)  # 0: as nothing said.
         self.attributes = {k: operator.index(v) for k, v in attributes.items() if v}
         self.computes = computes
+        code = function.__code__
+        named = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        check_names(computes, function.__name__, named)
         self._said = render(computes)
         self._assumed = render_assumptions(assumes)
         self.dims: dict[str, int] = {}
