@@ -280,7 +280,8 @@ def view(array: Array, what: str = "the array", device: str = "cpu:0", *, writte
     if immutable:
         _wait_for(array, what)
     if not hasattr(array, "__dlpack__"):
-        raise UsageError(f"{what} is a {type(array).__name__}, not an array: pass one of NumPy, torch, JAX or CuPy")
+        instead = "its array: w.array" if hasattr(array, "array") else "one of NumPy, torch, JAX or CuPy"
+        raise UsageError(f"{what} is a {type(array).__name__}, not an array: pass {instead}")
     if not hasattr(array, "dtype"):
         array = _to_dlpack(array, "", what)  # That is all that DLPack asks for.
     name = dtype_name(array.dtype)

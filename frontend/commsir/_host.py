@@ -169,8 +169,8 @@ def _uniform_arrays(name: str, parts: list[Any]) -> list[Any]:
 
 def _known_type(name: str) -> DType:
     if name not in BY_NAME or BY_NAME[name] is BOOL:
-        instead = "int8" if name == "i1" else "another type"
-        raise errors.UsageError(f"arrays of {name} are not known to kernels; convert them to {instead}")
+        kind, instead = ("booleans", "int8") if name == "i1" else (name, "another type")
+        raise errors.UsageError(f"arrays of {kind} are not known to kernels; convert them to {instead}")
     return BY_NAME[name]
 
 

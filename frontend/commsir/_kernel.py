@@ -12,11 +12,11 @@ import os
 import pickle
 from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar, overload
 
 from commsir import _native, errors
 from commsir.language import diagnostics, extents, parameters, python_terms, source
-from commsir.language.contracts import render, render_assumptions
+from commsir.language.contracts import check_names, render, render_assumptions
 from commsir.language.lowering import Compiler, Head
 from commsir.language.parameters import Parameter
 
@@ -53,6 +53,9 @@ class Kernel:
             _check_count(name, value, 0)  # 0: as nothing said.
         self.attributes = {k: operator.index(v) for k, v in attributes.items() if v}
         self.computes = computes
+        code = function.__code__
+        named = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+        check_names(computes, function.__name__, named)
         self._said = render(computes)
         self._assumed = render_assumptions(assumes)
         self.dims: dict[str, int] = {}
@@ -91,6 +94,12 @@ class Kernel:
             f"{self.__name__} is a kernel, which ranks run together: "
             f"{self.__name__}.simulate(ranks=…, inputs=…) runs it here; "
             "inside another kernel it can be called"
+        )
+
+    def __getitem__(self, grid: Any) -> NoReturn:
+        raise errors.UsageError(
+            f"{self.__name__}[…] sets no grid: the number of blocks is an option, "
+            f"{self.__name__}.simulate(ranks=…, inputs=…, blocks=…)"
         )
 
     @property
@@ -264,7 +273,7 @@ class Kernel:
         return _simulate.run(
             self,
             ranks,
-            inputs or {},
+            {} if inputs is None else inputs,
             seed=seed,
             fuzz=fuzz,
             blocks=blocks,

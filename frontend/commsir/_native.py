@@ -158,7 +158,7 @@ class CheckReport:
         return self.proof.verdict == "proven"
 
     def __str__(self) -> str:
-        lines = [f"{self.kernel}: {self.ranks} ranks: {self.proof}"]
+        lines = [f"{self.kernel}: {self.ranks} rank{'s' * (self.ranks != 1)}: {self.proof}"]
         for choice in self.choices:
             lines.append(f"  {choice['op']}: {choice['algorithm']} over {choice['protocol']}")
         return "\n".join([*lines, *map(str, self.warnings)])
@@ -166,7 +166,10 @@ class CheckReport:
 
 def _request(source: str, options: Mapping[str, Any]) -> str:
     if not isinstance(source, str):
-        raise errors.UsageError(f"the source is a {type(source).__name__}, not a text")
+        hint = ": pass its text, path.read_text()" if isinstance(source, os.PathLike) else ""
+        raise errors.UsageError(f"the source is a {type(source).__name__}, not a text{hint}")
+    if source.endswith((".mlir", ".py")) and len(source.splitlines()) == 1:
+        raise errors.UsageError(f"the source is '{source}', a path: pass the text of the kernel, Path(…).read_text()")
     fields = []
     for name, value in {"source": source, **options}.items():
         try:

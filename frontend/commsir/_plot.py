@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import io
+import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -185,8 +186,14 @@ def _label(axes: Axes, rows: dict[Track, int], title: str) -> None:
     axes.margins(x=0.01)
     axes.spines[["top", "right"]].set_visible(False)
     axes.set_xlabel("steps of the scheduler: blocks take turns, so the picture shows their order, not their time")
-    axes.set_title(title, loc="left", fontsize=10)
+    axes.locator_params(axis="x", integer=True)
+    axes.set_title(_wrapped(title), loc="left", fontsize=10)
     axes.figure.legend(loc="outside lower left", ncols=3, frameon=False, fontsize=7)
+
+
+def _wrapped(title: str) -> str:
+    """The title in lines that fit the figure's width; a kernel's name may have any length."""
+    return "\n".join(textwrap.wrap(title, 100))
 
 
 def _names(rows: dict[Track, int], several: bool) -> Iterator[str]:

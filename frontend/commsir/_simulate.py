@@ -52,6 +52,11 @@ def run(
     if path is not None:
         _files.check_writable(path)
     _check_names(kernel, inputs)
+    for name in options:
+        if name in kernel.parameters:
+            raise errors.UsageError(
+                f"simulate has no option '{name}'; arrays and scalars go into inputs={{\"{name}\": …}}"
+            )
     for option in ("same", "vary"):
         _check_named(kernel, option, options.get(option))
     count = _count_ranks(kernel, ranks, inputs)

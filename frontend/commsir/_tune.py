@@ -86,7 +86,7 @@ class Table:
             raise errors.UsageError(f"'{path}' is not a table of commsir.tune: {error}") from error
 
     def __repr__(self) -> str:
-        lines = [f"{self.kernel}, {self.ranks} ranks on {self.target}"]
+        lines = [f"{self.kernel}, {self.ranks} rank{'s' * (self.ranks != 1)} on {self.target}"]
         lines.append(f"  {'algorithm':<12}{'protocol':<10}{'blocks':>6}{'µs':>12}{'from':>12}{'to':>12}")
         for e in self.entries:
             way = f"  {e.algorithm or '-':<12}{e.protocol or '-':<10}{e.blocks:>6}"

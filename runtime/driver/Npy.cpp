@@ -321,9 +321,7 @@ llvm::Expected<Npy> Npy::open(llvm::StringRef path) {
     bool isThere = llvm::sys::fs::exists(path);
     return bad(path, "cannot be read: ",
                llvm::toString(buffer.takeError()) +
-                   (isThere ? ""
-                            : " (a value is a .npy file, a number, zeros, iota "
-                              "or random:SEED)"));
+                   (isThere ? "" : kInputForms));
   }
   return parse(std::move(*buffer), path);
 }

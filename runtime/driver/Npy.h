@@ -19,6 +19,10 @@
 
 namespace commsir::driver {
 
+/// What --input takes, for errors about files that are missing.
+constexpr char kInputForms[] =
+    " (a value is a .npy file, a number, zeros, iota or random:SEED)";
+
 /// A .npy file in memory. The shape was checked against the file's size: `data`
 /// holds exactly as many bytes as the shape requires.
 class Npy {

@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "runtime/driver/Npy.h"
 #include "runtime/driver/Session.h"
 #include "runtime/support/HostMemory.h"
 
@@ -154,7 +155,8 @@ bool Session::checkFiles() {
         llvm::sys::fs::file_status status;
         if (std::error_code error = llvm::sys::fs::status(path, status))
           return fail(ExitUsage,
-                      "'" + path + "': cannot be read: " + error.message());
+                      "'" + path + "': cannot be read: " + error.message() +
+                          (bindings == &options.inputs ? kInputForms : ""));
       }
     }
   return checkOutputs();

@@ -38,7 +38,8 @@
 // ends the process; the real driver would wait.
 //
 // fakeCalls returns how often a function was called, and how often an
-// `exchange` began; fakeCounts returns it for all. With COMMSIR_FAKE_QUICK
+// `exchange` began; fakeCounts returns it for all. fakeExhaust makes one of the
+// next allocations fail. With COMMSIR_FAKE_QUICK
 // nothing is counted, fails or runs, so that callers can be timed over a driver
 // that takes almost no time.
 //
@@ -123,6 +124,22 @@ unsigned long long captures = 0;
 std::set<Graph *> capturing;
 /// A kernel of this process runs forever.
 std::atomic<bool> runsForever{false};
+/// Functions that allocate, and how many more of their calls succeed before one
+/// fails; negative: all do.
+const std::set<std::string> allocating = {"MemAlloc",
+                                          "MemHostAlloc",
+                                          "MemCreate",
+                                          "MemMap",
+                                          "MemAddressReserve",
+                                          "MemSetAccess",
+                                          "ModuleLoadDataEx",
+                                          "StreamCreate",
+                                          "EventCreate",
+                                          "GraphInstantiate",
+                                          "MemHostRegister",
+                                          "IpcOpenMemHandle",
+                                          "MemImportFromShareableHandle"};
+std::atomic<long> untilExhausted{-1};
 thread_local std::vector<CUcontext> contexts;
 thread_local CUstreamCaptureMode captureMode = CU_STREAM_CAPTURE_MODE_GLOBAL;
 
@@ -173,6 +190,8 @@ CUresult enter(const char *function) {
   note(function);
   if (fails(function))
     return CUDA_ERROR_UNKNOWN;
+  if (allocating.count(function) && untilExhausted >= 0 && !untilExhausted--)
+    return CUDA_ERROR_OUT_OF_MEMORY;
   if (contexts.empty() && needContext.count(function))
     return CUDA_ERROR_INVALID_CONTEXT;
   return CUDA_SUCCESS;
@@ -914,6 +933,13 @@ END
     extern "C" unsigned long fakeCalls(const char *function) {
   std::lock_guard lock(mutex);
   return calls[function];
+}
+
+/// From now on `count` allocations succeed, and the next one fails; negative:
+/// none does. Returns how many of the last `count` are left, negative where an
+/// allocation has failed.
+extern "C" long fakeExhaust(long count) {
+  return untilExhausted.exchange(count);
 }
 
 /// Of FakeCudart.cpp, for what it does itself.

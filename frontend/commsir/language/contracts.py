@@ -10,7 +10,7 @@ from typing import Any
 from .. import errors
 from .compiler.emitter import quote
 
-__all__ = ["ASSUMPTIONS", "KINDS", "Contract", "render", "render_assumptions"]
+__all__ = ["ASSUMPTIONS", "KINDS", "Contract", "check_names", "render", "render_assumptions"]
 
 #: Assumptions that a kernel can state (docs/Spec.md, Named assumptions): on hardware, and on an array.
 ASSUMPTIONS = ("packets_cumulative", "same_on_ranks(x)")
@@ -25,6 +25,8 @@ class Contract:
 
     text: str
     output: str | None = None
+    #: The array that it names; empty: none.
+    source: str = ""
 
 
 def named(name: str, parameters: Container[str], args: tuple[Any, ...], options: Mapping[str, Any]) -> Contract | None:
@@ -47,13 +49,25 @@ def named(name: str, parameters: Container[str], args: tuple[Any, ...], options:
     op = given.get("op", "sum")
     if "op" in parameters and first in KINDS:
         op, first = first, ""
+    if op not in KINDS:
+        raise errors.UsageError(f"op of commsir.{name} is {op!r}; it is one of {', '.join(KINDS)}")
     parts = [op] if "op" in parameters else []
     parts += [first] if first else []
     parts += [f"root {int(given.get('root', 0))}"] if "root" in parameters else []
     team = given.get("team") or ()
     for kind, factor in [team] if team and isinstance(team[0], str) else team:
         parts.append(f"{kind} {int(factor)}")
-    return Contract(f"{name}({', '.join(parts)})", given.get("outs"))
+    return Contract(f"{name}({', '.join(parts)})", given.get("outs"), first)
+
+
+def check_names(said: Any, kernel: str, parameters: Container[str]) -> None:
+    """Refuses collectives of arrays that the kernel does not have."""
+    for one in said.values() if isinstance(said, Mapping) else (said,):
+        if isinstance(one, Contract) and one.source and one.source not in parameters:
+            raise errors.UsageError(
+                f"computes has {one.text}: '{one.source}' is neither a parameter of {kernel} nor one of "
+                f"{', '.join(KINDS)}"
+            )
 
 
 def render_assumptions(names: Any) -> str:

@@ -21,7 +21,7 @@ _OPERATORS: dict[str, Callable[[int, int], int]] = {
 }
 _BINDS = {"+": 1, "-": 1, "*": 2, "//": 2}
 _SYNTAX: dict[type[ast.operator], str] = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.FloorDiv: "//"}
-_ALLOWED = "dimensions are calculated with by +, -, * and //, as in rows * ranks or rows // ranks"
+_ALLOWED = "annotations calculate dimensions with +, -, * and //, as in rows * ranks or rows // ranks"
 
 
 class _DimArithmetic:

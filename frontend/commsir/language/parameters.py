@@ -125,7 +125,8 @@ def _dims(items: tuple[Any, ...]) -> tuple[Extent, ...]:
             dims.append(number)
         else:
             raise TypeError(
-                f'{item!r} is not a dimension: dimensions are numbers, names and products of them, such as "rows", 64'
+                f"{item!r} is not a dimension: dimensions are numbers, names and what +, -, * and // make of them, "
+                "such as rows * ranks, 64"
             )
     return tuple(dims)
 

@@ -128,6 +128,9 @@ _PASSES = {"comms-check-sync": "the checker"}
 
 # How each interface runs a kernel without a proof.
 _UNCHECKED = re.compile(r"\bcheck=false; [^)]*--no-check(?:=\w+)?")
+# Options of the tools, which Python has as keywords.
+_FLAGS = {"--target cpu": 'target="cpu"', "--memory-limit": "memory_limit", "--max-steps": "max_steps"}
+_FLAG = re.compile("|".join(_FLAGS))
 
 _DIALECTS = "comms|arith|math|memref|scf|cf|tensor|affine|vector|gpu|func|llvm|builtin"
 _OP = rf"(?:{_DIALECTS})\.[a-z_0-9]+"
@@ -172,6 +175,7 @@ def in_python(text: str) -> str:
     text = _SPACE.sub(r'space="\1"', text)
     text = _NAMED.sub(_named, text)
     text = _UNCHECKED.sub("check=False", text)
+    text = _FLAG.sub(lambda m: _FLAGS[m[0]], text)
     text = _PASS.sub(lambda m: _PASSES.get(m[0], "the compiler"), text)
     return text.replace("the kernel the checker ", "the checker ")  # The pass says so of the kernel's op.
 

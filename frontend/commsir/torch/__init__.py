@@ -109,6 +109,15 @@ def register_backend(name: str, group: type[Any]) -> None:
     # isort: split
     import torch.distributed as dist
 
+    from commsir.errors import UsageError
+    from commsir.torch.process_group import ProcessGroup
+
+    if not (isinstance(group, type) and issubclass(group, ProcessGroup)):
+        raise UsageError(f"register_backend: {group!r} is not a subclass of commsir.torch.ProcessGroup")
+    taken = {other for other in dist.Backend.backend_list if other.upper() not in dist.Backend._plugins}
+    if name.lower() in taken | {"commsir"}:
+        raise UsageError(f"register_backend: there is a backend '{name}' already; give another name")
+
     def create(options: Any, backend_options: Any) -> Any:
         from commsir.torch import backend
 

@@ -20,6 +20,9 @@ _LISTED = 5
 def _sizes(rows: int | Iterable[int]) -> list[int]:
     """Row counts that reach every kernel which counts of up to `rows` use, or just those that are listed."""
     if not isinstance(rows, int):
+        wrong = [count for count in rows if not hasattr(count, "__index__") or count < 0]
+        if wrong:
+            raise ValueError(f"warm_up: rows has {wrong[0]!r}; give one whole number, or a list of them")
         return sorted({int(count) for count in rows}, reverse=True)
     if rows < 1:
         raise ValueError(f"warm_up: rows={rows}; give the largest row count that calls will have, at least 1")
@@ -56,6 +59,8 @@ def warm_up(call: Callable[[int], Any], rows: int | Iterable[int], *, progress: 
     kept in the cache on disk, so that the next start of the program takes a fraction of the time. `progress` prints a
     line on rank 0's standard error as the counts pass; by default if that is a terminal. Returns the seconds it took.
     """
+    if not callable(call):
+        raise TypeError(f"warm_up calls call(count) for each row count, and {call!r} is not a function")
     start = time.perf_counter()
     shows = sys.stderr.isatty() if progress is None else progress
     if torch.distributed.is_initialized() and torch.distributed.get_rank() != 0:

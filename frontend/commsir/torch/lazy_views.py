@@ -18,7 +18,7 @@ dist: Any = torch.distributed
 _C: Any = torch._C
 _Library: Any = torch.library.Library
 
-__all__ = ["install"]
+__all__ = ["install", "install_outputs"]
 
 _GROUP = "__torch__.torch.classes.c10d.ProcessGroup"
 #: Whose tensors are those of the program, and nothing else.
@@ -62,7 +62,7 @@ def _wrap_c10d(op: Any, after: Any, ours: Callable[[Any], list[Any]]) -> _Kernel
 
 
 def _wrap_functional(op: Any, after: Any) -> _Kernel:
-    """Wraps a functional collective that writes to an argument: it must end before the result is copied back."""
+    """Wraps a collective that writes to an argument: it must end before the result is copied back."""
     written = [argument.name for argument in op._schema.arguments if argument.is_write]
 
     def call(keys: Any, *given: Any, **named: Any) -> Any:
@@ -100,16 +100,26 @@ def _kernel_of(name: str, op: Any, after: Any, ours: Callable[[Any], list[Any]])
 @functools.cache
 def install(ours: Callable[[Any], list[Any]]) -> None:
     """Once, for all process groups. `ours` returns the backends of a group that are CommsIR's."""
-    names = [
-        name for name in _C._dispatch_get_all_op_names() if name.partition("::")[0] in ("c10d", "_c10d_functional")
-    ]
-    libraries = {space: _Library(space, "IMPL") for space in ("c10d", "_c10d_functional")}
-    _libraries.extend(libraries.values())
-    for full in names:
-        space, _, name = full.partition("::")
+    for space in ("c10d", "_c10d_functional"):
+        _register(space, ours)
+
+
+@functools.cache
+def install_outputs() -> None:
+    """Once, for the ops of CommsIR that write to tensors of the program. torch ends the process in their place."""
+    _register("commsir", lambda group: [])
+
+
+def _register(space: str, ours: Callable[[Any], list[Any]]) -> None:
+    library = _Library(space, "IMPL")
+    _libraries.append(library)
+    for full in _C._dispatch_get_all_op_names():
+        of, _, name = full.partition("::")
+        if of != space:
+            continue
         base, _, overload = name.partition(".")
         op = getattr(getattr(getattr(torch.ops, space), base), overload or "default")
         for key in ("Negative", "Conjugate"):
             after = _C._dispatch_keyset_full_after(getattr(_C.DispatchKey, key))
             if kernel := _kernel_of(full, op, after, ours):
-                libraries[space].impl(name, kernel, key, with_keyset=True)
+                library.impl(name, kernel, key, with_keyset=True)

@@ -30,7 +30,7 @@ from torch.distributed import distributed_c10d as c10d
 
 from commsir import _native
 from commsir.errors import UsageError
-from commsir.torch import _release, backend, capi, defects, region_values
+from commsir.torch import _release, backend, capi, defects, lazy_views, region_values
 from commsir.torch.agreement import Agreement, digest_of
 from commsir.torch.destroy_hooks import when_gone
 from commsir.torch.rendezvous import Rendezvous, store_of
@@ -227,6 +227,7 @@ def _load() -> tuple[Any, _Callbacks]:
         path = folder / "libcommsir_torch_ops.so"
         if path.is_file():
             _OPS.load_library(str(path))
+            lazy_views.install_outputs()
             library = ctypes.CDLL(str(path))
             callbacks = _Callbacks(
                 _RESOLVE(_guarded(_resolve, 0)),
@@ -905,6 +906,11 @@ _prepared_calls: dict[tuple[Any, ...], PreparedCall] = {}
 
 
 def _texts_of(outputs: Sequence[tuple[torch.dtype, int]]) -> tuple[str, list[int]]:
+    if not outputs:
+        raise UsageError("a fused collective has an output at least: give outputs=[(torch.float32, columns), …]")
+    for dtype, _ in outputs:
+        if not isinstance(dtype, torch.dtype):
+            raise UsageError(f"outputs has {dtype!r}: an output is a torch.dtype and its columns, (torch.float32, 64)")
     return ",".join(capi.element_type(dtype) for dtype, _ in outputs), [columns for _, columns in outputs]
 
 

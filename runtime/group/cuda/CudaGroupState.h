@@ -132,6 +132,8 @@ public:
   ChannelSet *eager = nullptr;
   /// Shared memory: channel set of future captures.
   ChannelSet *graph = nullptr;
+  /// Why there was no memory for `graph` when the kernel was prepared.
+  std::string uncapturable;
   /// All sets, including `eager`.
   std::deque<ChannelSet> sets;
   std::vector<ChannelSet *> spares;

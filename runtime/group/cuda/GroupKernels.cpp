@@ -157,11 +157,26 @@ llvm::Error CudaGroup::checkConcurrent(const CudaGroupKernel &made) const {
           .str());
 }
 
+/// Returns "x 4x256 f32, y 4x256 f32", for errors.
+static std::string describeArguments(llvm::ArrayRef<jit::ArgInfo> arguments) {
+  std::string text;
+  llvm::raw_string_ostream out(text);
+  llvm::interleave(
+      arguments, out,
+      [&](const jit::ArgInfo &argument) {
+        out << argument.name << " ";
+        llvm::interleave(argument.shape, out, "x");
+        out << (argument.shape.empty() ? "" : " ") << argument.elementType;
+      },
+      ", ");
+  return text;
+}
+
 /// Whether all ranks prepare the same.
 llvm::Error CudaGroup::comparePeers(const CudaGroupKernel &made) {
   std::string mine = llvm::utohexstr(made.digest) + "\n" +
                      llvm::utohexstr(tune::getTablesDigest()) + "\n" +
-                     made.describe();
+                     describeArguments(made.visible) + "\n" + made.describe();
   auto all = mesh->all("comparing a kernel", mine, patience());
   if (!all)
     return all.takeError();
@@ -170,9 +185,16 @@ llvm::Error CudaGroup::comparePeers(const CudaGroupKernel &made) {
     auto [own, rest] = llvm::StringRef(mine).split('\n');
     if (digest == own)
       continue;
-    auto [theirTables, says] = theirs.split('\n');
-    auto [tables, ours] = rest.split('\n');
+    auto [theirTables, theirText] = theirs.split('\n');
+    auto [tables, ownText] = rest.split('\n');
+    auto [theirArguments, says] = theirText.split('\n');
+    auto [arguments, ours] = ownText.split('\n');
     std::string why = says == ours ? " from another source" : "";
+    if (theirArguments != arguments)
+      why += llvm::formatv(" with {0}, where rank {1} has {2}",
+                           showForeign(theirArguments.str()), settings.rank,
+                           arguments)
+                 .str();
     if (theirTables != tables)
       why += ", by other measured tables (COMMSIR_TABLES, load_tables): load "
              "the same on all ranks, between the same calls";

@@ -109,7 +109,7 @@ llvm::Error CudaGroup::makeSharedSets(CudaGroupKernel &kernel) {
     if (auto error = growShared(SharedChannels::Graphs, needs)) {
       if (!group::isLimit(error))
         return error;
-      llvm::consumeError(std::move(error));
+      kernel.uncapturable = llvm::toString(std::move(error));
     }
   llvm::Error bound = llvm::Error::success();
   size_t before = kernel.sets.size();
@@ -313,13 +313,9 @@ llvm::Expected<ChannelSet *>
 CudaGroup::sharedSetFor(CudaGroupKernel &kernel, unsigned long long capture) {
   SharedChannels *memory = memoryFor(kernel, /*isGraph=*/true);
   if (!memory || !memory->has().hold(SharedChannelSizes::of(*kernel.kernel)))
-    return makeError(
-        Kind::Limit,
-        llvm::formatv(
-            "no channel memory is left for a capture of {0}: the group's limit "
-            "is {1}. Give the group more (channelBytes, COMMSIR_CHANNEL_BYTES)",
-            kernel.describe(), renderSize(int64_t(pool->getLimit())))
-            .str());
+    return makeError(Kind::Limit,
+                     "no channel memory is left for a capture of " +
+                         kernel.describe() + ": " + kernel.uncapturable);
   // Graphs keep the memory, and the record, that they were captured with.
   if (!kernel.graph || kernel.graph->shared != memory) {
     RelaxedCaptureGuard outside(cu);

@@ -290,6 +290,10 @@ std::string DeviceState::makeGroup(milliseconds timeout) {
     library->commsir_group_destroy(own);
     own = nullptr;
   }
+  // Of CPU tensors, ranks on several hosts have none as a matter of course.
+  if (!why.empty() && !device.is_cpu() && settings.rank == 0)
+    TORCH_WARN("commsir: process group ", settings.name,
+               " has no group on GPUs, so NCCL carries its calls: ", why);
   std::lock_guard<std::mutex> lock(endMutex);
   group = own;
   if (group && settings.shared->aborted)

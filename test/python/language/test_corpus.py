@@ -262,6 +262,17 @@ def test_what_cannot_be_said() -> None:
         commsir.kernel(computes=7)
     with pytest.raises(commsir.UsageError, match="takes x, op, root, outs and team, not algorithm"):
         commsir.all_reduce("sum", algorithm="ring")
+    with pytest.raises(commsir.UsageError, match="op of commsir.reduce_scatter is 'add'; it is one of sum, prod"):
+        commsir.reduce_scatter("x", op="add")
+
+    def k(x: object) -> None:
+        pass
+
+    with pytest.raises(commsir.UsageError, match="'summ' is neither a parameter of k nor one of sum, prod, min"):
+        commsir.kernel(computes=commsir.all_reduce("summ"))(k)
+    with pytest.raises(commsir.UsageError, match="'z' is neither a parameter of k"):
+        commsir.kernel(computes={"x": commsir.all_gather("z")})(k)
+    commsir.kernel(computes=commsir.all_reduce("x"))(k)
 
 
 def test_tables_name_existing_pairs() -> None:

@@ -249,6 +249,10 @@ CASES: dict[str, tuple[str, int, str]] = {
     "consume-block": ("all_reduce(x, outs=y, consume=lambda t: t + block_id())", 1, r"block_id\(\) is not known in the function.*b = block_id\(\)"),
     "consume-split": ("all_reduce(x, outs=y, consume=lambda t: t + team().inner(1).rank)", 1, "the rank of a part of a team is not known"),
     "consume-assert": ("def f(t):\n    assert t.sum() > 0\n    return t\nall_reduce(x, outs=y, consume=f)", 2, "checks nothing.*before or after"),
+    "result-of-collective": ("t = all_reduce(x)\ny[0] = t * 2", 2, r"'\*' of None and 2.*collectives write their outs"),
+    "result-compared": ("t = all_reduce(x)\nif t > 2:\n    y[0] = 1.0", 2, r"'>' of None and 2.*collectives write their outs"),
+    "number-of-ranks": ("y[0] = num_ranks()", 1, r"kernels have no 'num_ranks'.*write size\(\)"),
+    "peer-of-array": ("y[0] = y.peer(1)[0]", 1, r"the array 'y' has no attribute 'peer'.*windows only: annotate 'y' as f32\[Window, …\]"),
     "one-value-a-row": ("all_reduce(x, outs=y, args=w, consume=lambda t, w: t * w)", 1, r"64 and 8 elements.*one dimension.*\[rows, 1\]"),
 }  # fmt: skip
 
@@ -501,6 +505,8 @@ def test_asserts_at_run_time(load: Load) -> None:
         ("2", {}, "ranks is '2', not a number of ranks"),
         (True, {}, "ranks is True"),
         (2, [np.zeros(4)], 'inputs is a list; it is a dict by parameter: {"x": …, "i": …}'),
+        (2, np.zeros(4), 'inputs is a ndarray; it is a dict by parameter: {"x": …, "i": …}'),
+        (2, [], 'inputs is a list; it is a dict by parameter: {"x": …, "i": …}'),
     ],
 )
 def test_arguments_of_simulate(load: Load, ranks: object, inputs: object, words: str) -> None:
@@ -514,7 +520,7 @@ def test_arguments_of_simulate(load: Load, ranks: object, inputs: object, words:
     [
         ([np.ones(4, np.float32), np.ones(4)], "f32 on rank 0 and f64 on rank 1"),
         ([np.float32(1), np.float32(2)], r"rank 0 has a number, not an array; reshape it"),
-        ([np.ones(4, bool)] * 2, "arrays of i1 are not known to kernels; convert them to int8"),
+        ([np.ones(4, bool)] * 2, "arrays of booleans are not known to kernels; convert them to int8"),
         ([np.array([200, 1], np.uint8)] * 2, r"numbers that do not fit i8: .*view\('int8'\)"),
     ],
 )
@@ -523,8 +529,21 @@ def test_arrays_of_collectives(x: list[object], words: str) -> None:
         commsir.all_reduce(x, op="max")
 
 
+def test_paths_in_place_of_texts() -> None:
+    with pytest.raises(commsir.UsageError, match=r"the source is 'sum.mlir', a path: pass the text"):
+        commsir.simulate("sum.mlir", ranks=2)
+    with pytest.raises(commsir.UsageError, match=r"the source is a PosixPath, not a text: pass its text"):
+        commsir.simulate(Path("sum.mlir"), ranks=2)  # type: ignore[arg-type]
+
+
 def test_options_in_the_words_of_python(load: Load) -> None:
     kernel = load("@kernel\ndef k(x: f32[Window, 8], y: f32[Array, 8]):\n    all_reduce(x, outs=y)\n").k
+    with pytest.raises(commsir.UsageError, match=r"no option 'x'; arrays and scalars go into inputs={\"x\": …}"):
+        kernel.simulate(2, x=np.zeros(8))
+    with pytest.raises(commsir.UsageError, match=r"k\[…\] sets no grid: the number of blocks is an option"):
+        kernel[4]
+    with pytest.raises(commsir.UsageError, match=r"or raise memory_limit$"):
+        kernel.simulate(4, memory_limit=1000)
     for option in ({"same": "z"}, {"vary": ["y", "z"]}):
         with pytest.raises(commsir.UsageError, match=rf"^{next(iter(option))}=.*: k has no parameter 'z'; it has x, y"):
             kernel.simulate(2, **option)

@@ -187,6 +187,8 @@ def test_plot(kernel: commsir.Kernel, tmp_path: Path) -> None:
     assert [t.get_text() for t in axes.get_yticklabels()][:2] == ["rank 0 block 0", "rank 0 block 1"]
     assert axes.get_xlabel().startswith("steps of the scheduler") and axes.collections
     assert (tmp_path / "run.png").read_bytes().startswith(b"\x89PNG")
+    steps = axes.get_xticks()
+    assert len(steps) > 1 and all(step == int(step) for step in steps), steps
     assert figure._repr_png_().startswith(b"\x89PNG")  # type: ignore[attr-defined]
 
 
@@ -410,6 +412,16 @@ def test_plots_are_of_steps() -> None:
         (second, "barrier", 2, 3, "7"),
     ]
     assert _plot.arrows(events) == [_plot.Arrow(second, 1, first)]
+
+
+def test_plots_of_one_step_and_long_names(load: Load) -> None:
+    pytest.importorskip("matplotlib")
+    name = "k" * 250
+    figure = load(f"@kernel\ndef {name}(y: f32[Array, 8]):\n    y[:] = 1.0\n{'k = ' + name}\n").k.simulate(1).plot()
+    figure.canvas.draw()
+    (axes,) = figure.axes
+    assert all(step == int(step) for step in axes.get_xticks()), axes.get_xticks()
+    assert axes.title.get_window_extent().x1 <= figure.bbox.x1
 
 
 def test_plots_have_one_color_for_a_kind(load: Load) -> None:

@@ -184,7 +184,7 @@ def test_strings(load: Load) -> None:
     ).k
     assert [one.shape for one in k.simulate(2, {"x": np.ones((3, 4))})["y"]] == [(6, 2)] * 2
     for wrong in ("rows ** 2", "rows / 2", "rows * 1.5", "len(rows)", "rows *"):
-        with pytest.raises(TypeError, match="dimensions are calculated with"):
+        with pytest.raises(TypeError, match="calculate dimensions with"):
             commsir.Window[wrong, "f32"]  # type: ignore[misc]
 
 

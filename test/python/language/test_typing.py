@@ -54,5 +54,5 @@ def test_unsupported_arithmetic_of_dimensions() -> None:
     n = commsir.dims("n")
     wrongs: list[Callable[[], object]] = [lambda: n / 2, lambda: -n, lambda: n % 2, lambda: n**2, lambda: n * 0.5]
     for wrong in wrongs:
-        with pytest.raises(TypeError, match=r"dimensions are calculated with by \+, -, \* and //"):
+        with pytest.raises(TypeError, match=r"annotations calculate dimensions with \+, -, \* and //"):
             wrong()

@@ -79,6 +79,8 @@ def _refused(rank: int, folder: str) -> None:
         window.put(fixed, rank)
         with pytest.raises(commsir.UsageError, match="out of this rank's reach"):
             window.peer(2)
+        with pytest.raises(commsir.UsageError, match=r"a GroupWindow, not an array: pass its array: w\.array"):
+            group.all_reduce(window)
         silent = group.window(4)
         said = (
             r"signal from any rank: the timeout of 0.1 s has passed\n  cell 1 of the group: observed 0, expected >= 1"

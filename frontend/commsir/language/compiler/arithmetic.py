@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..dtypes import BOOL, F8, F8E5M2, F16, F32, F64, I32, INDEX, DType
-from .numbers import SYMBOLS, Numbers
+from .numbers import SYMBOLS, Numbers, instead_of_numbers
 from .values import Const, Number, Scalar, Seq, Tile, Value
 
 _PYTHON: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
@@ -160,7 +160,7 @@ class Arithmetic(Numbers):
         try:
             return Const(_PYTHON[kind](a.py, b.py))
         except (TypeError, KeyError):
-            self.fail(f"'{SYMBOLS[kind]}' of {a.describe()} and {b.describe()}")
+            self.fail(f"'{SYMBOLS[kind]}' of {a.describe()} and {b.describe()}", instead_of_numbers(a, b))
         except (ArithmeticError, ValueError, MemoryError) as error:
             self.fail(f"'{SYMBOLS[kind]}' of {a.describe()} and {b.describe()}: {str(error) or 'out of memory'}")
 

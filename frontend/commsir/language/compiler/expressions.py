@@ -263,5 +263,7 @@ def _attribute_hint(value: Value, name: str) -> str:
         return hints.INSTEAD[name]
     if isinstance(value, Tile | Scalar) and registry.takes_one(name):
         return f"it is a function: {name}(t)"
+    if isinstance(value, Memory) and not value.space and (Window, name) in registry.METHODS:
+        return f"peers reach windows only: annotate '{value.label}' as {value.dtype.name}[Window, …]"
     known = [known for kind, known in [*registry.ATTRIBUTES, *registry.METHODS] if kind is type(value)]
     return diagnostics.did_you_mean(name, known) or (f"it has {', '.join(sorted(known))}" if known else "")

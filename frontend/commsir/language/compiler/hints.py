@@ -221,6 +221,8 @@ INSTEAD = {
     "load": "write a subscript, x[i:i + 64], or x.load(offset, length)",
     "store": "write a subscript, x[i:i + 64] = tile, or x.store(tile, offset)",
     "get_rank": "write rank()",
+    **dict.fromkeys(("rank_id", "my_rank", "this_rank"), "write rank()"),
+    **dict.fromkeys(("num_ranks", "n_ranks", "nranks", "get_size"), "write size()"),
     "get_world_size": "write size()",
     "world_size": "write size()",
     "thread_id": _NO_THREADS,

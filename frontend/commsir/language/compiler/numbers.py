@@ -104,6 +104,11 @@ def _instead_of_number(value: Value) -> str:
     return ""
 
 
+def instead_of_numbers(*values: Value) -> str:
+    """Returns what to write in place of the first value that is not a number."""
+    return next(filter(None, map(_instead_of_number, values)), "")
+
+
 class Numbers(Translation):
     """The layer that knows numbers."""
 
@@ -333,7 +338,7 @@ class Numbers(Translation):
             try:
                 return Const(python(a.py, b.py))
             except TypeError:
-                self.fail(f"'{SYMBOLS[kind]}' of {a.describe()} and {b.describe()}")
+                self.fail(f"'{SYMBOLS[kind]}' of {a.describe()} and {b.describe()}", instead_of_numbers(a, b))
         x, y = self.both(a, b, SYMBOLS[kind])
         if x.dtype is BOOL and kind not in (ast.Eq, ast.NotEq):
             x, y = self.convert(x, I32), self.convert(y, I32)

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import torch
 
-from commsir import _native
+from commsir import _native, errors
 from commsir.torch import ops
 from commsir.torch.agreement import digest_of
 from commsir.torch.destroy_hooks import when_gone
@@ -478,6 +478,8 @@ def all_gather_matmul(
     `shard` is [rows, …, k], a weight [k, n], a bias [n]; the results are [ranks x rows, …, n], of the type of `shard`.
     Shards are multiplied while others are on their way where the model (docs/Torch.md) says that this is faster.
     """
+    if isinstance(weights, torch.Tensor):
+        raise errors.UsageError("all_gather_matmul takes a list of weights, [weight], but got one tensor")
     given = [None] * len(weights) if biases is None else list(biases)
     made = _OPS.commsir.all_gather_matmul(shard, list(weights), given, False, ops._named(group))
     return cast("list[torch.Tensor]", list(made))

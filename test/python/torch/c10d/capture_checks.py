@@ -5,10 +5,12 @@ In each case there is a clear error or the correct result, and the group stays u
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -233,6 +235,44 @@ def ranks_warm_up_differently(folder: Path, rank: int) -> None:
     _works()
 
 
+def ranks_have_other_shapes(folder: Path, rank: int) -> None:
+    """Of a kernel that is new to all of them: each hears what the other has."""
+    said = error_of(lambda: _fused(5 if rank else 4, columns=40))
+    assert "ranks disagree" in said and "_x 8x40 f32" in said and "_x 4x40 f32" in said, said
+    _works()
+    _fused(4, columns=40)
+
+
+@contextlib.contextmanager
+def _written(path: Path) -> Iterator[None]:
+    """What is written to the standard error goes to a file."""
+    kept = os.dup(2)
+    with path.open("wb") as file:
+        os.dup2(file.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)
+
+
+def a_group_that_cannot_be_made_is_told(folder: Path, rank: int) -> None:
+    """NCCL takes its calls (which this driver cannot), and the first rank says why."""
+    group = dist.new_group(backend="commsir")
+    os.environ["COMMSIR_CHANNEL_BYTES"] = "a lot"
+    x = torch.empty(64, device="cuda")
+    try:
+        with _written(folder / f"told-{rank}"):
+            assert "NCCL" in error_of(lambda: dist.all_reduce(x, group=group))
+            assert "NCCL" in error_of(lambda: dist.all_reduce(x, group=group))
+    finally:
+        del os.environ["COMMSIR_CHANNEL_BYTES"]
+    said = (folder / f"told-{rank}").read_text()
+    assert said.count("so NCCL carries its calls: ") == (rank == 0), said
+    assert rank or "COMMSIR_CHANNEL_BYTES: 'a lot'" in said, said
+    _works()
+
+
 CHECKS = [
     a_capture_is_abandoned,
     a_row_length_was_never_seen,
@@ -244,6 +284,8 @@ CHECKS = [
     two_groups_are_in_a_graph,
     a_group_ends_within_a_capture,
     ranks_warm_up_differently,
+    ranks_have_other_shapes,
+    a_group_that_cannot_be_made_is_told,
 ]
 
 

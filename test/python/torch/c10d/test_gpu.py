@@ -13,6 +13,7 @@ from typing import Any
 import capture_checks
 import channel_checks
 import devices_checks
+import exhaustion_checks
 import gpu_checks
 import pytest
 import torch
@@ -81,6 +82,11 @@ def test_ranks_with_other_numbers_than_their_gpus(tmp_path: Path, devices: tuple
 
 def test_graphs_that_an_engine_gets_wrong(tmp_path: Path) -> None:
     for rank, outcome in enumerate(_run(tmp_path, capture_checks)):
+        assert not any(outcome.values()), f"rank {rank}: {outcome}"
+
+
+def test_each_allocation_fails_once(tmp_path: Path) -> None:
+    for rank, outcome in enumerate(_run(tmp_path, exhaustion_checks)):
         assert not any(outcome.values()), f"rank {rank}: {outcome}"
 
 

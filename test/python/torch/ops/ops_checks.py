@@ -80,6 +80,39 @@ def strided(rank: int, size: int) -> None:
         raise AssertionError("an output with strides was taken")
 
 
+def lazy_outputs(rank: int, size: int) -> None:
+    """Outputs that negate or conjugate lazily hold the result as it is read; torch would end the process."""
+    name, op = dist.group.WORLD.group_name, torch.ops.commsir
+    own = [torch.arange(float(size)).add(10 * r).to(DEVICE) for r in range(size)]
+    total = torch.stack(own).sum(0)
+    part = slice(rank, rank + 1)
+    for call, want in (
+        (partial(op.all_reduce.out, own[rank], "sum"), total),
+        (partial(op.all_gather.out, own[rank]), torch.cat(own)),
+        (partial(op.reduce_scatter.out, own[rank], "sum"), total[part]),
+        (partial(op.all_to_all.out, own[rank]), torch.cat([one[part] for one in own])),
+        (partial(op.broadcast.out, own[rank], 1), own[1]),
+    ):
+        out = torch._neg_view(torch.zeros_like(want))
+        call(name, out=out)
+        assert torch.equal(out, want), (call, out, want)
+    negated = torch._neg_view(-own[rank])
+    op.all_reduce.out(negated, "sum", name, out=negated)
+    assert torch.equal(negated, total)
+    conjugated = torch.zeros(2, dtype=torch.complex64, device=DEVICE).conj()
+    op.all_reduce.out(torch.full((2,), 1 + 2j, device=DEVICE), "sum", name, out=conjugated)
+    assert torch.equal(conjugated.resolve_conj(), torch.full((2,), size * (1 + 2j), device=DEVICE))
+    text = f"(%a: tensor<{size}xf32>) {{\n  comms.yield %a : tensor<{size}xf32>\n}}"
+    prepared = ops.prepare("all_reduce", text, [(torch.float32, size)], group=dist.group.WORLD)
+    for fill in (
+        lambda out: op.fused_collective.out("all_reduce", own[rank][None], [], "sum", text, False, name, outs=[out]),
+        lambda out: prepared(own[rank][None], [], out=[out]),
+    ):
+        out = torch._neg_view(torch.zeros(1, size, device=DEVICE))
+        fill(out)
+        assert torch.equal(out[0], total), (out, total)
+
+
 def _differentiate(loss: Any) -> None:
     loss.backward()
 

@@ -20,6 +20,10 @@ def test_strided(world: World) -> None:
     world.run(ops_checks.strided, "gloo")
 
 
+def test_lazy_outputs(world: World) -> None:
+    world.run(ops_checks.lazy_outputs, "gloo")
+
+
 def test_gradients(world: World) -> None:
     world.run(ops_checks.gradients, "gloo")
 
@@ -100,3 +104,26 @@ def test_warm_up(capsys: pytest.CaptureFixture[str]) -> None:
     assert counts == [5] * 5 + [3] * 5
     with pytest.raises(ValueError, match="at least 1"):
         commsir.torch.warm_up(counts.append, rows=0)
+    for wrong, said in (("4", "rows has '4'"), ([2, -1], "rows has -1"), ([2.5], "rows has 2.5")):
+        with pytest.raises(ValueError, match=said):
+            commsir.torch.warm_up(counts.append, rows=wrong)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="20 is not a function"):
+        commsir.torch.warm_up(20, rows=4)  # type: ignore[arg-type]
+
+
+def test_first_mistakes() -> None:
+    """Each is told in the words of the call, before anything is sent."""
+    import commsir.torch
+
+    x, text = torch.ones(2, 4), "(%a: tensor<4xf32>) {\n  comms.yield %a : tensor<4xf32>\n}"
+    with pytest.raises(commsir.UsageError, match="has an output at least"):
+        commsir.torch.ops.prepare("all_reduce", text, [])
+    with pytest.raises(commsir.UsageError, match=r"outputs has 'f32': an output is a torch.dtype"):
+        commsir.torch.ops.prepare("all_reduce", text, [("f32", 4)])  # type: ignore[list-item]
+    with pytest.raises(commsir.UsageError, match=r"a list of weights, \[weight\], but got one tensor"):
+        commsir.torch.all_gather_matmul(x, torch.ones(4, 3))  # type: ignore[arg-type]
+    with pytest.raises(commsir.UsageError, match="is not a subclass of commsir.torch.ProcessGroup"):
+        commsir.torch.register_backend("mine", int)
+    for name in ("gloo", "commsir"):
+        with pytest.raises(commsir.UsageError, match=f"there is a backend '{name}' already"):
+            commsir.torch.register_backend(name, commsir.torch.ProcessGroup)
