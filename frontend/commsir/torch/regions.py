@@ -1133,7 +1133,8 @@ def _check_places(region: Region, node: Node, whole: Sequence[Any], places: Sequ
 
 @_cut(aten.gather.default)
 def _gather(region: Region, node: Node) -> Tile:
-    """Compares each place with all places of the row; the sum of what is there and of zeros is exact."""
+    """Compares each place with all places of the row. The largest of what is there and of -inf is what is there, NaN
+    and -0.0 among it."""
     source, _, index = node.args
     assert isinstance(source, Node) and isinstance(index, Node)
     if source not in region.tiles:
@@ -1145,10 +1146,10 @@ def _gather(region: Region, node: Node) -> Tile:
         raise Unsupported(f"{node} gathers elements of rows of {whole[-1]}, not of {tile.width}")
     places = region.across(region.numbers_of(region.operand(index)), region.width)
     columns = region.emit(f"comms.iota : {region.tensor(tile.width)}", tile.width)
-    zero, found = region.constant(0.0, tile.width), []
+    least, found = region.constant(-math.inf, tile.width), []
     for number in range(places.width):
         is_there = region.compare("oeq", columns, region.part(places, number, 1))
-        found.append(region.reduce("sum", region.select(is_there, tile, zero)))
+        found.append(region.reduce("max", region.select(is_there, tile, least)))
     return found[0] if len(found) == 1 else region.joined(found)
 
 

@@ -176,6 +176,13 @@ def scattered_sums(h: Any, t: Any) -> Any:
     return added * 3 + torch.full_like(rows, -1.0).scatter(-1, t["places"] % 4, 1.0)
 
 
+def gathered_signs(h: Any, t: Any) -> Any:
+    """Elements that a sum, or a product, with others would change: -0.0, NaN and infinities of both signs."""
+    odd = torch.where(t["mask"], h * 0.0, torch.where(h > 1, math.inf, torch.where(h < -1, -math.inf, math.nan)))
+    chosen = odd.gather(-1, t["places"])
+    return torch.copysign(torch.ones_like(chosen), chosen), chosen.nan_to_num(7, 8, 9)
+
+
 #: What is said of operations that stay outside, if any.
 FUSED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     one.__name__: (one, ())
@@ -206,6 +213,7 @@ FUSED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
         joined_with_another,
         parts_alone,
         scattered_sums,
+        gathered_signs,
     )
 }
 FUSED["scattered"] = (scattered, ("which is not one known number",))
