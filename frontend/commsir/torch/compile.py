@@ -805,16 +805,18 @@ class CollectivePass(_Pass):
         self.before = before
         self.join_sums = join_sums
         self.prefetch_weights = prefetch_weights
-        lowerings.lower()
-        gather_layouts.let_trace()
+        #: Whether Inductor knows the op that the pass inserts.
+        self._is_ready = defects.run_guarded("preparing Inductor", lowerings.lower, "Nothing is fused")
+        defects.run_guarded("preparing Dynamo", gather_layouts.let_trace, "It may trace less")
 
     def __call__(self, graph: Graph) -> None:
         if self.before is not None:
             self.before(graph)
-        if not any(map(_is_of_a_library, graph.nodes)):
+        if not self._is_ready or not any(map(_is_of_a_library, graph.nodes)):
             return
         noted = len(reporting.fusions())
-        if said := defects.run_contained(graph, lambda: self.change(graph)):
+        settings = f"None, {self.join_sums}, {self.prefetch_weights}"
+        if said := defects.run_contained(graph, lambda: self.change(graph), settings):
             reporting.drop(noted)
             defects.run_contained(graph, lambda: _skip_all(graph, said))
 
@@ -828,6 +830,11 @@ class CollectivePass(_Pass):
 
     def uuid(self) -> Any:
         """For Inductor's cache: changes when what the pass does changes. None: nothing says when; nothing is cached."""
+        found = list[Any]()
+        defects.run_guarded("naming what it does", lambda: found.append(self._key()), "Graphs are not cached")
+        return found[0] if found else None
+
+    def _key(self) -> Any:
         if type(self) is not CollectivePass and type(self).uuid is CollectivePass.uuid:
             return None
         inner = self.before.uuid() if isinstance(self.before, _Pass) else None
