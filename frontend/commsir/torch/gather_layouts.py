@@ -267,7 +267,15 @@ def _comes_from(node: Node, source: Node) -> bool:
 # Reductions of rows of which each rank has sent a part
 # ---------------------------------------------------------------------------------------------------------------------
 
-_REDUCTIONS = (_ATEN.amax.default, _ATEN.amin.default, _ATEN.sum.dim_IntList)
+#: And what reduces parts of them.
+_REDUCTIONS: dict[Any, Any] = {
+    _ATEN.amax.default: _ATEN.amax.default,
+    _ATEN.amin.default: _ATEN.amin.default,
+    _ATEN.sum.dim_IntList: _ATEN.sum.dim_IntList,
+    _ATEN.mean.dim: _ATEN.sum.dim_IntList,
+}
+#: Of those, the ones that round: in float32 alone, as a sum of sums is rounded once more.
+_ROUNDED = (_ATEN.sum.dim_IntList, _ATEN.mean.dim)
 
 
 @dataclass
@@ -306,13 +314,15 @@ class _Parts:
 
     def reduce(self, node: Node) -> None:
         """Reduces parts of rows, which a region holds, and then what all ranks' parts have come to."""
-        target: Any = node.target
+        target = _REDUCTIONS[node.target]
         source = self.part(node.all_input_nodes[0])
         with self.graph.inserting_before(node):
             parts = _call(self.graph, target, source, [-1], True)
             ranks = len(self.gathered.node.args[0])  # type: ignore[arg-type]
             flat = _call(self.graph, _ATEN.reshape.default, parts, [ranks, -1])
             total = _call(self.graph, target, flat, [0])
+            if node.target is _ATEN.mean.dim:
+                total = _call(self.graph, _ATEN.div.Scalar, total, self.gathered.node.meta["val"].shape[-1])
             made = self.graph.call_function(_ATEN.reshape.default, (total, list(node.meta["val"].shape)))
             made.meta = {**node.meta}
         node.replace_all_uses_with(made)
@@ -326,7 +336,7 @@ def _is_of_rows(node: Node) -> bool:
         return False
     if not all(isinstance(size, int) for size in node.meta["val"].shape):
         return False
-    return node.target is not _ATEN.sum.dim_IntList or source.dtype is torch.float32
+    return node.target not in _ROUNDED or source.dtype is torch.float32
 
 
 def _reduce_parts(graph: Graph, gathered: GatherConcat) -> bool:

@@ -315,6 +315,12 @@ def sum_of_all(x: Any, w: Any) -> Any:
     return h.sum(-1), h.abs().sum(-1, keepdim=True), h
 
 
+def norm_of_all(x: Any, w: Any) -> Any:
+    """A norm of queries whose heads are gathered: each rank's part has a mean of squares."""
+    h = _gathered(x, 2)
+    return _f.rms_norm(h.float(), (h.shape[-1],)).to(h.dtype) * 2
+
+
 def returned_too(x: Any, w: Any) -> Any:
     """Logits that the program returns, and casts for a softmax over the batch."""
     h = _gathered(x, 2)
@@ -378,6 +384,7 @@ GATHERED: dict[str, tuple[Callable[..., Any], str]] = {
     "moved_by_inductor": (moved_by_inductor, "aten.relu"),
     "waited_for": (waited_for, "aten.relu"),
     "sum_of_all": (sum_of_all, "aten.sum.dim_IntList"),
+    "norm_of_all": (norm_of_all, "aten.pow.Tensor_Scalar"),
 }
 
 
