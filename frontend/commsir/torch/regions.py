@@ -26,6 +26,7 @@ from torch.fx import Graph, Node
 from commsir.torch.capi import element_type
 
 __all__ = [
+    "CASTS",
     "Argument",
     "Region",
     "Unsupported",
@@ -488,7 +489,7 @@ def _check_result(node: Node, value: Any) -> None:
     if isinstance(value, torch.Tensor):
         if dtype in _FLOATS or dtype is torch.bool:
             return
-        if dtype in (*_SMALL_FLOATS, *_INTEGERS) and (node.target in _CASTS or moves_nothing(node)):
+        if dtype in (*_SMALL_FLOATS, *_INTEGERS) and (node.target in CASTS or moves_nothing(node)):
             return
     raise Unsupported(f"{node} is of {dtype}")
 
@@ -521,7 +522,7 @@ _JOINS = (
 )
 #: And the ones that compute what they cut out.
 _COMPUTED = (aten.glu.default, aten.gather.default)
-_CASTS = (torch.ops.prims.convert_element_type.default, aten._to_copy.default)
+CASTS = (torch.ops.prims.convert_element_type.default, aten._to_copy.default)
 _WAIT = torch.ops._c10d_functional.wait_tensor.default
 _VIEWS = {
     aten.view.default,
@@ -883,7 +884,7 @@ def _multiplied(region: Region, tile: Tile, exponent: int) -> Tile:
     return region.binary("arith.mulf", square, tile) if exponent % 2 else square
 
 
-@_rule(*_CASTS)
+@_rule(*CASTS)
 def _convert(region: Region, node: Node) -> Tile:
     tile, dtype = region.operand(node.args[0]), node.meta["val"].dtype
     kind = element_type(dtype)
