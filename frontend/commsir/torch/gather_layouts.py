@@ -323,10 +323,15 @@ class _Parts:
             total = _call(self.graph, target, flat, [0])
             if node.target is _ATEN.mean.dim:
                 total = _call(self.graph, _ATEN.div.Scalar, total, self.gathered.node.meta["val"].shape[-1])
-            made = self.graph.call_function(_ATEN.reshape.default, (total, list(node.meta["val"].shape)))
+            made = self.graph.call_function(_ATEN.reshape.default, (total, _known_shape(node)))
             made.meta = {**node.meta}
         node.replace_all_uses_with(made)
         self.graph.erase_node(node)
+
+
+def _known_shape(node: Node) -> list[int]:
+    """The shape of its result; -1 for sizes that are not known when it is compiled."""
+    return [size if isinstance(size, int) else -1 for size in node.meta["val"].shape]
 
 
 def _is_of_rows(node: Node) -> bool:
@@ -334,7 +339,7 @@ def _is_of_rows(node: Node) -> bool:
     source = node.all_input_nodes[0].meta["val"] if node.target in _REDUCTIONS else None
     if source is None or node.kwargs.get("dtype") is not None or reduced_dims(node, source.dim()) != [source.dim() - 1]:
         return False
-    if not all(isinstance(size, int) for size in node.meta["val"].shape):
+    if _known_shape(node).count(-1) > 1:
         return False
     return node.target not in _ROUNDED or source.dtype is torch.float32
 

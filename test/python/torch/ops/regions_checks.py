@@ -388,12 +388,15 @@ GATHERED: dict[str, tuple[Callable[..., Any], str]] = {
 }
 
 
-def gathers(rank: int, size: int, name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def gathers(rank: int, size: int, name: str, dynamic: bool = False) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Compiled, a function gives what it gives otherwise; `dynamic`: for batches of any size."""
     function = GATHERED[name][0]
     compiled = _compiled(function, leaves=True)
     w = _tensor(0, WIDTH, dtype=torch.bfloat16, seed=6)
     for turn in range(4):
-        x = _tensor(rank, BATCH, LENGTH, WIDTH, dtype=torch.bfloat16, seed=turn)
+        x = _tensor(rank, BATCH + (turn if dynamic else 0), LENGTH, WIDTH, dtype=torch.bfloat16, seed=turn)
+        if dynamic:
+            torch._dynamo.mark_dynamic(x, 0)
         _compare(function(x, w), compiled(x, w), 4e-2)
     (said,) = fusing.fusions()
     return said.fused, said.because
