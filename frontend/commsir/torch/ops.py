@@ -13,11 +13,14 @@ from __future__ import annotations
 import _thread
 import contextlib
 import ctypes
+import functools
+import operator
 import re
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
+from math import prod
 from typing import Any, cast
 
 import commsir.torch._needed  # noqa: F401
@@ -662,16 +665,15 @@ def _cast(arrived: torch.Tensor, produce: str) -> torch.Tensor:
 
 
 def _sum_of(op: str, arrived: list[torch.Tensor], input: torch.Tensor, group_name: str) -> torch.Tensor:  # noqa: A002
-    """Sums the results of several collectives, in the result shape of `input`."""
-    if len(arrived) == 1:
-        return arrived[0]
+    """Sums the results of several collectives, in the result shape of `input`. Of a larger result the rows are summed
+    up."""
     shape = list(input.shape)
     if op == "reduce_scatter":
         shape[0] //= _size(group_name.encode())
-    total = arrived[0].reshape(shape)
-    for part in arrived[1:]:
-        total = total + part.reshape(shape)
-    return total
+    elif op != "all_reduce":
+        return arrived[0]
+    totals = [one.reshape(shape) if one.numel() == prod(shape) else one.reshape([-1, *shape]).sum(0) for one in arrived]
+    return functools.reduce(operator.add, totals)
 
 
 def _single_rank_result(reduce_op: str) -> str:
