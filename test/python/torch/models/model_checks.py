@@ -209,13 +209,17 @@ def _with_gradients(model: Any, step: Callable[[Any], Any], ids: Any) -> dict[st
     return {"loss": loss.detach(), **grads}
 
 
-def _compiled(step: Callable[..., Any]) -> Callable[..., Any]:
+def _options() -> dict[str, Any]:
+    """For a compilation anew."""
     _inductor.config.force_disable_caches = True
     _dynamo.reset()
     fusing.clear_fusions()
     # What is left to Inductor runs as it is: a C++ compiler would take longer than all else.
-    left = {"fallback_by_default": True, "reorder_for_peak_memory": False}
-    return torch.compile(step, options={**left, **fusing.compile_options()})
+    return {"fallback_by_default": True, "reorder_for_peak_memory": False, **fusing.compile_options()}
+
+
+def _compiled(step: Callable[..., Any]) -> Callable[..., Any]:
+    return torch.compile(step, options=_options())
 
 
 def _decode(model: Any, forward: Callable[..., Any], ids: Any, count: int) -> dict[str, torch.Tensor]:
@@ -283,3 +287,64 @@ def check(rank: int, size: int, name: str, dtype: str, steps: list[str], plan: s
             _compare(f"{name}, {step}, {key}", eager[key], made[key], loose)
         rows += _rows(step)
     return rows
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Training loops
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def _compile_layers(model: Any, step: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The layers are compiled one by one, and run once more in the backward pass."""
+    model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    options = _options()
+    for layer in model.model.layers:
+        layer.compile(options=options)
+    return step
+
+
+def _autocast(step: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def call(ids: Any) -> Any:
+        with torch.autocast("cpu", torch.bfloat16):
+            return step(ids)
+
+    return call
+
+
+#: By name: the model's plan, how the step runs, what compiles it, and how far gradients may be off.
+LOOPS: dict[str, tuple[str, Callable[..., Any], Callable[..., Any], float]] = {
+    "layers": ("module", lambda step: step, _compile_layers, 1e-4),
+    "autocast": ("sequence", _autocast, lambda _, step: _compiled(step), 8e-2),
+}
+
+
+def _clipped(model: Any, step: Callable[[Any], Any], batches: list[torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Losses of several batches, and the sum of their gradients, each clipped by its norm."""
+    made: dict[str, torch.Tensor] = {}
+    for number, ids in enumerate(batches):
+        loss = step(ids)["loss"]
+        loss.backward()
+        made[f"loss {number}"] = loss.detach()
+    for name, one in model.named_parameters():
+        if one.grad is not None:
+            torch.nn.utils.clip_grad_norm_([one], 0.5)
+            made[name] = _local(one.grad).clone()
+    model.zero_grad(set_to_none=True)
+    return made
+
+
+def trains(rank: int, size: int, name: str, how: str) -> list[list[str]]:
+    """A model trains as it does without the pass; what is fused before and after each collective."""
+    plan, run, compile_it, loose = LOOPS[how]
+    model = _model(rank, size, name, torch.float32, plan)
+    model.train()
+    step = run(_train(model))
+    batches = [torch.arange(first, first + 16).view(2, 8) for first in (3, 30)]
+    want = _clipped(model, step, batches)
+    compiled = compile_it(model, step)
+    for _ in range(2):
+        made = _clipped(model, compiled, batches)
+    assert want.keys() == made.keys()
+    for key in want:
+        _compare(f"{name}, {how}, {key}", want[key], made[key], loose)
+    return [[*one.produced, *one.fused] for one in commsir.torch.report() if one.is_changed]
