@@ -782,7 +782,10 @@ def _fuse_one(
         _skip(graph, collective)
         done = False
     reasons = tuple(dict.fromkeys(because))
-    entry = replace(entry, fused=fused.names, produced=fused.produced, because=reasons, predicted=gain, call=fused.call)
+    moved = ("aten.sum.dim_IntList",) if stands and stands.sums_first else ()
+    entry = replace(
+        entry, fused=(*moved, *fused.names), produced=fused.produced, because=reasons, predicted=gain, call=fused.call
+    )
     reporting.note(entry)
     _log.info("%s", entry)
     if beside and beside.other:

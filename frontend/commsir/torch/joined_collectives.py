@@ -44,6 +44,8 @@ class JoinedCollectives:
     parts: tuple[Node, ...] = ()
     #: Or others like itself, of the same input.
     others: tuple[Node, ...] = ()
+    #: Whether the result of one is summed up over its first dimensions, before it is sent.
+    sums_first: bool = False
 
     @property
     def count(self) -> int:
@@ -255,7 +257,10 @@ def _join_sums(
         # Nodes of trees that are done are gone.
         if not root._erased and _is_sum(root) and not any(_is_sum(user) and _is_sum(root, user) for user in root.users):
             made.update(_join_tree(graph, root, begun, why, why_apart, had))
-    return {**{node: JoinedCollectives((before,)) for node, before in had.items() if not node._erased}, **made}
+    return {
+        **{node: JoinedCollectives((before,), sums_first=True) for node, before in had.items() if not node._erased},
+        **made,
+    }
 
 
 def _join_tree(
@@ -299,7 +304,7 @@ def _join_run(graph: Graph, run: list[Node], leaves: dict[Node, Node], had: dict
         for one in reversed(_sums_of(user)):
             set_value(one)
         node = user
-    return JoinedCollectives(whole)
+    return JoinedCollectives(whole, sums_first=any(one in had for one in run))
 
 
 def join(graph: Graph, why_apart: WhyApart, sums: bool = True) -> tuple[dict[Node, JoinedCollectives], dict[Node, str]]:

@@ -138,8 +138,8 @@ def _lines_of(name: str, entries: list[Fusion]) -> Iterator[str]:
         alike.setdefault(_likeness(one), []).append(one)
     rows = [_HEADS, *(_cells(one, 1 + len(more)) for one, *more in alike.values())]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADS))]
-    becauses = [(), *(some[0].because for some in alike.values())]
-    for row, because in zip(rows, becauses, strict=True):
+    reasons = [(), *(some[0].because for some in alike.values())]
+    for row, because in zip(rows, reasons, strict=True):
         yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         yield from (f"      {why}" for why in because)
 
