@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -46,6 +46,8 @@ class Collective:
     #: Its name; a newer torch puts the group itself into a graph that is compiled for several ranks.
     group: Any
     whole: bool
+    #: The type that travels in place of the input's: everything that reads the result casts it to that.
+    sent: torch.dtype | None = field(default=None, compare=False)
 
     @property
     def value(self) -> torch.Tensor | None:
@@ -97,7 +99,7 @@ class Collective:
             columns = int(value.shape[-1])
         if columns < 2:
             raise Unsupported(f"its rows have {columns} elements: {list(value.shape)}")
-        arrives = "f32" if self.reduce_op else element_type(value.dtype)
+        arrives = "f32" if self.reduce_op else element_type(self.sent or value.dtype)
         region = Region(columns, result.numel() // columns, [arrives])
         region.begin(self.node, "%w0", arrives)
         return region

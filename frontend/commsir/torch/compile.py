@@ -40,7 +40,7 @@ from commsir.torch.joined_collectives import JoinedCollectives
 from commsir.torch.matmul import graph as matmuls
 from commsir.torch.matmul import model
 from commsir.torch.prefetched_weights import emit, weights_behind
-from commsir.torch.produce_regions import Produced, produce
+from commsir.torch.produce_regions import Produced, narrow, narrowed_type, produce
 from commsir.torch.regions import (
     Argument,
     Region,
@@ -472,7 +472,8 @@ def _replace(
     consume = region.text(list(zip(results, kinds, strict=True)))
     widths = [region.tiles[node].width for node in results]
     start, members = collective.node, dict.fromkeys(inside)
-    parts = list(stands.parts) if stands else None
+    # Apart, the program's collectives run: of what is summed up, or of what is cast.
+    parts = list(stands.parts) if stands else [produced.source] if produced and produced.is_cast else None
     sent = produced.text if produced else ""
     shown = (collective.op, collective.reduce_op, consume, kinds, widths, len(parts or ()), sent)
     site = site_of(collective, everything, *shown)
@@ -545,7 +546,7 @@ def _kernel_input(graph: Graph, start: Node, region: Region, produced: Produced 
     if produced is None:
         return [_rows_of(graph, start, region)]
     first, *rest = (_kernel_argument(graph, one) for one in produced.arguments)
-    source = produced.inside[-1]
+    source = produced.source
     if not same_sizes(first.meta["val"].shape, source.meta["val"].shape) or first.meta["val"].dim() < 2:
         first = _reshaped(graph, first, [-1, region.columns])
     return [first, *rest]
@@ -650,6 +651,15 @@ class _FusionResult:
     gain: float = 0.0
 
 
+def _before(
+    graph: Graph, collective: Collective, columns: int, stands: JoinedCollectives | None
+) -> tuple[Produced | None, str]:
+    """What the kernel does before it sends, or why it does nothing."""
+    if stands:
+        return None, ""
+    return produce(graph, collective, columns) if collective.sent is None else (narrow(collective, columns), "")
+
+
 def _fuse(
     graph: Graph, collective: Collective, everything: list[Any], stands: JoinedCollectives | None, prefetches: bool
 ) -> _FusionResult:
@@ -660,12 +670,14 @@ def _fuse(
         return _FusionResult(because=("it gives the results of several: what follows each of them stays",))
     _free_sizes(graph, collective)
     before = _Hoister(graph, collective.node)
+    if not stands:
+        collective = replace(collective, sent=narrowed_type(collective))
     made = _largest_region(graph, collective, before)
     if not made.weight():
         made = _identity_region(collective, made)
     if not _results(made.region, made.inside):
         raise Unsupported("nothing reads its result")
-    produced, why = (None, "") if stands else produce(graph, collective, made.region.columns)
+    produced, why = _before(graph, collective, made.region.columns, stands)
     because = [*made.because, *([why] if why else [])]
     if not made.weight() and not stands and produced is None:
         raise Unsupported("; ".join(dict.fromkeys(because)) or "no arithmetic follows")
@@ -770,7 +782,10 @@ def _fuse_one(
         _skip(graph, collective)
         done = False
     reasons = tuple(dict.fromkeys(because))
-    entry = replace(entry, fused=fused.names, produced=fused.produced, because=reasons, predicted=gain, call=fused.call)
+    moved = ("aten.sum.dim_IntList",) if stands and stands.sums_first else ()
+    entry = replace(
+        entry, fused=(*moved, *fused.names), produced=fused.produced, because=reasons, predicted=gain, call=fused.call
+    )
     reporting.note(entry)
     _log.info("%s", entry)
     if beside and beside.other:
@@ -805,16 +820,18 @@ class CollectivePass(_Pass):
         self.before = before
         self.join_sums = join_sums
         self.prefetch_weights = prefetch_weights
-        lowerings.lower()
-        gather_layouts.let_trace()
+        #: Whether Inductor knows the op that the pass inserts.
+        self._is_ready = defects.run_guarded("preparing Inductor", lowerings.lower, "Nothing is fused")
+        defects.run_guarded("preparing Dynamo", gather_layouts.let_trace, "It may trace less")
 
     def __call__(self, graph: Graph) -> None:
         if self.before is not None:
             self.before(graph)
-        if not any(map(_is_of_a_library, graph.nodes)):
+        if not self._is_ready or not any(map(_is_of_a_library, graph.nodes)):
             return
         noted = len(reporting.fusions())
-        if said := defects.run_contained(graph, lambda: self.change(graph)):
+        settings = f"None, {self.join_sums}, {self.prefetch_weights}"
+        if said := defects.run_contained(graph, lambda: self.change(graph), settings):
             reporting.drop(noted)
             defects.run_contained(graph, lambda: _skip_all(graph, said))
 
@@ -828,6 +845,11 @@ class CollectivePass(_Pass):
 
     def uuid(self) -> Any:
         """For Inductor's cache: changes when what the pass does changes. None: nothing says when; nothing is cached."""
+        found = list[Any]()
+        defects.run_guarded("naming what it does", lambda: found.append(self._key()), "Graphs are not cached")
+        return found[0] if found else None
+
+    def _key(self) -> Any:
         if type(self) is not CollectivePass and type(self).uuid is CollectivePass.uuid:
             return None
         inner = self.before.uuid() if isinstance(self.before, _Pass) else None

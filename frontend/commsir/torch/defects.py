@@ -6,6 +6,7 @@ COMMSIR_TORCH_STRICT=1 raises instead, as our tests do.
 
 from __future__ import annotations
 
+import functools
 import operator
 import os
 import tempfile
@@ -24,6 +25,8 @@ __all__ = ["program", "report_kernel", "run_contained", "run_guarded"]
 
 _C10D: Any = torch.distributed.distributed_c10d
 _Names: Any = fx_graph._Namespace
+#: Libraries whose operations are there once torch and this package are imported.
+_KNOWN = ("aten", "prims", "prim", "_c10d_functional", "_c10d_functional_autograd", "c10d", "symm_mem", "commsir")
 #: What has been warned of.
 _told: set[str] = set()
 
@@ -55,6 +58,12 @@ def unknown(*arguments):
     """Stands for a function that has no name in torch.ops."""
 
 
+def foreign(library, name, overload):
+    """An operation of another library. Import that above, and register its collectives as the model does."""
+    found = getattr(getattr(torch.ops, library), name, None)
+    return unknown if found is None else getattr(found, overload)
+
+
 '''
 
 
@@ -62,8 +71,9 @@ def _is_strict() -> bool:
     return bool(os.environ.get("COMMSIR_TORCH_STRICT")) and not is_off("COMMSIR_TORCH_STRICT")
 
 
-def run_contained(graph: Graph, change: Callable[[], None]) -> str:
-    """Runs `change`, which changes the graph. If it raises, restores the graph and returns what went wrong."""
+def run_contained(graph: Graph, change: Callable[[], None], settings: str = "") -> str:
+    """Runs `change`, which changes the graph. If it raises, restores the graph and returns what went wrong. `settings`
+    are the pass's arguments, as source."""
     if _is_strict():
         change()
         return ""
@@ -75,12 +85,14 @@ def run_contained(graph: Graph, change: Callable[[], None]) -> str:
     except Exception as error:
         _restore(graph, saved, output)
         said = f"{type(error).__name__}: {error}"
-        _report(said, graph)
+        repeat = functools.partial(_repeated_by, "python", lambda: program(graph, settings))
+        _warn(said, "The graph is compiled without it", repeat)
         return said
 
 
-def run_guarded(what: str, change: Callable[[], None]) -> bool:
-    """Runs an optional step and returns whether it succeeded. `what` names the step in the warning."""
+def run_guarded(what: str, change: Callable[[], Any], instead: str = "Calls are written without it") -> bool:
+    """Runs an optional step and returns whether it succeeded. The warning says `what` the step does, and what happens
+    `instead`."""
     try:
         change()
         return True
@@ -88,7 +100,7 @@ def run_guarded(what: str, change: Callable[[], None]) -> bool:
         if _is_strict():
             raise
         said = f"{what}: {type(error).__name__}: {error}"
-        _warn(said, "Calls are written without it", lambda: "Please report it with the model")
+        _warn(said, instead, lambda: "Please report it with the model")
         return False
 
 
@@ -104,10 +116,6 @@ def _restore(graph: Graph, saved: Graph, output: Any) -> None:
     made = graph.output(torch.fx.node.map_arg(output, values.__getitem__))
     made.meta.update(meta)
     graph.lint()  # type: ignore[no-untyped-call, unused-ignore]
-
-
-def _report(said: str, graph: Graph) -> None:
-    _warn(said, "The graph is compiled without it", lambda: _repeated_by("python", lambda: program(graph)))
 
 
 def report_kernel(error: RuntimeError, call: tuple[Any, ...], ranks: int, produce: str = "", sources: int = 0) -> None:
@@ -171,6 +179,8 @@ def _as_source(value: Any) -> str:
 
 def _target(target: Any) -> str:
     if isinstance(target, torch._ops.OpOverload):
+        if target.namespace not in _KNOWN:
+            return f"foreign({target.namespace!r}, {target._opname!r}, {target._overloadname!r})"
         return f"torch.ops.{target.namespace}.{target._opname}.{target._overloadname}"
     is_operator = getattr(operator, getattr(target, "__name__", ""), None) is target
     return f"operator.{target.__name__}" if is_operator else "unknown"
@@ -193,8 +203,8 @@ def _groups_of(graph: Graph) -> dict[str, int]:
     return {name: size for name, size in sorted(known.items()) if name in names}
 
 
-def program(graph: Graph) -> str:
-    """A program that rebuilds the graph, without its data, and runs the pass on it."""
+def program(graph: Graph, settings: str = "") -> str:
+    """A program that rebuilds the graph, without its data, and runs the pass with these settings on it."""
     sizes = _groups_of(graph)
     lines = [f'dist.init_process_group("fake", store=FakeStore(), rank=0, world_size={max(sizes.values(), default=1)})']
     lines += [
@@ -203,7 +213,7 @@ def program(graph: Graph) -> str:
         if name != "0"
     ]
     lines += map(_line, graph.nodes)
-    lines += ["commsir.torch.CollectivePass().change(graph)", "print(commsir.torch.report())"]
+    lines += [f"commsir.torch.CollectivePass({settings}).change(graph)", "print(commsir.torch.report())"]
     return _HEAD + "\n".join(lines) + "\n"
 
 

@@ -78,9 +78,12 @@ def _variants(call: Call) -> tuple[Callable[[], Any], Callable[[], Any]]:
     alone = ops._single_rank_result(call.reduce_op)
 
     def apart() -> Any:
-        sent = ops._produced(x, args[: call.sources], call.produce) if call.produce else parts
+        is_cast = bool(call.produce and call.parts)
+        sent = ops._produced(x, args[: call.sources], call.produce) if call.produce and not is_cast else parts
         arrived = [ops._collective(call.op, one, call.reduce_op, call.group) for one in sent]
-        if call.produce:
+        if is_cast:
+            total, beside = ops._cast(arrived[0], call.produce), args[call.sources :]
+        elif call.produce:
             total, beside = arrived[0], [*arrived[1:], *args[call.sources :]]
         else:
             total, beside = ops._sum_of(call.op, arrived, x, call.group), args

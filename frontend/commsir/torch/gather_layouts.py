@@ -267,7 +267,15 @@ def _comes_from(node: Node, source: Node) -> bool:
 # Reductions of rows of which each rank has sent a part
 # ---------------------------------------------------------------------------------------------------------------------
 
-_REDUCTIONS = (_ATEN.amax.default, _ATEN.amin.default, _ATEN.sum.dim_IntList)
+#: And what reduces parts of them.
+_REDUCTIONS: dict[Any, Any] = {
+    _ATEN.amax.default: _ATEN.amax.default,
+    _ATEN.amin.default: _ATEN.amin.default,
+    _ATEN.sum.dim_IntList: _ATEN.sum.dim_IntList,
+    _ATEN.mean.dim: _ATEN.sum.dim_IntList,
+}
+#: Of those, the ones that round: in float32 alone, as a sum of sums is rounded once more.
+_ROUNDED = (_ATEN.sum.dim_IntList, _ATEN.mean.dim)
 
 
 @dataclass
@@ -306,17 +314,24 @@ class _Parts:
 
     def reduce(self, node: Node) -> None:
         """Reduces parts of rows, which a region holds, and then what all ranks' parts have come to."""
-        target: Any = node.target
+        target = _REDUCTIONS[node.target]
         source = self.part(node.all_input_nodes[0])
         with self.graph.inserting_before(node):
             parts = _call(self.graph, target, source, [-1], True)
             ranks = len(self.gathered.node.args[0])  # type: ignore[arg-type]
             flat = _call(self.graph, _ATEN.reshape.default, parts, [ranks, -1])
             total = _call(self.graph, target, flat, [0])
-            made = self.graph.call_function(_ATEN.reshape.default, (total, list(node.meta["val"].shape)))
+            if node.target is _ATEN.mean.dim:
+                total = _call(self.graph, _ATEN.div.Scalar, total, self.gathered.node.meta["val"].shape[-1])
+            made = self.graph.call_function(_ATEN.reshape.default, (total, _known_shape(node)))
             made.meta = {**node.meta}
         node.replace_all_uses_with(made)
         self.graph.erase_node(node)
+
+
+def _known_shape(node: Node) -> list[int]:
+    """The shape of its result; -1 for sizes that are not known when it is compiled."""
+    return [size if isinstance(size, int) else -1 for size in node.meta["val"].shape]
 
 
 def _is_of_rows(node: Node) -> bool:
@@ -324,9 +339,9 @@ def _is_of_rows(node: Node) -> bool:
     source = node.all_input_nodes[0].meta["val"] if node.target in _REDUCTIONS else None
     if source is None or node.kwargs.get("dtype") is not None or reduced_dims(node, source.dim()) != [source.dim() - 1]:
         return False
-    if not all(isinstance(size, int) for size in node.meta["val"].shape):
+    if _known_shape(node).count(-1) > 1:
         return False
-    return node.target is not _ATEN.sum.dim_IntList or source.dtype is torch.float32
+    return node.target not in _ROUNDED or source.dtype is torch.float32
 
 
 def _reduce_parts(graph: Graph, gathered: GatherConcat) -> bool:

@@ -3,6 +3,7 @@
 A sum of all_reduces, `all_reduce(a) + all_reduce(b) + ...`, becomes one all_reduce of `a + b + ...`, for example for
 the gradients of q, k and v, of gate and up, of attention and MLP in parallel, and of shared and routed experts.
 reduce_scatter is treated alike. Equal collectives of one tensor are replaced by one, whose result all of them use.
+A sum of an all_reduce over its first dimensions, as over experts, is the all_reduce of that sum, which is smaller.
 
 Other ranks may have compiled something else and run the collectives one by one, on values that need not be equal there.
 So the remaining collective records what it replaces, and until all ranks agree (agreement.py), each of the replaced
@@ -22,7 +23,7 @@ import torch
 from torch.fx import Graph, Node
 
 from commsir.torch.collectives import Collective, collectives_of, is_communication, set_value
-from commsir.torch.regions import Unsupported, moves_nothing, same_sizes
+from commsir.torch.regions import Unsupported, moves_nothing, reduced_dims, same_sizes
 
 __all__ = ["JoinedCollectives", "join"]
 
@@ -31,6 +32,7 @@ WhyApart = Callable[[list[Collective]], str]
 
 _ADD = torch.ops.aten.add.Tensor
 _RESHAPE = torch.ops.aten.reshape.default
+_SUM = torch.ops.aten.sum.dim_IntList
 _WAIT = torch.ops._c10d_functional.wait_tensor.default
 
 
@@ -38,10 +40,12 @@ _WAIT = torch.ops._c10d_functional.wait_tensor.default
 class JoinedCollectives:
     """The collectives that one collective replaces."""
 
-    #: The inputs of those that are summed up.
+    #: The inputs of those that are summed up, or of one whose result is summed up over its first dimensions.
     parts: tuple[Node, ...] = ()
     #: Or others like itself, of the same input.
     others: tuple[Node, ...] = ()
+    #: Whether the result of one is summed up over its first dimensions, before it is sent.
+    sums_first: bool = False
 
     @property
     def count(self) -> int:
@@ -194,19 +198,78 @@ def _total(graph: Graph, last: Node, parts: list[Node]) -> Node:
         return reduce(lambda a, b: made(_ADD, a, b), rows)
 
 
+def _summed_chain(collective: Collective) -> list[Node]:
+    """What follows an all_reduce up to a sum over the first dimensions of its result, if nothing else reads that: views
+    of sizes that are known, and the sum."""
+    chain = list[Node]()
+    node = collective.node
+    while len(node.users) == 1 and (not chain or moves_nothing(chain[-1])):
+        (node,) = node.users
+        if node.op != "call_function" or len(node.all_input_nodes) != 1:
+            return []
+        chain.append(node)
+    if not chain or chain[-1].target is not _SUM or chain[-1].kwargs.get("dtype") is not None:
+        return []
+    value, made = _value(chain[-1].all_input_nodes[0]), _value(chain[-1])
+    dims = reduced_dims(chain[-1], value.dim())
+    is_of_first = 0 < len(dims) < value.dim() and dims == list(range(len(dims)))
+    has_rows = made.dim() > 0 and isinstance(made.shape[-1], int) and made.shape[-1] > 1
+    return chain if is_of_first and has_rows and made.dtype == value.dtype else []
+
+
+def _sum_first(graph: Graph, begun: _GraphCollectives) -> dict[Node, Node]:
+    """Moves sums over the first dimensions of all_reduces before these. Returns the collectives, with the inputs that
+    they had."""
+    found: dict[Node, Node] = {}
+    for one in begun.left():
+        chain = _summed_chain(one) if one.op == "all_reduce" and one.reduce_op == "sum" and _takes(one) else []
+        if not chain:
+            continue
+        before, last = one.node.all_input_nodes[0], chain[-1]
+        given = before
+        with graph.inserting_before(one.node):
+            for node in chain:
+                if node.target is _WAIT:
+                    continue
+                given = graph.node_copy(node, lambda source, given=given: given)  # type: ignore[misc]
+                set_value(given)
+        found[one.node] = before
+        one.node.args = (given, *one.node.args[1:])
+        (wait,) = one.node.users
+        for node in (one.node, wait):
+            set_value(node)
+        last.replace_all_uses_with(wait)
+        for node in reversed(chain):
+            if node is not wait:
+                graph.erase_node(node)
+    return found
+
+
 def _join_sums(
-    graph: Graph, begun: _GraphCollectives, why: dict[Node, str], why_apart: WhyApart
+    graph: Graph,
+    begun: _GraphCollectives,
+    why: dict[Node, str],
+    why_apart: WhyApart,
+    had: dict[Node, Node],
 ) -> dict[Node, JoinedCollectives]:
     made: dict[Node, JoinedCollectives] = {}
     for root in list(graph.nodes):
         # Nodes of trees that are done are gone.
         if not root._erased and _is_sum(root) and not any(_is_sum(user) and _is_sum(root, user) for user in root.users):
-            made.update(_join_tree(graph, root, begun, why, why_apart))
-    return made
+            made.update(_join_tree(graph, root, begun, why, why_apart, had))
+    return {
+        **{node: JoinedCollectives((before,), sums_first=True) for node, before in had.items() if not node._erased},
+        **made,
+    }
 
 
 def _join_tree(
-    graph: Graph, root: Node, begun: _GraphCollectives, why: dict[Node, str], why_apart: WhyApart
+    graph: Graph,
+    root: Node,
+    begun: _GraphCollectives,
+    why: dict[Node, str],
+    why_apart: WhyApart,
+    had: dict[Node, Node],
 ) -> dict[Node, JoinedCollectives]:
     groups: dict[Any, dict[Node, Node]] = {}
     for leaf in _leaves(root):
@@ -222,16 +285,16 @@ def _join_tree(
             if reason := why_apart([begun.known[node] for node in run]):
                 why.update(dict.fromkeys(run, reason))
             else:
-                made[run[-1]] = _join_run(graph, run, leaves)
+                made[run[-1]] = _join_run(graph, run, leaves, had)
     for node in made:
         why.pop(node, None)
     return made
 
 
-def _join_run(graph: Graph, run: list[Node], leaves: dict[Node, Node]) -> JoinedCollectives:
-    """One collective, in the place of the last, of the sum of their inputs."""
+def _join_run(graph: Graph, run: list[Node], leaves: dict[Node, Node], had: dict[Node, Node]) -> JoinedCollectives:
+    """One collective, in the place of the last, of the sum of their inputs. `had`: the inputs that some had."""
     parts = tuple(one.all_input_nodes[0] for one in run)
-    last = run[-1]
+    last, whole = run[-1], tuple(had.get(one, part) for one, part in zip(run, parts, strict=True))
     last.args = (_total(graph, last, list(parts)), *last.args[1:])
     for one in run[:-1]:
         _without(graph, leaves[one])
@@ -241,7 +304,7 @@ def _join_run(graph: Graph, run: list[Node], leaves: dict[Node, Node]) -> Joined
         for one in reversed(_sums_of(user)):
             set_value(one)
         node = user
-    return JoinedCollectives(parts)
+    return JoinedCollectives(whole, sums_first=any(one in had for one in run))
 
 
 def join(graph: Graph, why_apart: WhyApart, sums: bool = True) -> tuple[dict[Node, JoinedCollectives], dict[Node, str]]:
@@ -250,7 +313,6 @@ def join(graph: Graph, why_apart: WhyApart, sums: bool = True) -> tuple[dict[Nod
     `why_apart` says why some are faster as they are, or nothing."""
     why: dict[Node, str] = {}
     begun = _GraphCollectives.of(graph)
-    if len(begun.known) < 2:
-        return {}, why
-    made = _join_sums(graph, begun, why, why_apart) if sums else {}
+    had = _sum_first(graph, begun) if sums else {}
+    made = _join_sums(graph, begun, why, why_apart, had) if sums else {}
     return {**_join_same(begun), **made}, why

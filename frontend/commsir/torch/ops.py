@@ -13,11 +13,14 @@ from __future__ import annotations
 import _thread
 import contextlib
 import ctypes
+import functools
+import operator
 import re
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
+from math import prod
 from typing import Any, cast
 
 import commsir.torch._needed  # noqa: F401
@@ -657,17 +660,21 @@ def _produced(input: torch.Tensor, sources: list[torch.Tensor], produce: str) ->
     return _computed(input, sources, "", produce, *_yielded(produce))
 
 
+def _cast(arrived: torch.Tensor, produce: str) -> torch.Tensor:
+    """What has arrived in the type in which a kernel would have sent it."""
+    return arrived.to(region_values.type_of(_yielded(produce)[0]))
+
+
 def _sum_of(op: str, arrived: list[torch.Tensor], input: torch.Tensor, group_name: str) -> torch.Tensor:  # noqa: A002
-    """Sums the results of several collectives, in the result shape of `input`."""
-    if len(arrived) == 1:
-        return arrived[0]
+    """Sums the results of several collectives, in the result shape of `input`. Of a larger result the rows are summed
+    up."""
     shape = list(input.shape)
     if op == "reduce_scatter":
         shape[0] //= _size(group_name.encode())
-    total = arrived[0].reshape(shape)
-    for part in arrived[1:]:
-        total = total + part.reshape(shape)
-    return total
+    elif op != "all_reduce":
+        return arrived[0]
+    totals = [one.reshape(shape) if one.numel() == prod(shape) else one.reshape([-1, *shape]).sum(0) for one in arrived]
+    return functools.reduce(operator.add, totals)
 
 
 def _single_rank_result(reduce_op: str) -> str:
@@ -698,7 +705,7 @@ def _apart(
         agreement.close(site)
         call = (op, input, args, reduce_op, consume, out_types, out_columns, symmetric)
         defects.report_kernel(RuntimeError(defect.decode()), call, _size(group_name.encode()), produce, sources)
-    sent = _produced(input, args[:sources], produce) if produce else [input]
+    sent = _produced(input, args[:sources], produce) if produce and not parts else [input]
 
     def collective() -> list[torch.Tensor]:
         return _each_of(op, parts or sent * _times(site), reduce_op, group_name)
@@ -737,7 +744,9 @@ def _apart(
     if _times(site) > 1:
         # Results of collectives that are the same here, and need not be the same elsewhere.
         return [one.reshape([-1, *input.shape[1:]] if input.dim() > 1 else [1, -1]) for one in arrived]
-    if produce:
+    if produce and parts:  # A cast, which is the same after the program's collective.
+        total, args = _cast(arrived[0], produce), args[sources:]
+    elif produce:
         total, args = arrived[0], [*arrived[1:], *args[sources:]]
     else:
         total = _sum_of(op, arrived, input, group_name)

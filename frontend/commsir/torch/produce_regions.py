@@ -2,6 +2,9 @@
 
 The region ends at the collective's input and grows towards the graph's inputs, for as long as nobody else reads what it
 makes. What somebody else reads too is made once, outside, and the region begins with it.
+
+Where all that reads the result of an all_gather or all_to_all casts it to a smaller type, as autocast does in front of
+matmuls, the region is that cast: less travels.
 """
 
 from __future__ import annotations
@@ -17,9 +20,9 @@ from torch.fx import Graph, Node
 from commsir.torch.capi import element_type
 from commsir.torch.collectives import Collective
 from commsir.torch.matmul import model
-from commsir.torch.regions import Argument, Region, Unsupported, is_arithmetic, moves_nothing
+from commsir.torch.regions import CASTS, Argument, Region, Unsupported, is_arithmetic, moves_nothing
 
-__all__ = ["Produced", "produce"]
+__all__ = ["Produced", "narrow", "narrowed_type", "produce"]
 
 _WAIT = torch.ops._c10d_functional.wait_tensor.default
 _CLONE = torch.ops.aten.clone.default
@@ -32,7 +35,10 @@ class Produced:
     """A region that computes the data that a collective sends."""
 
     region: Region
-    #: Its nodes in the graph's order; the last is the collective's input.
+    #: The collective's input, and the type in which it travels.
+    source: Node
+    dtype: torch.dtype
+    #: The region's nodes in the graph's order; the last is the collective's input. None, where that is cast alone.
     inside: tuple[Node, ...]
     #: A row of the first is the kernel's input; the others are read beside it.
     arguments: tuple[Argument, ...]
@@ -41,12 +47,17 @@ class Produced:
 
     @property
     def text(self) -> str:
-        source = self.inside[-1]
-        kind = element_type(source.meta["val"].dtype)
-        return self.region.text([(source, kind)], first=self.arguments[0])
+        return self.region.text([(self.source, element_type(self.dtype))], first=self.arguments[0])
+
+    @property
+    def is_cast(self) -> bool:
+        """Whether the program's collective is of another type: that of `source`."""
+        return not self.inside
 
     @property
     def names(self) -> tuple[str, ...]:
+        if self.is_cast:
+            return ("prims.convert_element_type",)
         return tuple(str(node.target).removesuffix(".default") for node in self.inside if _is_work(node))
 
 
@@ -163,4 +174,40 @@ def produce(graph: Graph, collective: Collective, columns: int) -> tuple[Produce
     if gain is not None and gain <= 0:
         return None, f"produce: {chain[0]} is made in passing by the kernel before it: {-gain:.1f} µs less than fused"
     rest = [one for one in region.arguments if one is not first]
-    return Produced(region, tuple(chain), (first, *rest), gain), ""
+    return Produced(region, source, source.meta["val"].dtype, tuple(chain), (first, *rest), gain), ""
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Smaller types
+# ---------------------------------------------------------------------------------------------------------------------
+
+#: What float32 is rounded to, once, before or after it has travelled.
+_SMALLER = (torch.bfloat16, torch.float16)
+
+
+def _readers(node: Node) -> list[Node]:
+    """What reads a value, past views."""
+    return [one for user in node.users for one in (_readers(user) if moves_nothing(user) else [user])]
+
+
+def narrowed_type(collective: Collective) -> torch.dtype | None:
+    """The smaller type that everything which reads the collective's result casts it to; None: there is none."""
+    if collective.op not in ("all_gather", "all_to_all") or not collective.whole:
+        return None
+    if collective.node.meta["val"].dtype is not torch.float32:
+        return None
+    readers = _readers(collective.node)
+    types = {node.meta["val"].dtype if node.target in CASTS else None for node in readers}
+    (dtype,) = types if len(types) == 1 else (None,)
+    return dtype if dtype in _SMALLER else None
+
+
+def narrow(collective: Collective, columns: int) -> Produced:
+    """The region that casts rows of `columns` elements to the type that travels. Raises Unsupported."""
+    source = collective.node.args[0]
+    assert isinstance(source, Node) and collective.sent is not None
+    value = source.meta["val"]
+    region = Region(columns, value.numel() // columns, [], device=value.device)
+    region.begin_node(value.shape)
+    region.tiles[source] = region.argument(source)
+    return Produced(region, source, collective.sent, (), tuple(region.arguments), None)

@@ -13,7 +13,7 @@ from typing import Any
 
 import torch
 
-__all__ = ["UnknownOperation", "evaluate"]
+__all__ = ["UnknownOperation", "evaluate", "type_of"]
 
 _HEAD = re.compile(r"%(\w+): tensor<(\d+)x(\w+)>")
 _LINE = re.compile(r"\s*%(\w+) = ([\w.]+)\s?(.*)")
@@ -36,6 +36,11 @@ _DTYPES = {
 _LARGEST_E4M3FN = 448.0
 
 _Values = list[torch.Tensor]
+
+
+def type_of(kind: str) -> torch.dtype:
+    """The type of a tile's elements, as MLIR writes it."""
+    return _DTYPES[kind]
 
 
 class UnknownOperation(Exception):

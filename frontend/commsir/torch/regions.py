@@ -26,6 +26,7 @@ from torch.fx import Graph, Node
 from commsir.torch.capi import element_type
 
 __all__ = [
+    "CASTS",
     "Argument",
     "Region",
     "Unsupported",
@@ -488,7 +489,7 @@ def _check_result(node: Node, value: Any) -> None:
     if isinstance(value, torch.Tensor):
         if dtype in _FLOATS or dtype is torch.bool:
             return
-        if dtype in (*_SMALL_FLOATS, *_INTEGERS) and (node.target in _CASTS or moves_nothing(node)):
+        if dtype in (*_SMALL_FLOATS, *_INTEGERS) and (node.target in CASTS or moves_nothing(node)):
             return
     raise Unsupported(f"{node} is of {dtype}")
 
@@ -521,7 +522,7 @@ _JOINS = (
 )
 #: And the ones that compute what they cut out.
 _COMPUTED = (aten.glu.default, aten.gather.default)
-_CASTS = (torch.ops.prims.convert_element_type.default, aten._to_copy.default)
+CASTS = (torch.ops.prims.convert_element_type.default, aten._to_copy.default)
 _WAIT = torch.ops._c10d_functional.wait_tensor.default
 _VIEWS = {
     aten.view.default,
@@ -883,7 +884,7 @@ def _multiplied(region: Region, tile: Tile, exponent: int) -> Tile:
     return region.binary("arith.mulf", square, tile) if exponent % 2 else square
 
 
-@_rule(*_CASTS)
+@_rule(*CASTS)
 def _convert(region: Region, node: Node) -> Tile:
     tile, dtype = region.operand(node.args[0]), node.meta["val"].dtype
     kind = element_type(dtype)
@@ -1133,7 +1134,8 @@ def _check_places(region: Region, node: Node, whole: Sequence[Any], places: Sequ
 
 @_cut(aten.gather.default)
 def _gather(region: Region, node: Node) -> Tile:
-    """Compares each place with all places of the row; the sum of what is there and of zeros is exact."""
+    """Compares each place with all places of the row. The largest of what is there and of -inf is what is there, NaN
+    and -0.0 among it."""
     source, _, index = node.args
     assert isinstance(source, Node) and isinstance(index, Node)
     if source not in region.tiles:
@@ -1145,10 +1147,10 @@ def _gather(region: Region, node: Node) -> Tile:
         raise Unsupported(f"{node} gathers elements of rows of {whole[-1]}, not of {tile.width}")
     places = region.across(region.numbers_of(region.operand(index)), region.width)
     columns = region.emit(f"comms.iota : {region.tensor(tile.width)}", tile.width)
-    zero, found = region.constant(0.0, tile.width), []
+    least, found = region.constant(-math.inf, tile.width), []
     for number in range(places.width):
         is_there = region.compare("oeq", columns, region.part(places, number, 1))
-        found.append(region.reduce("sum", region.select(is_there, tile, zero)))
+        found.append(region.reduce("max", region.select(is_there, tile, least)))
     return found[0] if len(found) == 1 else region.joined(found)
 
 

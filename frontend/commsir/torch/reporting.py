@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, overload
@@ -132,18 +133,30 @@ def _lines_of(name: str, entries: list[Fusion]) -> Iterator[str]:
     changed = sum(one.is_changed for one in entries)
     saved = sum(one.joined - 1 for one in entries)
     yield f"graph {name}: {len(entries)} collectives, {changed} fused" + (f", {saved} saved" if saved else "")
-    rows = [_HEADS, *map(_cells, entries)]
+    alike: dict[Any, list[Fusion]] = {}
+    for one in entries:
+        alike.setdefault(_likeness(one), []).append(one)
+    rows = [_HEADS, *(_cells(one, 1 + len(more)) for one, *more in alike.values())]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEADS))]
-    for number, row in enumerate(rows):
+    reasons = [(), *(some[0].because for some in alike.values())]
+    for row, because in zip(rows, reasons, strict=True):
         yield "  " + "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        if number:
-            yield from (f"      {why}" for why in entries[number - 1].because)
+        yield from (f"      {why}" for why in because)
 
 
-def _cells(one: Fusion) -> tuple[str, ...]:
+def _likeness(one: Fusion) -> Any:
+    """The same for what a model's layers have in common: names of nodes and modules differ in numbers alone."""
+    because, module = re.sub(r"_\d+\b", "", "; ".join(one.because)), re.sub(r"\d+", "#", one.module)
+    gains = tuple(map(_microseconds, (one.predicted, one.measured)))
+    kind = (one.collective, _sizes(one.shape), one.dtype, one.joined)
+    return kind, one.fused, one.produced, because, one.source, module, gains
+
+
+def _cells(one: Fusion, count: int) -> tuple[str, ...]:
+    """The cells of so many collectives that are alike."""
     into = _into(replace(one, fused=_shortened(one.fused), produced=_shortened(one.produced))) or "-"
     return (
-        one.collective + (f" (for {one.joined})" if one.joined > 1 else ""),
+        (f"{count} x " if count > 1 else "") + one.collective + (f" (for {one.joined})" if one.joined > 1 else ""),
         f"{_sizes(one.shape)} {one.dtype}",
         into,
         _microseconds(one.predicted),
@@ -212,17 +225,29 @@ def graph_name(graph: Graph) -> str:
 # Where it comes from
 # ---------------------------------------------------------------------------------------------------------------------
 
-_FRAME = re.compile(r'File "([^"]+)", line (\d+), in ([^\n]*)\n?[ \t]*([^\n]*)')
+#: File, line, function and code, which generated code has not.
+_FRAME = re.compile(r'File "([^"]+)", line (\d+), in ([^\n]*)(?:\n[ \t]*(?!File "|[ \t])([^\n]*))?')
 _TORCH = os.path.dirname(torch.__file__)
 
 
 def source_of(node: Node) -> tuple[str, str]:
-    """The line of the program that makes the node, "file:line: code", and the module whose call it is in."""
+    """The line of the program that makes the node, "file:line: code", and the module whose call it is in. Dynamo keeps
+    no frames of code that `exec` made: the line is that of its caller, or empty."""
     frames = _FRAME.findall(str(node.meta.get("stack_trace") or ""))
-    own = [frame for frame in frames if not frame[0].startswith(_TORCH)] or frames
+    own = [frame for frame in frames if not frame[0].startswith(_TORCH)]
     # Libraries put collectives around the calls of modules: the line is that of the module which makes the call.
     own = [frame for frame in own if frame[2] == "forward"] or own
-    line = f"{os.path.basename(own[-1][0])}:{own[-1][1]}: {own[-1][3].strip()}" if own else ""
     stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
-    names = [str(value[0]) for value in stack.values()] if isinstance(stack, dict) else []
+    modules = list(stack.values()) if isinstance(stack, dict) else []
+    # A forward that is in none of their files is that of an autograd function.
+    files = map(_file_of, (value[1] for value in reversed(modules)))
+    own = next(filter(None, ([frame for frame in own if frame[0] == file] for file in files)), own)
+    line = f"{os.path.basename(own[-1][0])}:{own[-1][1]}: {own[-1][3].strip()}" if own else ""
+    names = [str(value[0]) for value in modules]
     return line, re.sub(r"^L\['(\w+)'\]\.?|_modules\[?'?|'\]", r"", names[-1]) if names else ""
+
+
+def _file_of(kind: Any) -> str:
+    """The file that defines a class of modules, which Dynamo gives as such or by name."""
+    name = kind.__module__ if isinstance(kind, type) else str(kind).rpartition(".")[0]
+    return str(getattr(sys.modules.get(name), "__file__", None))

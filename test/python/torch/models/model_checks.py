@@ -23,46 +23,103 @@ dist: Any = torch.distributed
 _dynamo: Any = torch._dynamo
 _inductor: Any = torch._inductor
 
-_SIZES = {
+#: Of a small model. A configuration takes those that its class has.
+_SIZES: dict[str, Any] = {
     "vocab_size": 128,
-    "hidden_size": 64,
-    "intermediate_size": 96,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
+    "vocab_size_per_layer_input": 128,
     "max_position_embeddings": 64,
     "pad_token_id": 0,
     "bos_token_id": 1,
     "eos_token_id": 2,
     "tie_word_embeddings": False,
-}
-_HEADS = {"num_key_value_heads": 2}
-_EXPERTS = {"num_experts_per_tok": 2, "moe_intermediate_size": 32}
-_LATENT = {
+    "hidden_size": 64,
+    "intermediate_size": 96,
+    "num_hidden_layers": 2,
+    "layer_types": None,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+    "head_dim": 16,
+    "rotary_dim": 8,
+    "sliding_window": 16,
+    "query_pre_attn_scalar": 16,
+    # Experts
+    "num_experts": 4,
+    "num_local_experts": 4,
+    "n_routed_experts": 4,
+    "moe_num_experts": 4,
+    "num_experts_per_tok": 2,
+    "moe_k": 2,
+    "moe_intermediate_size": 32,
+    "shared_expert_intermediate_size": 32,
+    "shared_intermediate_size": 32,
+    "n_shared_experts": 1,
+    "moe_num_shared_experts": 1,
+    "n_group": 1,
+    "topk_group": 1,
+    "first_k_dense_replace": 1,
+    "moe_layer_start_index": 1,
+    "moe_layer_end_index": 1,
+    # Latent attention
     "q_lora_rank": 32,
     "kv_lora_rank": 16,
     "qk_rope_head_dim": 8,
     "qk_nope_head_dim": 8,
     "v_head_dim": 16,
-    "n_routed_experts": 4,
-    "n_shared_experts": 1,
-    "n_group": 2,
-    "topk_group": 1,
-    "first_k_dense_replace": 1,
-    "num_key_value_heads": 4,
 }
-#: The configuration of each model, and what it has beside the sizes of all.
+#: The configuration of each model, and what it has in place of those sizes.
 MODELS: dict[str, tuple[str, dict[str, Any]]] = {
-    "Llama": ("LlamaConfig", _HEADS),
-    "Qwen3": ("Qwen3Config", {**_HEADS, "head_dim": 16}),
-    "Gemma 3": (
-        "Gemma3TextConfig",
-        {**_HEADS, "head_dim": 16, "sliding_window": 16, "query_pre_attn_scalar": 16, "final_logit_softcapping": 30.0},
+    "Llama": ("LlamaConfig", {}),
+    "Llama 4": ("Llama4TextConfig", {"intermediate_size_mlp": 96, "moe_layers": [1], "attention_chunk_size": 16}),
+    "Qwen2": ("Qwen2Config", {}),
+    "Qwen2-MoE": ("Qwen2MoeConfig", {}),
+    "Qwen3": ("Qwen3Config", {}),
+    "Qwen3-MoE": ("Qwen3MoeConfig", {}),
+    "Mistral": ("MistralConfig", {}),
+    "Ministral": ("MinistralConfig", {}),
+    "Mixtral": ("MixtralConfig", {}),
+    "Gemma": ("GemmaConfig", {}),
+    "Gemma 2": ("Gemma2Config", {}),
+    "Gemma 3": ("Gemma3TextConfig", {"final_logit_softcapping": 30.0}),
+    "Gemma 3n": (
+        "Gemma3nTextConfig",
+        {
+            **{"intermediate_size": [96, 96], "activation_sparsity_pattern": [0.0, 0.0], "altup_num_inputs": 2},
+            **{"layer_types": ["sliding_attention", "full_attention"], "hidden_size_per_layer_input": 16},
+            **{"laurel_rank": 8, "num_kv_shared_layers": 0},
+        },
     ),
     "GPT-NeoX": ("GPTNeoXConfig", {}),
-    "Phi": ("PhiConfig", _HEADS),
-    "Mixtral": ("MixtralConfig", {**_HEADS, "num_local_experts": 4, "num_experts_per_tok": 2}),
-    "Qwen3-MoE": ("Qwen3MoeConfig", {**_HEADS, **_EXPERTS, "head_dim": 16, "num_experts": 4}),
-    "DeepSeek-V3": ("DeepseekV3Config", {**_EXPERTS, **_LATENT}),
+    "GPT-J": ("GPTJConfig", {"n_embd": 64, "n_layer": 2, "n_head": 4, "n_inner": 96, "n_positions": 64}),
+    "gpt-oss": ("GptOssConfig", {}),
+    "Phi": ("PhiConfig", {}),
+    "Phi-3": ("Phi3Config", {}),
+    "Phi-MoE": ("PhimoeConfig", {}),
+    "DeepSeek-V2": ("DeepseekV2Config", {"num_key_value_heads": 4}),
+    "DeepSeek-V3": ("DeepseekV3Config", {"num_key_value_heads": 4, "head_dim": 8, "n_group": 2}),
+    "Granite": ("GraniteConfig", {}),
+    "GraniteMoE": ("GraniteMoeConfig", {}),
+    "OLMo": ("OlmoConfig", {}),
+    "OLMo 2": ("Olmo2Config", {}),
+    "OLMo 3": ("Olmo3Config", {}),
+    "OLMoE": ("OlmoeConfig", {}),
+    "Cohere": ("CohereConfig", {}),
+    "Cohere 2": ("Cohere2Config", {}),
+    "GLM": ("GlmConfig", {}),
+    "GLM-4": ("Glm4Config", {}),
+    "GLM-4-MoE": ("Glm4MoeConfig", {}),
+    "Nemotron": ("NemotronConfig", {}),
+    "Starcoder 2": ("Starcoder2Config", {}),
+    "SmolLM3": ("SmolLM3Config", {}),
+    "Ernie 4.5": ("Ernie4_5Config", {}),
+    "Ernie 4.5 MoE": ("Ernie4_5_MoeConfig", {"moe_layer_interval": 1}),
+    "dots1": ("Dots1Config", {}),
+    "HunYuan": ("HunYuanDenseV1Config", {}),
+    "HunYuan-MoE": ("HunYuanMoEV1Config", {}),
+    "Seed-OSS": ("SeedOssConfig", {}),
+    "EXAONE 4": ("Exaone4Config", {}),
+    "Apertus": ("ApertusConfig", {}),
+    "Arcee": ("ArceeConfig", {}),
+    "Helium": ("HeliumConfig", {}),
 }
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
 
@@ -74,12 +131,19 @@ def _transformers() -> Any:
 
 def _config(name: str, size: int) -> Any:
     """The model's configuration; there are heads for all ranks."""
-    kind, others = MODELS[name]
-    made = {**_SIZES, **others}
-    made["num_attention_heads"] = max(made["num_attention_heads"], size)
-    if "num_key_value_heads" in made:
-        made["num_key_value_heads"] = max(made["num_key_value_heads"], size)
-    return getattr(_transformers(), kind)(**made)
+    kind = getattr(_transformers(), MODELS[name][0])
+    known = kind()
+    made = {key: value for key, value in _SIZES.items() if hasattr(known, key)}
+    # No window and no latent queries in a model that has none. Under its own name a size is given once.
+    for key in ("sliding_window", "q_lora_rank"):
+        if getattr(known, key, None) is None:
+            made.pop(key, None)
+    made = {key: value for key, value in made.items() if kind.attribute_map.get(key, key) == key}
+    made.update(MODELS[name][1])
+    for heads in ("num_attention_heads", "num_key_value_heads", "n_head"):
+        if heads in made:
+            made[heads] = max(made[heads], size)
+    return kind(**made)
 
 
 def _path(name: str, size: int) -> str:
@@ -145,13 +209,17 @@ def _with_gradients(model: Any, step: Callable[[Any], Any], ids: Any) -> dict[st
     return {"loss": loss.detach(), **grads}
 
 
-def _compiled(step: Callable[..., Any]) -> Callable[..., Any]:
+def _options() -> dict[str, Any]:
+    """For a compilation anew."""
     _inductor.config.force_disable_caches = True
     _dynamo.reset()
     fusing.clear_fusions()
     # What is left to Inductor runs as it is: a C++ compiler would take longer than all else.
-    left = {"fallback_by_default": True, "reorder_for_peak_memory": False}
-    return torch.compile(step, options={**left, **fusing.compile_options()})
+    return {"fallback_by_default": True, "reorder_for_peak_memory": False, **fusing.compile_options()}
+
+
+def _compiled(step: Callable[..., Any]) -> Callable[..., Any]:
+    return torch.compile(step, options=_options())
 
 
 def _decode(model: Any, forward: Callable[..., Any], ids: Any, count: int) -> dict[str, torch.Tensor]:
@@ -219,3 +287,64 @@ def check(rank: int, size: int, name: str, dtype: str, steps: list[str], plan: s
             _compare(f"{name}, {step}, {key}", eager[key], made[key], loose)
         rows += _rows(step)
     return rows
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Training loops
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def _compile_layers(model: Any, step: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """The layers are compiled one by one, and run once more in the backward pass."""
+    model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    options = _options()
+    for layer in model.model.layers:
+        layer.compile(options=options)
+    return step
+
+
+def _autocast(step: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def call(ids: Any) -> Any:
+        with torch.autocast("cpu", torch.bfloat16):
+            return step(ids)
+
+    return call
+
+
+#: By name: the model's plan, how the step runs, what compiles it, and how far gradients may be off.
+LOOPS: dict[str, tuple[str, Callable[..., Any], Callable[..., Any], float]] = {
+    "layers": ("module", lambda step: step, _compile_layers, 1e-4),
+    "autocast": ("sequence", _autocast, lambda _, step: _compiled(step), 8e-2),
+}
+
+
+def _clipped(model: Any, step: Callable[[Any], Any], batches: list[torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Losses of several batches, and the sum of their gradients, each clipped by its norm."""
+    made: dict[str, torch.Tensor] = {}
+    for number, ids in enumerate(batches):
+        loss = step(ids)["loss"]
+        loss.backward()
+        made[f"loss {number}"] = loss.detach()
+    for name, one in model.named_parameters():
+        if one.grad is not None:
+            torch.nn.utils.clip_grad_norm_([one], 0.5)
+            made[name] = _local(one.grad).clone()
+    model.zero_grad(set_to_none=True)
+    return made
+
+
+def trains(rank: int, size: int, name: str, how: str) -> list[list[str]]:
+    """A model trains as it does without the pass; what is fused before and after each collective."""
+    plan, run, compile_it, loose = LOOPS[how]
+    model = _model(rank, size, name, torch.float32, plan)
+    model.train()
+    step = run(_train(model))
+    batches = [torch.arange(first, first + 16).view(2, 8) for first in (3, 30)]
+    want = _clipped(model, step, batches)
+    compiled = compile_it(model, step)
+    for _ in range(2):
+        made = _clipped(model, compiled, batches)
+    assert want.keys() == made.keys()
+    for key in want:
+        _compare(f"{name}, {how}, {key}", want[key], made[key], loose)
+    return [[*one.produced, *one.fused] for one in commsir.torch.report() if one.is_changed]

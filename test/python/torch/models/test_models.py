@@ -12,6 +12,12 @@ from harness import World
 _NOTHING = "nothing follows"
 
 
+def _needs_transformers() -> None:
+    for package in ("transformers", "accelerate"):
+        if importlib.util.find_spec(package) is None:
+            pytest.skip(f"{package} is not installed")
+
+
 @pytest.mark.parametrize(
     ("name", "dtype", "steps", "plan"),
     [
@@ -21,9 +27,7 @@ _NOTHING = "nothing follows"
     ],
 )
 def test_model(pair: World, name: str, dtype: str, steps: list[str], plan: str) -> None:
-    for package in ("transformers", "accelerate"):
-        if importlib.util.find_spec(package) is None:
-            pytest.skip(f"{package} is not installed")
+    _needs_transformers()
     said = pair.run(model_checks.check, "commsir", name=name, dtype=dtype, steps=steps, plan=plan)
     assert said[0] == said[1], "ranks have fused different things"
     for step, collectives, kernels, left in said[0]:
@@ -33,3 +37,12 @@ def test_model(pair: World, name: str, dtype: str, steps: list[str], plan: str) 
     # The gradients of q, k and v, and of gate and up, or of both branches, are summed up once.
     backward = [row for row in said[0] if "backward" in row[0] or "training, forward" in row[0]]
     assert any(kernels < collectives for _, collectives, kernels, _ in backward), said
+
+
+@pytest.mark.parametrize("how", list(model_checks.LOOPS))
+def test_training_loops(pair: World, how: str) -> None:
+    _needs_transformers()
+    said = pair.run(model_checks.trains, "commsir", name="Llama", how=how)
+    assert said[0] == said[1] and len(said[0]) >= 5, said
+    narrowed = [one for one in said[0] if one[:2] == ["prims.convert_element_type"] * 2]
+    assert len(narrowed) == (5 if how == "autocast" else 0), said

@@ -53,6 +53,21 @@ def experts(x: Any, y: Any, w: Any) -> Any:
     return (_sum(x @ w).view(2, -1, WIDTH) + _sum((y @ w).view(2, -1, WIDTH))).relu()
 
 
+def over_experts(x: Any, y: Any, w: Any) -> Any:
+    """The rows of four experts, whose results are added up."""
+    return (_sum(x @ w).view(4, -1, WIDTH).sum(0) + w[:2]).relu()
+
+
+def kept_dimension(x: Any, y: Any, w: Any) -> Any:
+    """A sum over two dimensions, of which one stays."""
+    return _sum(x).view(2, 2, 2, WIDTH).sum((0, 1), keepdim=True) * 2
+
+
+def routed_and_shared(x: Any, y: Any, w: Any) -> Any:
+    """Experts, and one that all rows have."""
+    return (_sum(x @ w).view(4, -1, WIDTH).sum(0) + _sum(y[:2])) * 2
+
+
 def smaller(x: Any, y: Any, w: Any) -> Any:
     """What is left of a sum without its collective has other shapes: one number, and a row."""
     return ((_sum(x) + w[0, 0]) + w[:1]) + (w[1] + _sum(y))
@@ -76,6 +91,9 @@ JOINED: dict[str, tuple[Callable[..., Any], list[int]]] = {
     "rows_of_heads": (rows_of_heads, [2]),
     "experts": (experts, [2]),
     "smaller": (smaller, [2]),
+    "over_experts": (over_experts, [1]),
+    "kept_dimension": (kept_dimension, [1]),
+    "routed_and_shared": (routed_and_shared, [2]),
     "gathered_twice": (gathered_twice, [2]),
     "reduced_twice": (reduced_twice, [2]),
 }
@@ -122,6 +140,33 @@ LEFT: dict[str, Callable[..., Any]] = {
 }
 
 
+#: The functions in which a sum goes before its collective, and what the collective is of then.
+SUMMED_FIRST: dict[str, tuple[int, ...]] = {
+    "over_experts": (2, WIDTH),
+    "kept_dimension": (1, 1, 2, WIDTH),
+    "routed_and_shared": (2, WIDTH),
+}
+
+
+def other_sums(x: Any, y: Any, w: Any) -> Any:
+    """Sums that stay: over other dimensions, of what is read elsewhere, in another type, and of largest elements."""
+    a, largest = _sum(x), funcol.all_reduce(x, "max", dist.group.WORLD)
+    others = _sum(y).view(4, 2, WIDTH).sum(1), _sum(y * 2).view(4, 2, WIDTH).sum(0, dtype=torch.float64)
+    return a.view(4, 2, WIDTH).sum(0), a + 1, largest.view(4, 2, WIDTH).sum(0), *others
+
+
+def shapes(rank: int, size: int, name: str) -> list[tuple[int, ...]]:
+    """Compiled, a function gives what it gives otherwise; what its collectives are of."""
+    function = other_sums if name == "other_sums" else JOINED[name][0]
+    compiled = _compiled(function, leaves=True)
+    w = _tensor(0, WIDTH, WIDTH, dtype=torch.float32, seed=9)
+    for turn in range(4):
+        x, y = (_tensor(rank, 8, WIDTH, dtype=torch.float32, seed=seed + turn) for seed in (10, 20))
+        _compare(function(x, y, w), compiled(x, y, w), 2e-5)
+    assert name == "other_sums" or all(one.fused[0] == "aten.sum.dim_IntList" for one in fusing.report())
+    return [one.shape for one in fusing.report()]
+
+
 def joins(rank: int, size: int, name: str, dtype: torch.dtype, **options: Any) -> list[tuple[int, tuple[str, ...]]]:
     """Compiled, a function gives what it gives otherwise; what each collective stands for, and why not for more."""
     function = JOINED[name][0] if name in JOINED else LEFT[name]
@@ -161,9 +206,9 @@ def calls(rank: int, size: int, name: str) -> int:
     return int(backend._get_sequence_number_for_group() - before)
 
 
-def joins_on_some(rank: int, size: int) -> list[int]:
+def joins_on_some(rank: int, size: int, name: str) -> list[int]:
     """Rank 0 puts sums together, the others do not."""
-    return [joined for joined, _ in joins(rank, size, "two", torch.float32, join_sums=rank == 0)]
+    return [joined for joined, _ in joins(rank, size, name, torch.float32, join_sums=rank == 0)]
 
 
 def measures(rank: int, size: int) -> tuple[list[float | None], str]:

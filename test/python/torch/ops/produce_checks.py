@@ -42,6 +42,21 @@ def cast_around_gather(x: Any, t: Any) -> Any:
     return _gather(x.to(torch.bfloat16)).float() * 2
 
 
+def cast_after_gather(x: Any, t: Any) -> Any:
+    """As of matmuls under autocast: two of what is gathered, and a view."""
+    h = _gather(x)
+    return h.to(torch.bfloat16) @ t["square"].bfloat16(), h.view(-1, 8).to(torch.bfloat16).relu()
+
+
+def cast_after_exchange(x: Any, t: Any) -> Any:
+    return _exchange(x).half().relu()
+
+
+def cast_after_columns(x: Any, t: Any) -> Any:
+    """Gathered along another dimension."""
+    return funcol.all_gather_tensor(x, 1, dist.group.WORLD).to(torch.bfloat16)
+
+
 def scale_before_scatter(x: Any, t: Any) -> Any:
     """As of a mean of gradients."""
     return _scatter(x.to(torch.bfloat16) / 4)
@@ -146,6 +161,9 @@ def of_a_kernel(x: Any, t: Any) -> Any:
 PRODUCED: dict[str, tuple[Callable[..., Any], str]] = {
     "cast_before_gather": (cast_before_gather, "convert_element_type"),
     "cast_around_gather": (cast_around_gather, "convert_element_type"),
+    "cast_after_gather": (cast_after_gather, "convert_element_type"),
+    "cast_after_exchange": (cast_after_exchange, "convert_element_type"),
+    "cast_after_columns": (cast_after_columns, "convert_element_type"),
     "scale_before_scatter": (scale_before_scatter, "div"),
     "fp8_of_tensor": (fp8_of_tensor, "clamp"),
     "fp8_of_rows": (fp8_of_rows, "clamp"),
@@ -166,6 +184,17 @@ PRODUCED: dict[str, tuple[Callable[..., Any], str]] = {
     "written_after": (written_after, "mul"),
     "of_a_kernel": (of_a_kernel, "div"),
 }
+
+
+def cast_to_two(x: Any, t: Any) -> Any:
+    """Types that differ: what is gathered stays in float32."""
+    h = _gather(x)
+    return h.to(torch.bfloat16), h.half()
+
+
+def cast_and_kept(x: Any, t: Any) -> Any:
+    h = _gather(x)
+    return h.to(torch.bfloat16), h + 1
 
 
 def needed_twice(x: Any, t: Any) -> Any:
@@ -191,6 +220,8 @@ def sent_as_it_is(x: Any, t: Any) -> Any:
 
 #: What stays outside, and why.
 KEPT: dict[str, tuple[Callable[..., Any], str]] = {
+    "cast_to_two": (cast_to_two, ""),
+    "cast_and_kept": (cast_and_kept, ""),
     "needed_twice": (needed_twice, "produce: relu is needed by output as well"),
     "of_columns": (of_columns, "produce: sum_1 reduces other dimensions than the last"),
     "of_no_row": (of_no_row, "produce: nothing that mul is made of has its rows"),

@@ -176,6 +176,13 @@ def scattered_sums(h: Any, t: Any) -> Any:
     return added * 3 + torch.full_like(rows, -1.0).scatter(-1, t["places"] % 4, 1.0)
 
 
+def gathered_signs(h: Any, t: Any) -> Any:
+    """Elements that a sum, or a product, with others would change: -0.0, NaN and infinities of both signs."""
+    odd = torch.where(t["mask"], h * 0.0, torch.where(h > 1, math.inf, torch.where(h < -1, -math.inf, math.nan)))
+    chosen = odd.gather(-1, t["places"])
+    return torch.copysign(torch.ones_like(chosen), chosen), chosen.nan_to_num(7, 8, 9)
+
+
 #: What is said of operations that stay outside, if any.
 FUSED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     one.__name__: (one, ())
@@ -206,6 +213,7 @@ FUSED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
         joined_with_another,
         parts_alone,
         scattered_sums,
+        gathered_signs,
     )
 }
 FUSED["scattered"] = (scattered, ("which is not one known number",))
@@ -307,6 +315,12 @@ def sum_of_all(x: Any, w: Any) -> Any:
     return h.sum(-1), h.abs().sum(-1, keepdim=True), h
 
 
+def norm_of_all(x: Any, w: Any) -> Any:
+    """A norm of queries whose heads are gathered: each rank's part has a mean of squares."""
+    h = _gathered(x, 2)
+    return _f.rms_norm(h.float(), (h.shape[-1],)).to(h.dtype) * 2
+
+
 def returned_too(x: Any, w: Any) -> Any:
     """Logits that the program returns, and casts for a softmax over the batch."""
     h = _gathered(x, 2)
@@ -370,15 +384,19 @@ GATHERED: dict[str, tuple[Callable[..., Any], str]] = {
     "moved_by_inductor": (moved_by_inductor, "aten.relu"),
     "waited_for": (waited_for, "aten.relu"),
     "sum_of_all": (sum_of_all, "aten.sum.dim_IntList"),
+    "norm_of_all": (norm_of_all, "aten.pow.Tensor_Scalar"),
 }
 
 
-def gathers(rank: int, size: int, name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def gathers(rank: int, size: int, name: str, dynamic: bool = False) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Compiled, a function gives what it gives otherwise; `dynamic`: for batches of any size."""
     function = GATHERED[name][0]
     compiled = _compiled(function, leaves=True)
     w = _tensor(0, WIDTH, dtype=torch.bfloat16, seed=6)
     for turn in range(4):
-        x = _tensor(rank, BATCH, LENGTH, WIDTH, dtype=torch.bfloat16, seed=turn)
+        x = _tensor(rank, BATCH + (turn if dynamic else 0), LENGTH, WIDTH, dtype=torch.bfloat16, seed=turn)
+        if dynamic:
+            torch._dynamo.mark_dynamic(x, 0)
         _compare(function(x, w), compiled(x, w), 4e-2)
     (said,) = fusing.fusions()
     return said.fused, said.because

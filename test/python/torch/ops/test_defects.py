@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import defects_checks
+import injected_checks
 import pytest
 from harness import World
 
@@ -58,3 +60,36 @@ def test_regions_by_torch(pair: World, kind: str) -> None:
     # Gloo takes no fp8.
     for count in pair.run(defects_checks.by_torch, "commsir", kind=kind):
         assert count >= 2
+
+
+@pytest.mark.parametrize("alone", [False, True])
+def test_each_function_raises_once(pair: World, alone: bool) -> None:
+    for done, wrong in pair.run(injected_checks.raises_once, "commsir", alone=alone):
+        assert len(done) > (30 if alone else 200) and not wrong, wrong
+
+
+def test_programs_repeat_defects(pair: World) -> None:
+    said = pair.run(injected_checks.writes_programs, "commsir")
+    for name, path in zip(injected_checks.REPEATED, said[0], strict=True):
+        code = f"import injected_checks; injected_checks.repeat({name!r}, {path!r})"
+        paths = os.pathsep.join(one for one in sys.path if one)
+        ran = subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONPATH": paths},
+            capture_output=True,
+            text=True,
+            timeout=600,
+        )
+        assert ran.returncode and "_Injected: none of these" in ran.stderr, ran.stderr
+    for path in (one for paths in said for one in paths):
+        assert "CollectivePass(None, True, True)" in Path(path).read_text()
+        shutil.rmtree(Path(path).parent)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "fused"),
+    [("lowerings", "lower", 0), ("gather_layouts", "let_trace", 1), ("compile", "_sources", 1)],
+)
+def test_what_prepares_has_a_defect(pair: World, module: str, name: str, fused: int) -> None:
+    for texts, kernels in pair.run(injected_checks.prepares, "commsir", module=module, name=name):
+        assert len(texts) == 1 and "_Injected: none of these" in texts[0] and kernels == fused, (texts, kernels)

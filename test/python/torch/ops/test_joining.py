@@ -15,6 +15,13 @@ def test_joins(pair: World, name: str) -> None:
         assert [joined for joined, _ in said] == joining_checks.JOINED[name][1]
 
 
+@pytest.mark.parametrize("name", [*joining_checks.SUMMED_FIRST, "other_sums"])
+def test_sums_first(pair: World, name: str) -> None:
+    for shapes in pair.run(joining_checks.shapes, "gloo", name=name):
+        want = joining_checks.SUMMED_FIRST.get(name)
+        assert shapes == ([(8, joining_checks.WIDTH)] * 4 if want is None else [want])
+
+
 @pytest.mark.parametrize("name", list(joining_checks.LEFT))
 def test_leaves(pair: World, name: str) -> None:
     for said in pair.run(joining_checks.joins, "gloo", name=name, dtype=torch.float32):
@@ -28,10 +35,12 @@ def test_can_be_turned_off(pair: World) -> None:
         assert [joined for joined, _ in said] == [1, 1]
 
 
-def test_one_rank_has_it_turned_off(pair: World) -> None:
+@pytest.mark.parametrize("name", ["two", "over_experts", "routed_and_shared"])
+def test_one_rank_has_it_turned_off(pair: World, name: str) -> None:
     """Nobody waits for a collective that the others do not begin."""
-    said = pair.run(joining_checks.joins_on_some, "gloo", timeout=30)
-    assert said == [[2], [1, 1]]
+    said = pair.run(joining_checks.joins_on_some, "gloo", name=name, timeout=30)
+    (count,) = joining_checks.JOINED[name][1]
+    assert said == [[count], [1] * count]
 
 
 def test_four_ranks(world: World) -> None:

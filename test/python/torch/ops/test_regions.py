@@ -35,6 +35,12 @@ def test_gathered_along_another_dimension(pair: World, name: str) -> None:
         assert regions_checks.GATHERED[name][1] in fused, (fused, because)
 
 
+@pytest.mark.parametrize("name", ["logits", "softmax_of_all", "loss_of_all", "norm_of_all"])
+def test_gathers_batches_of_any_size(pair: World, name: str) -> None:
+    for fused, because in pair.run(regions_checks.gathers, "gloo", name=name, dynamic=True):
+        assert regions_checks.GATHERED[name][1] in fused, (fused, because)
+
+
 @pytest.mark.parametrize("name", list(regions_checks.KEPT))
 def test_reports_the_reason_for_a_concatenation(pair: World, name: str) -> None:
     for because in pair.run(regions_checks.says_why, "gloo", name=name):
