@@ -6,6 +6,7 @@ import importlib.util
 import json
 import re
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import commsir
@@ -183,6 +184,14 @@ VALUES: dict[str, Any] = {
 WRONG: dict[str, tuple[str, str]] = {}
 
 
+def load(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(re.sub(r"\W", "_", path.name), path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 def check(path: Path, computes: Any = None) -> commsir.CheckReport:
     """What the checker says of the kernel in a file; `computes` is what that says that it computes."""
     if path.suffix == ".mlir":
@@ -192,10 +201,7 @@ def check(path: Path, computes: Any = None) -> commsir.CheckReport:
         found = re.search(r"^// META (\{.*\})$", text, re.MULTILINE)
         meta: dict[str, Any] = json.loads(found[1]) if found else {}
         return commsir.check(text, ranks=meta.get("ranks", 4), **meta.get("kw", {}))
-    spec = importlib.util.spec_from_file_location(re.sub(r"\W", "_", path.name), path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = load(path)
     if hasattr(module, "ORDER"):
         report = commsir.check(
             module.ORDER, ranks=getattr(module, "RANKS", 4), any_order=getattr(module, "ANY_ORDER", False)
@@ -247,14 +253,20 @@ def test_what_is_computed(name: str) -> None:
 
 def test_what_is_told() -> None:
     """Without the line `explain` says what arrays hold."""
-    path = next(CORPUS.glob("p21_*.bad.py"))
-    spec = importlib.util.spec_from_file_location("told", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    told = module.K.explain(ranks=4)
+    told = load(next(CORPUS.glob("p21_*.bad.py"))).K.explain(ranks=4)
     assert told["proof"]["computed"] == ["y[0, 64) of ranks 0 to 3: x(1) + x(2) + x(3)"]
     assert "computes: y[0, 64) of ranks 0 to 3: x(1) + x(2) + x(3)" in str(told)
+
+
+def test_launches_that_are_followed() -> None:
+    """A kernel that fails in launch 18 is refused, however few launches a run makes; `check(launches=5)` follows 5."""
+    kernel = load(next(CORPUS.glob("p12_*.bad.py"))).K
+    with pytest.raises(commsir.CheckError, match="in launch 18"):
+        kernel.check(ranks=4)
+    with pytest.raises(commsir.CheckError, match="in launch 18"):
+        kernel.simulate(4, {}, launches=5)
+    report = kernel.check(ranks=4, launches=5)
+    assert report.verdict == OPEN and report.proof.launches == 5
 
 
 def test_what_cannot_be_said() -> None:

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import json
 import re
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import commsir
 import numpy as np
 import pytest
-from test_corpus import ASSUMED, DECIDED, REFUTED, TWINS, VALUES
+from test_corpus import ASSUMED, DECIDED, REFUTED, TWINS, VALUES, load
 
 TESTS = Path(__file__).resolve().parents[2]
 CORPUS = TESTS / "corpus"
@@ -133,14 +131,6 @@ ELEMENTS = {
 
 def path_of(pair: str, twin: str) -> Path:
     return next(CORPUS.glob(f"{pair}_*.{twin}.*"))
-
-
-def load(path: Path) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(re.sub(r"\W", "_", path.name), path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def make_arrays(text: str, meta: dict[str, Any], ranks: int) -> dict[str, list[np.ndarray[Any, Any]]]:
