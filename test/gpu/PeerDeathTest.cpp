@@ -326,7 +326,7 @@ protected:
       for (int step = 0; step < well[bad].steps; ++step)
         for (Fault what : faults) {
           // Ranks wait as long as they may for one that does not connect.
-          int every = step > ranks + 1 ? stride : 8 * stride;
+          int every = step > ranks + 1 ? stride : 64 * stride;
           if (count++ % every && !isWhole)
             continue;
           SCOPED_TRACE("rank " + std::to_string(bad) + " of " +
