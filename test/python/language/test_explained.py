@@ -17,6 +17,8 @@ ELEMENT = re.compile(r"\b(?P<name>[a-z_]\w*)\((?P<rank>\d+)\)(?:\[(?P<place>[^\]
 FUNCTIONS = {
     "max": lambda *all: reduce(np.maximum, all),
     "min": lambda *all: reduce(np.minimum, all),
+    "or_": lambda *all: reduce(np.bitwise_or, (np.asarray(one).astype(np.int64) for one in all)),
+    "and_": lambda *all: reduce(np.bitwise_and, (np.asarray(one).astype(np.int64) for one in all)),
     "xor": lambda *all: reduce(np.bitwise_xor, (np.asarray(one).astype(np.int64) for one in all)),
     "where": np.where,
     "exp": np.exp,
@@ -55,6 +57,8 @@ def evaluate(text: str, begin: int, end: int, arrays: dict[str, list[Any]]) -> A
         return key
 
     plain = text.replace(" as it was before the first launch", "")
+    # Words of Python.
+    plain = re.sub(r"\b(or|and)\(", r"\1_(", plain)
     known["i"] = np.arange(begin, end)
     known |= {name: parts[0] for name, parts in arrays.items() if np.ndim(parts[0]) == 0}
     return eval(ELEMENT.sub(element, plain), {"__builtins__": {}}, known)
