@@ -190,7 +190,7 @@ CUresult enter(const char *function) {
   note(function);
   if (fails(function))
     return CUDA_ERROR_UNKNOWN;
-  if (allocating.count(function) && untilExhausted >= 0 && !untilExhausted--)
+  if (untilExhausted >= 0 && allocating.count(function) && !untilExhausted--)
     return CUDA_ERROR_OUT_OF_MEMORY;
   if (contexts.empty() && needContext.count(function))
     return CUDA_ERROR_INVALID_CONTEXT;
