@@ -408,7 +408,7 @@ MISTAKES: dict[str, tuple[Callable[[_Given], Any], str]] = {
     "a bias in float64": (lambda g: g.gathered([g.b], [g.b[0].double()]), "Double and Float"),
     "weights of two types": (lambda g: g.gathered([g.b, g.b.double()], [None, None]), "torch.float64; give"),
     "no tensor": (lambda g: commsir.torch.matmul_all_reduce(g.a, None), "Tensor by NoneType"),  # type: ignore[arg-type]
-    "a weight in place of a list": (lambda g: commsir.torch.all_gather_matmul(g.a, g.b), "by (8,)"),
+    "a weight in place of a list": (lambda g: commsir.torch.all_gather_matmul(g.a, g.b), "takes a list of weights"),
     "a number as group": (lambda g: commsir.torch.matmul_all_reduce(g.a, g.b, group=3), "int is no process group"),
     "a group of others": (
         lambda g: commsir.torch.matmul_all_reduce(g.a, g.b, group=dist.GroupMember.NON_GROUP_MEMBER),
