@@ -24,6 +24,7 @@ def _needs_transformers() -> None:
         ("Llama", "bf16", ["forward", "training", "decoding"], "own"),
         ("GPT-NeoX", "f32", ["training"], "own"),
         ("DeepSeek-V3", "f32", ["training"], "module"),
+        ("GLM-4-MoE", "bf16", ["training"], "own"),
     ],
 )
 def test_model(pair: World, name: str, dtype: str, steps: list[str], plan: str) -> None:
