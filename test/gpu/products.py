@@ -302,9 +302,12 @@ def sums(group: Any) -> bool:
         made = group.kernel(kernel, blocks=3, threads=256, m=rows, k=depth, n=columns)
         made(a, b.T.contiguous() if kernel is narrow else b, d, c, stream=torch.cuda.current_stream().cuda_stream)
         exact = product + (d.double().sum(0) if several else d.double())
-        error = float(((c.double() - exact).abs() / (exact.abs() + 2**-6 * depth**0.5)).max())
-        fine &= error <= 2**-8 + 2**-10
-        print(f"{kernel.__name__}, {rows} x {depth} x {columns}: error {error:.2e}", flush=True)
+        # Tensor cores add products of fp8 with fewer bits than f32 has.
+        lost = 2**-11 * (a.double().abs() @ b.double().abs()) if kernel is narrow else 0.0
+        bound = (2**-8 + 2**-10) * (exact.abs() + 2**-6 * depth**0.5) + lost
+        error = float(((c.double() - exact).abs() / bound).max())
+        fine &= error <= 1
+        print(f"{kernel.__name__}, {rows} x {depth} x {columns}: {error:.2f} of the error that is allowed", flush=True)
     return fine
 
 
