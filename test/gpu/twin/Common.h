@@ -187,15 +187,15 @@ inline uint16_t inputOf(int rank, size_t i) {
 /// Calls captured in a graph, and timed replays of it.
 constexpr int kCalls = 60, kReplays = 9;
 
-/// Captures `kCalls` calls of `launch` on `stream` and replays them in step
-/// with the other ranks; microseconds a call, of each replay but the first two.
+/// Captures `calls` calls of `launch` on `stream` and replays them in step with
+/// the other ranks; microseconds a call, of each replay but the first two.
 template <typename LaunchOnce>
 std::vector<float> timeReplays(cudaStream_t stream, std::barrier<> &together,
-                               LaunchOnce launch) {
+                               LaunchOnce launch, int calls = kCalls) {
   cudaGraph_t graph;
   cudaGraphExec_t exec;
   CUDA(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
-  for (int call = 0; call < kCalls; ++call)
+  for (int call = 0; call < calls; ++call)
     launch();
   CUDA(cudaStreamEndCapture(stream, &graph));
   CUDA(cudaGraphInstantiate(&exec, graph, 0));
@@ -212,7 +212,7 @@ std::vector<float> timeReplays(cudaStream_t stream, std::barrier<> &together,
     float ms;
     CUDA(cudaEventElapsedTime(&ms, start, stop));
     if (replay >= 0)
-      times.push_back(ms * 1000 / kCalls);
+      times.push_back(ms * 1000 / calls);
   }
   CUDA(cudaGraphExecDestroy(exec));
   CUDA(cudaGraphDestroy(graph));

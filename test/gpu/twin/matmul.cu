@@ -50,6 +50,10 @@ constexpr int kFlags = (2 * kMostBlocks + 1) * kMaxRanks;
 constexpr size_t kWorkspace = 32 << 20;
 constexpr int kAlgorithms = 8;
 constexpr int kSamples = 16;
+/// Calls of a graph, as test/gpu/matmul.py has them. Threads of one process
+/// launch all ranks' graphs: one whose copies fill the driver's queue blocks
+/// the others', for which its own copies wait.
+constexpr int kCallsAtOnce = 10;
 /// The seed of the first rank's weight; that of its rows is 0.
 constexpr int kWeights = 100;
 
@@ -69,7 +73,8 @@ __global__ void signalOthers(Peers peers, int slot, int rank, int ranks) {
 }
 
 /// Waits for the signals of ranks [first, first + count), modulo all, and takes
-/// them back.
+/// them back. Of the first wait that gives up, `failed` gets the slot plus one;
+/// later ones do not wait.
 __global__ void takeSignals(uint32_t *flags, int slot, int first, int count,
                             int ranks, uint32_t *failed) {
   if (threadIdx.x >= count)
@@ -77,8 +82,8 @@ __global__ void takeSignals(uint32_t *flags, int slot, int first, int count,
   uint32_t *flag = flags + slot * kMaxRanks + (first + threadIdx.x) % ranks;
   uint32_t spins = 0;
   while (loadAcquire(flag) == 0)
-    if (++spins > kSpinLimit) {
-      *failed = 1;
+    if (++spins > kSpinLimit || *(volatile uint32_t *)failed) {
+      atomicCAS(failed, 0, slot + 1);
       return;
     }
   *flag = 0;
@@ -539,6 +544,12 @@ static size_t countWrong(const Rank &rank, const Variant &variant) {
   CUDA(cudaFree(count));
   uint32_t failed;
   CUDA(cudaMemcpy(&failed, rank.failed, 4, cudaMemcpyDeviceToHost));
+  if (failed)
+    std::fprintf(stderr,
+                 "%s: rank %d gave up waiting for signals of slot %u (from %d: "
+                 "blocks arrived, from %d: sums ready, %d: begin)\n",
+                 variant.name.c_str(), rank.rank, failed - 1, kArrived, kReady,
+                 kMeeting);
   return wrong + failed;
 }
 
@@ -575,8 +586,8 @@ static std::vector<float> measure(std::vector<Rank> &world,
           cudaMemset(rank.out, 0xFF, variant.sizes.rows * variant.sizes.n * 2));
       CUDA(cudaDeviceSynchronize());
       together.arrive_and_wait();
-      times[r] =
-          timeReplays(rank.main, together, [&] { variant.launch(rank); });
+      times[r] = timeReplays(
+          rank.main, together, [&] { variant.launch(rank); }, kCallsAtOnce);
       CUDA(cudaDeviceSynchronize());
       together.arrive_and_wait();
       wrong += countWrong(rank, variant);
