@@ -18,6 +18,8 @@
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "mlir/Transforms/Passes.h"
 
+#include <algorithm>
+
 using namespace mlir;
 
 /// The most places in a text that an op keeps. Messages name the first one.
@@ -69,6 +71,31 @@ bool hasMoreThan(unsigned most, Operation *kernel,
 
 bool hasRegions(Operation *op) { return op->getNumRegions() != 0; }
 
+/// The longest chain of ops of a kernel, each of which uses the one before it,
+/// that is simplified from the last op to the first. In this order each op of a
+/// chain of `arith.addi` with constants is made anew for each op before it if
+/// other ops use these too, so that the time grows with the square of the
+/// length.
+constexpr unsigned kMostChained = 1024;
+
+/// Whether a chain of ops in `kernel` has more than kMostChained ops.
+bool hasLongChain(Operation *kernel) {
+  if (!hasMoreThan(kMostChained, kernel, [](Operation *) { return true; }))
+    return false;
+  DenseMap<Operation *, unsigned> lengths;
+  return kernel
+      ->walk<WalkOrder::PreOrder>([&](Operation *op) {
+        unsigned length = 0;
+        for (Value operand : op->getOperands())
+          if (Operation *before = operand.getDefiningOp())
+            length = std::max(length, lengths.lookup(before));
+        lengths[op] = ++length;
+        return length > kMostChained ? WalkResult::interrupt()
+                                     : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 /// The canonicalizer, with the patterns that suit the kernel.
 struct CanonicalizePass
     : PassWrapper<CanonicalizePass, OperationPass<comms::KernelOp>> {
@@ -86,8 +113,10 @@ struct CanonicalizePass
     static ShortLocations listener; // Holds nothing: passes share it.
     GreedyRewriteConfig config;
     config.setListener(&listener);
-    config.setUseTopDownTraversal(hasMoreThan(
-        kMostBranches, getOperation(), llvm::IsaPred<BranchOpInterface>));
+    config.setUseTopDownTraversal(
+        hasMoreThan(kMostBranches, getOperation(),
+                    llvm::IsaPred<BranchOpInterface>) ||
+        hasLongChain(getOperation()));
     OpPassManager passes(getOperation()->getName());
     passes.addPass(createCanonicalizerPass(config, others));
     if (failed(runPipeline(passes, getOperation())))
