@@ -8,6 +8,7 @@
 #include "runtime/capi/Error.h"
 
 #include "runtime/jit/Compile.h"
+#include "runtime/support/ForeignText.h"
 
 #include "llvm/Support/ErrorHandling.h"
 
@@ -85,12 +86,7 @@ static const char *kindName(commsir_status status) {
 /// A text for an error: a kernel's or a file's control characters would reach
 /// the user's terminal.
 static std::string errorText(llvm::StringRef text) {
-  std::string made = capi::jsonText(text);
-  for (char &c : made)
-    if ((static_cast<unsigned char>(c) < ' ' && c != '\n' && c != '\t') ||
-        c == 0x7F)
-      c = '?';
-  return made;
+  return showWhole(capi::jsonText(text));
 }
 
 /// Adds what is said of the source, a line each, as compilers write it.
