@@ -325,6 +325,8 @@ static void requireResult(const Tensor &out, const Tensor &input,
 
 /// -1: the CPU.
 static int32_t deviceNumber(const Tensor &tensor) {
+  if (!tensor.defined())
+    throw std::runtime_error("commsir: the input is None, not a tensor");
   bool cpu = tensor.is_cpu();
   if (!cpu && !tensor.is_cuda())
     throw std::runtime_error("commsir: tensors are on the CPU or on a GPU");
