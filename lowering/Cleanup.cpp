@@ -8,8 +8,8 @@
 #include "lowering/Cleanup.h"
 
 #include "dialect/Comms.h"
+#include "lowering/analysis/SlowPatterns.h"
 
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Dominance.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Interfaces/ControlFlowInterfaces.h"
@@ -17,6 +17,8 @@
 #include "mlir/Transforms/CSE.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "mlir/Transforms/Passes.h"
+
+#include <algorithm>
 
 using namespace mlir;
 
@@ -39,11 +41,6 @@ struct ShortLocations : RewriterBase::Listener {
   }
 };
 
-/// The most scf.if of a kernel in which those in a row with one condition
-/// become one. Each step makes the first anew, with the results of both, so
-/// that the time grows with the square of the number.
-constexpr unsigned kMostCombined = 256;
-
 /// The most ops with regions of a kernel in which CSE looks for equal ones, and
 /// for equal loads. It compares each with all of the same operands, whatever
 /// their regions hold, and looks for writes between two loads in all regions
@@ -55,19 +52,33 @@ constexpr unsigned kMostCompared = 1024;
 /// behind it, one by one, so that the time grows with the square of the number.
 constexpr unsigned kMostBranches = 256;
 
-/// Whether more than `most` ops of a kernel are of the given kind.
-bool hasMoreThan(unsigned most, Operation *kernel,
-                 function_ref<bool(Operation *)> isCounted) {
-  unsigned count = 0;
+bool hasRegions(Operation *op) { return op->getNumRegions() != 0; }
+
+/// The longest chain of ops of a kernel, each of which uses the one before it,
+/// that is simplified from the last op to the first. In this order each op of a
+/// chain of `arith.addi` with constants is made anew for each op before it if
+/// other ops use these too, so that the time grows with the square of the
+/// length.
+constexpr unsigned kMostChained = 1024;
+
+/// Whether a chain of ops in `kernel` has more than kMostChained ops.
+bool hasLongChain(Operation *kernel) {
+  if (!comms::hasMoreThan(kMostChained, kernel,
+                          [](Operation *) { return true; }))
+    return false;
+  DenseMap<Operation *, unsigned> lengths;
   return kernel
-      ->walk([&](Operation *op) {
-        return isCounted(op) && ++count > most ? WalkResult::interrupt()
-                                               : WalkResult::advance();
+      ->walk<WalkOrder::PreOrder>([&](Operation *op) {
+        unsigned length = 0;
+        for (Value operand : op->getOperands())
+          if (Operation *before = operand.getDefiningOp())
+            length = std::max(length, lengths.lookup(before));
+        lengths[op] = ++length;
+        return length > kMostChained ? WalkResult::interrupt()
+                                     : WalkResult::advance();
       })
       .wasInterrupted();
 }
-
-bool hasRegions(Operation *op) { return op->getNumRegions() != 0; }
 
 /// The canonicalizer, with the patterns that suit the kernel.
 struct CanonicalizePass
@@ -81,13 +92,14 @@ struct CanonicalizePass
     SmallVector<std::string, 3> others = {
         "(anonymous namespace)::TruncFSIToFPToSIToFP",
         "(anonymous namespace)::TruncFUIToFPToUIToFP"};
-    if (hasMoreThan(kMostCombined, getOperation(), llvm::IsaPred<scf::IfOp>))
-      others.push_back("(anonymous namespace)::CombineIfs");
+    llvm::append_range(others, comms::getSlowPatterns(getOperation()));
     static ShortLocations listener; // Holds nothing: passes share it.
     GreedyRewriteConfig config;
     config.setListener(&listener);
-    config.setUseTopDownTraversal(hasMoreThan(
-        kMostBranches, getOperation(), llvm::IsaPred<BranchOpInterface>));
+    config.setUseTopDownTraversal(
+        comms::hasMoreThan(kMostBranches, getOperation(),
+                           llvm::IsaPred<BranchOpInterface>) ||
+        hasLongChain(getOperation()));
     OpPassManager passes(getOperation()->getName());
     passes.addPass(createCanonicalizerPass(config, others));
     if (failed(runPipeline(passes, getOperation())))
@@ -104,7 +116,7 @@ struct CsePass : PassWrapper<CsePass, OperationPass<comms::KernelOp>> {
   StringRef getArgument() const override { return "cse"; }
   void runOnOperation() override {
     Operation *kernel = getOperation();
-    bool isLarge = hasMoreThan(kMostCompared, kernel, hasRegions);
+    bool isLarge = comms::hasMoreThan(kMostCompared, kernel, hasRegions);
     if (isLarge)
       makeDistinct(kernel);
     IRRewriter rewriter(&getContext());

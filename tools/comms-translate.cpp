@@ -8,6 +8,7 @@
 #include "lowering/Register.h"
 #include "lowering/Translations.h"
 #include "runtime/support/Nesting.h"
+#include "runtime/support/StandardError.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/raw_ostream.h"
@@ -15,7 +16,7 @@
 int main(int argc, char **argv) {
   if (llvm::Error error =
           commsir::driver::refuseDeepFiles({argv, size_t(argc)})) {
-    llvm::errs() << llvm::toString(std::move(error)) << "\n";
+    commsir::printErrorLine(llvm::toString(std::move(error)));
     return 1;
   }
   auto saysWhat = [](llvm::StringRef argument) {

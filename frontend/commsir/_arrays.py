@@ -179,6 +179,17 @@ def refuse_mask(array: Array, what: str) -> None:
         raise UsageError(f"{what} has masked elements, which would count as others: pass .filled(value) of it")
 
 
+def refuse_short_storage(tensor: Any, what: str) -> None:
+    """Raises UsageError for a contiguous tensor of torch whose storage ends before its last element."""
+    given = tensor.untyped_storage().nbytes()
+    needed = tensor.storage_offset() * tensor.itemsize + tensor.nbytes
+    if needed > given and tensor.numel() and tensor.is_contiguous():
+        raise UsageError(
+            f"{what} needs {needed} bytes of its storage, which has {given}: untyped_storage().resize_() made it too "
+            "small; resize it to that size, or pass another tensor"
+        )
+
+
 def truths(array: Array, stream: int) -> Array:
     """Returns booleans whose bytes are 0 and 1. Of a view of other bytes, all but 0 are true.
 
@@ -295,8 +306,10 @@ def view(array: Array, what: str = "the array", device: str = "cpu:0", *, writte
             array = copy = _copied(array)
         elif not array.flags.c_contiguous:
             raise UsageError(f"{what} is not contiguous: pass numpy.ascontiguousarray(…) of it")
-    elif hasattr(array, "is_neg") and array.is_neg():  # A view of torch, whose memory is not what it holds.
-        raise UsageError(f"{what} negates what is in its memory: pass .resolve_neg() of it")
+    elif hasattr(array, "untyped_storage"):  # A tensor of torch.
+        if array.is_neg():  # A view, whose memory is not what it holds.
+            raise UsageError(f"{what} negates what is in its memory: pass .resolve_neg() of it")
+        refuse_short_storage(array, what)
     tensor = _to_dlpack(array, name, what)
     place = str(tensor.device)
     if place != device and not (device == "cpu:0" and place.startswith("cpu:")):  # JAX may count parts of the host.

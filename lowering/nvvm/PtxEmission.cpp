@@ -324,6 +324,7 @@ translate(ModuleOp lowered, llvm::LLVMContext &context, PtxOptions &options) {
   if (isTooLongToOptimize(*module, kLimits)) {
     options.optLevel = 0;
     cutLongBlocks(*module);
+    exposeLocalFunctions(*module);
   }
   optimize(*module, *machine, options.optLevel);
   return module;

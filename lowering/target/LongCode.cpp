@@ -79,3 +79,9 @@ void mlir::comms::cutLongBlocks(Module &module) {
       cut->getParent()->splitBasicBlock(cut);
   }
 }
+
+void mlir::comms::exposeLocalFunctions(Module &module) {
+  for (Function &function : module)
+    if (function.hasLocalLinkage())
+      function.setLinkage(GlobalValue::ExternalLinkage);
+}

@@ -40,6 +40,11 @@ bool isTooLongToOptimize(llvm::Module &module, const LongCodeLimits &limits);
 /// generation grows with the square of their number in a block.
 void cutLongBlocks(llvm::Module &module);
 
+/// Gives functions that are local to `module` external linkage. For each call
+/// of a local function, NVPTX's code generation looks at all uses of the
+/// function, so that the time grows with the square of the number of calls.
+void exposeLocalFunctions(llvm::Module &module);
+
 } // namespace mlir::comms
 
 #endif // COMMSIR_LOWERING_TARGET_LONGCODE_H

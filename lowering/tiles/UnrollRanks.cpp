@@ -14,6 +14,7 @@
 
 #include "lowering/Passes.h"
 #include "lowering/analysis/Accesses.h"
+#include "lowering/analysis/SlowPatterns.h"
 #include "lowering/tiles/FoldLoops.h"
 #include "lowering/tiles/Stage.h"
 #include "lowering/tiles/ThreadOrder.h"
@@ -268,7 +269,8 @@ static LogicalResult foldBranches(KernelOp kernel) {
   scf::IfOp::getCanonicalizationPatterns(patterns, kernel.getContext());
   GreedyRewriteConfig config;
   config.setStrictness(GreedyRewriteStrictness::ExistingAndNewOps);
-  return applyOpPatternsGreedily(ops, std::move(patterns), config);
+  FrozenRewritePatternSet fast(std::move(patterns), getSlowPatterns(kernel));
+  return applyOpPatternsGreedily(ops, fast, config);
 }
 
 namespace {

@@ -17,6 +17,7 @@
 #include "runtime/support/InputFile.h"
 #include "runtime/support/Progress.h"
 #include "runtime/support/Size.h"
+#include "runtime/support/StandardError.h"
 #include "runtime/support/StandardOutput.h"
 #include "runtime/support/Version.h"
 
@@ -216,7 +217,7 @@ commsir::tune::measureProblem(const Plan &plan, BenchTarget &target,
 
 static int fail(const llvm::Twine &message, int code = ExitUsage) {
   llvm::outs().flush();
-  llvm::errs() << "comms-bench: error: " << message << "\n";
+  printErrorLine("comms-bench: error: " + message);
   return code;
 }
 

@@ -13,6 +13,7 @@
 #include "runtime/support/Json.h"
 #include "runtime/support/OwnCommand.h"
 #include "runtime/support/Progress.h"
+#include "runtime/support/StandardError.h"
 #include "runtime/support/Version.h"
 
 #include "llvm/Support/FileSystem.h"
@@ -50,7 +51,7 @@ static constexpr int64_t kMostOutput = 128 << 20;
 
 static int fail(const llvm::Twine &message, int code = 2) {
   llvm::outs().flush();
-  llvm::errs() << "comms-bench: error: " << message << "\n";
+  printErrorLine("comms-bench: error: " + message);
   return code;
 }
 

@@ -8,6 +8,8 @@
 #include "runtime/capi/Error.h"
 
 #include "runtime/jit/Compile.h"
+#include "runtime/support/FatalErrors.h"
+#include "runtime/support/ForeignText.h"
 
 #include "llvm/Support/ErrorHandling.h"
 
@@ -28,32 +30,11 @@ struct LastError {
   bool isEarlier = false;
 };
 
-/// A fatal error of LLVM on its way through frames of LLVM, which were compiled
-/// without exceptions: their destructors do not run, so this leaks; but the
-/// process, which is somebody else's, lives on.
-struct FatalError {
-  std::string reason;
-};
-
 } // namespace
 
 static LastError &last() {
   static thread_local LastError error;
   return error;
-}
-
-/// Nesting depth of `guard` on this thread. Outside of it, nothing would catch
-/// an exception.
-static thread_local unsigned guards = 0;
-
-static void onFatalError(void *, const char *reason, bool) {
-  if (guards)
-    throw FatalError{reason};
-}
-
-static void onBadAlloc(void *, const char *, bool) {
-  if (guards)
-    throw std::bad_alloc();
 }
 
 static const char *kindName(commsir_status status) {
@@ -85,12 +66,7 @@ static const char *kindName(commsir_status status) {
 /// A text for an error: a kernel's or a file's control characters would reach
 /// the user's terminal.
 static std::string errorText(llvm::StringRef text) {
-  std::string made = capi::jsonText(text);
-  for (char &c : made)
-    if ((static_cast<unsigned char>(c) < ' ' && c != '\n' && c != '\t') ||
-        c == 0x7F)
-      c = '?';
-  return made;
+  return showWhole(capi::jsonText(text));
 }
 
 /// Adds what is said of the source, a line each, as compilers write it.
@@ -134,22 +110,10 @@ commsir_status capi::fail(commsir_status status, llvm::Error error,
   return fail(status, llvm::toString(std::move(error)), std::move(details));
 }
 
-static bool installHandlers() {
-  llvm::remove_fatal_error_handler();
-  llvm::install_fatal_error_handler(onFatalError);
-  llvm::remove_bad_alloc_error_handler();
-  llvm::install_bad_alloc_error_handler(onBadAlloc);
-  return true;
-}
-
 commsir_status capi::guard(llvm::function_ref<commsir_status()> body) {
-  [[maybe_unused]] static const bool installed = installHandlers();
-  struct Depth {
-    // Found once: in a shared library each look is a call.
-    unsigned &of = guards;
-    Depth() { ++of; }
-    ~Depth() { --of; }
-  } depth;
+  [[maybe_unused]] static const bool installed =
+      (installFatalErrorHandlers(), true);
+  FatalErrorScope scope;
   try {
     return body();
   } catch (const FatalError &error) {

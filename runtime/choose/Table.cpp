@@ -13,6 +13,7 @@
 #include "runtime/choose/Model.h"
 #include "runtime/choose/Operation.h"
 #include "runtime/support/Element.h"
+#include "runtime/support/ForeignText.h"
 #include "runtime/support/InputFile.h"
 #include "runtime/support/Json.h"
 #include "runtime/support/Size.h"
@@ -134,9 +135,9 @@ private:
       return [name](const auto *known) { return known->name == name; };
     };
     if (llvm::none_of(mlir::comms::getAlgorithms(), isNamed(recipe.algorithm)))
-      return fail("there is no algorithm '" + recipe.algorithm + "'");
+      return fail("there is no algorithm '" + showName(recipe.algorithm) + "'");
     if (llvm::none_of(mlir::comms::getProtocols(), isNamed(recipe.protocol)))
-      return fail("there is no protocol '" + recipe.protocol + "'");
+      return fail("there is no protocol '" + showName(recipe.protocol) + "'");
     if (recipe.threads % 32 || recipe.threads > 1024)
       return fail("a recipe has " + llvm::Twine(recipe.threads) +
                   " threads: blocks have whole warps of 32, up to 1024");
@@ -158,7 +159,7 @@ private:
     if (llvm::Error error = parseOperation(section.op).takeError())
       return fail(llvm::toString(std::move(error)));
     if (!driver::parseElement(section.type))
-      return fail("there is no type '" + section.type + "'");
+      return fail("there is no type '" + showName(section.type) + "'");
     for (const json::Value &point : readArray(*object, "points"))
       readPoint(point, section);
     table.sections.push_back(std::move(section));

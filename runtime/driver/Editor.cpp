@@ -39,6 +39,7 @@ constexpr std::pair<Nesting, llvm::StringLiteral> kMarks[] = {
     {Nesting::Brackets, "nesting.brackets"},
     {Nesting::Operators, "nesting.operators"},
     {Nesting::Aliases, "nesting.aliases"},
+    {Nesting::Controls, "nesting.controls"},
     {Nesting::Digits, "nesting.digits"}};
 
 /// Parses none of these ops, and says why.
@@ -71,6 +72,8 @@ public:
       return ParseOpHook(parseMark<kMarks[2].first>);
     if (name == kMarks[3].second)
       return ParseOpHook(parseMark<kMarks[3].first>);
+    if (name == kMarks[4].second)
+      return ParseOpHook(parseMark<kMarks[4].first>);
     return std::nullopt;
   }
 

@@ -7,6 +7,7 @@
 
 #include "runtime/driver/Npy.h"
 
+#include "runtime/support/ForeignText.h"
 #include "runtime/support/HostMemory.h"
 #include "runtime/support/InputFile.h"
 
@@ -105,7 +106,7 @@ private:
       return parseBool(header.fortranOrder);
     if (key == "shape")
       return parseShape(header);
-    return fail("has an unknown key '" + key + "'");
+    return fail("has an unknown key '" + commsir::showName(key.str()) + "'");
   }
 
   bool parseDescr(Header &header) {

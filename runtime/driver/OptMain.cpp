@@ -10,6 +10,7 @@
 #include "lowering/NoFiles.h"
 #include "lowering/Register.h"
 #include "runtime/support/Nesting.h"
+#include "runtime/support/StandardError.h"
 
 #include "mlir/Dialect/Arith/Transforms/Passes.h"
 #include "mlir/Support/FileUtilities.h"
@@ -59,7 +60,7 @@ static int process(llvm::StringRef input, llvm::StringRef output,
   if (file)
     made = mlir::openOutputFile(output, &error);
   if (!made) {
-    llvm::errs() << error << "\n";
+    printErrorLine(error);
     return 1;
   }
   std::optional<mlir::comms::NoFiles> noFiles;
@@ -76,7 +77,7 @@ static int process(llvm::StringRef input, llvm::StringRef output,
 int driver::optMain(int argc, char **argv) {
   llvm::MutableArrayRef<char *> given(argv, argc);
   if (llvm::Error error = refuseDeepFiles(given)) {
-    llvm::errs() << llvm::toString(std::move(error)) << "\n";
+    printErrorLine(llvm::toString(std::move(error)));
     return 1;
   }
   llvm::SmallVector<char *> arguments = addDefaults(given);

@@ -12,6 +12,7 @@
 #include "runtime/driver/Session.h"
 #include "runtime/driver/Target.h"
 #include "runtime/support/InputFile.h"
+#include "runtime/support/StandardError.h"
 #include "runtime/support/StandardOutput.h"
 #include "runtime/support/Version.h"
 
@@ -36,7 +37,7 @@ static int printReport(const Report &report, const Options &options) {
     printTable(report, llvm::outs());
   llvm::outs().flush();
   if (!report.error.empty())
-    llvm::errs() << "comms-run: error: " << report.error << "\n";
+    printErrorLine("comms-run: error: " + report.error);
   return flushOutput("comms-run", report.exitCode);
 }
 
@@ -154,8 +155,8 @@ static int runBatch(llvm::StringRef path) {
   });
   if (!error)
     return code;
-  llvm::errs() << "comms-run: error: cannot read the batch '" << path
-               << "': " << llvm::toString(std::move(error)) << "\n";
+  printErrorLine("comms-run: error: cannot read the batch '" + path +
+                 "': " + llvm::toString(std::move(error)));
   return ExitUsage;
 }
 
@@ -167,8 +168,7 @@ int commsir::driver::runMain(int argc, char **argv) {
   llvm::Expected<Options> options =
       parseOptions(llvm::ArrayRef<const char *>(argv, argc).drop_front());
   if (!options) {
-    llvm::errs() << "comms-run: error: " << llvm::toString(options.takeError())
-                 << "\n";
+    printErrorLine("comms-run: error: " + llvm::toString(options.takeError()));
     return ExitUsage;
   }
   // The compiler's proof, in this process and those that it starts.

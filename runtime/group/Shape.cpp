@@ -9,6 +9,7 @@
 
 #include "dialect/Collectives.h"
 #include "runtime/support/Element.h"
+#include "runtime/support/ForeignText.h"
 #include "runtime/support/GroupError.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -125,8 +126,8 @@ commsir::group::noKernelReason(const CollectiveCall &call, const Group &group) {
   llvm::StringRef reduction = call.reduction;
   auto reductions = mlir::comms::getReductionNames();
   if (!llvm::is_contained(reductions, reduction))
-    return "there is no reduction '" + call.reduction + "': it is one of " +
-           llvm::join(reductions, ", ");
+    return "there is no reduction '" + showName(call.reduction) +
+           "': it is one of " + llvm::join(reductions, ", ");
   llvm::StringRef type = call.elementType;
   if (isFloat(type) &&
       !llvm::is_contained({"f64", "f32", "f16", "bf16", "f8E4M3FN", "f8E5M2"},
@@ -141,7 +142,7 @@ commsir::group::noKernelReason(const CollectiveCall &call, const Group &group) {
 }
 
 static llvm::Error refuse(const CollectiveCall &call, const llvm::Twine &why) {
-  return makeError(Kind::Usage, call.op + ": " + why);
+  return makeError(Kind::Usage, showName(call.op) + ": " + why);
 }
 
 /// The elements of one part, from the arrays that this rank has.
@@ -787,7 +788,8 @@ llvm::Expected<KernelRequest> commsir::group::writeFused(const FusedCall &call,
     mistake = findArrayMistake(call, rows);
   }
   if (!mistake.empty())
-    return makeError(Kind::Usage, call.op + " with arithmetic: " + mistake);
+    return makeError(Kind::Usage,
+                     showName(call.op) + " with arithmetic: " + mistake);
   KernelRequest request;
   request.name = call.op;
   request.shared = group.onGpu();

@@ -10,6 +10,7 @@
 #include "dialect/Comms.h"
 #include "lowering/analysis/Attributes.h"
 #include "runtime/jit/Prepare.h"
+#include "runtime/support/FatalErrors.h"
 #include "runtime/support/StartThread.h"
 
 #include "mlir/AsmParser/AsmParser.h"
@@ -34,7 +35,9 @@ Expected<std::unique_ptr<Proof>> Proof::start(mlir::ModuleOp module,
   std::unique_ptr<Proof> proof(
       new Proof(*module.getContext(), std::move(bytes), std::move(passes)));
   // Where the system gives no thread, `finishProof` does it.
-  proof->thread = startThread([raw = proof.get()] { raw->judge(); });
+  proof->thread = startThread([raw = proof.get()] {
+    raw->failure = catchFailure([raw] { raw->judge(); });
+  });
   return proof;
 }
 
@@ -87,6 +90,8 @@ Error Proof::finishProof() {
       judge();
   }
   holding.reset();
+  if (failure)
+    std::rethrow_exception(std::exchange(failure, nullptr));
   for (const Remark &remark : said)
     report(remark);
   if (!verdict)

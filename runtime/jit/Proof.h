@@ -25,6 +25,7 @@
 #include "llvm/Support/Error.h"
 
 #include <atomic>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <string>
@@ -52,7 +53,8 @@ public:
   bool isRefused() const { return refused; }
   /// Waits for the verdict and emits the diagnostics of the passes. If they
   /// reported no error, it then emits the delayed diagnostics: a rejected
-  /// module would not have reached those. Call it once.
+  /// module would not have reached those. Throws what the passes have thrown.
+  /// Call it once.
   llvm::Error finishProof();
   /// The checker's verdict on a kernel without errors, once it is known.
   const ProofInfo &info() const { return found; }
@@ -83,6 +85,8 @@ private:
   ProofInfo found;
   llvm::Error verdict = llvm::Error::success();
   std::atomic<bool> refused = false;
+  /// What `judge` has thrown.
+  std::exception_ptr failure;
 
   std::vector<mlir::Diagnostic> held;
   std::unique_ptr<mlir::ScopedDiagnosticHandler> holding;

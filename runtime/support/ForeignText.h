@@ -46,23 +46,43 @@ inline size_t measureCharacter(const std::string &text, size_t at) {
   return isNone ? 0 : length;
 }
 
-/// Returns what an error shows of a text that another process wrote: its
-/// beginning, with "?" for each byte that is no text.
-inline std::string showForeign(const std::string &text) {
+/// Whether a terminal may obey the character of `length` bytes at `at`. UTF-8
+/// has the control characters U+0080 to U+009F in two bytes.
+inline bool isControl(const std::string &text, size_t at, size_t length) {
+  auto byte = static_cast<unsigned char>(text[at + length - 1]);
+  if (length == 2)
+    return static_cast<unsigned char>(text[at]) == 0xC2 && byte < 0xA0;
+  return length == 1 &&
+         ((byte < ' ' && byte != '\n' && byte != '\t') || byte == 0x7F);
+}
+
+/// Returns what an error shows of a text that a file, a kernel or another
+/// process gives: at most about `most` bytes, with "?" for each byte that is no
+/// text.
+inline std::string showForeign(const std::string &text,
+                               size_t most = kMostForeignText) {
   std::string shown;
   for (size_t at = 0; at < text.size();) {
-    if (shown.size() >= kMostForeignText)
+    if (shown.size() >= most)
       return shown + " [...]";
     size_t length = measureCharacter(text, at);
-    bool isControl = length == 1 && text[at] != '\n' && text[at] != '\t' &&
-                     (text[at] < ' ' || text[at] == 0x7F);
-    if (length == 0 || isControl)
+    if (length == 0 || isControl(text, at, length))
       shown += '?';
     else
       shown.append(text, at, length);
     at += length ? length : 1;
   }
   return shown;
+}
+
+/// The same for a whole text.
+inline std::string showWhole(const std::string &text) {
+  return showForeign(text, text.size() + 1);
+}
+
+/// The same for a name that is quoted in a sentence.
+inline std::string showName(const std::string &name) {
+  return showForeign(name, 80);
 }
 
 /// The most bytes of a text that is quoted within a sentence.

@@ -36,6 +36,9 @@ llvm::StringRef commsir::driver::describe(Nesting nesting) {
   case Nesting::Aliases:
     return "aliases of types or attributes name each other more than 256 deep, "
            "or are more than 65536 words when they are written out";
+  case Nesting::Controls:
+    return "a control character stands here: texts hold none but tabs and line "
+           "feeds, nor the escapes of others in strings";
   case Nesting::Digits:
     return "a number has more than 1024 characters";
   }
@@ -44,6 +47,36 @@ llvm::StringRef commsir::driver::describe(Nesting nesting) {
 
 /// Splits a file for comms-opt --split-input-file and the language server.
 static constexpr llvm::StringLiteral kSplitMark = "// -----";
+
+/// Whether a terminal may take `byte`, behind `before`, for a command. UTF-8
+/// has the control characters U+0080 to U+009F in two bytes.
+static bool isControl(unsigned char before, unsigned char byte) {
+  return (byte < ' ' && byte != '\n' && byte != '\t') || byte == 0x7F ||
+         (before == 0xC2 && byte >= 0x80 && byte < 0xA0);
+}
+
+/// The first control character of `text`, apart from carriage returns at the
+/// ends of lines. `inString`: also those that are written as escapes, `\1B`.
+static std::optional<size_t> findControl(llvm::StringRef text, bool inString) {
+  unsigned char before = 0;
+  for (size_t at = 0; at < text.size(); ++at) {
+    size_t begin = at;
+    unsigned char byte = text[at];
+    llvm::StringRef next = text.substr(at + 1, 2);
+    if (inString && byte == '\\' && next.size() == 2 &&
+        llvm::isHexDigit(next[0]) && llvm::isHexDigit(next[1])) {
+      byte = llvm::hexFromNibbles(next[0], next[1]);
+      at += 2;
+    } else if (inString && byte == '\\') {
+      ++at; // Also a backslash, which begins no escape.
+    }
+    bool endsLine = byte == '\r' && next.starts_with("\n");
+    if (isControl(before, byte) && !endsLine)
+      return begin;
+    before = byte;
+  }
+  return std::nullopt;
+}
 
 namespace {
 
@@ -110,6 +143,9 @@ private:
     size_t end = at + 1;
     for (; end < text.size() && text[end] != '"' && text[end] != '\n'; ++end)
       end += text[end] == '\\';
+    if (std::optional<size_t> control =
+            findControl(text.slice(at, end), /*inString=*/true))
+      found = DeepNesting{at + *control, Nesting::Controls};
     size_t mark = findMark(end);
     if (mark < end)
       return pass(mark + kSplitMark.size() - at);
@@ -263,7 +299,19 @@ private:
 
 std::optional<DeepNesting>
 commsir::driver::findDeepNesting(llvm::StringRef text) {
-  return Scanner(text).run();
+  std::optional<DeepNesting> deep = Scanner(text).run();
+  std::optional<size_t> control = findControl(text, /*inString=*/false);
+  if (control && (!deep || *control < deep->at))
+    return DeepNesting{*control, Nesting::Controls};
+  return deep;
+}
+
+/// An error if diagnostics about a file `name` would show a control character.
+static llvm::Error refuseName(llvm::StringRef name) {
+  if (!findControl(name, /*inString=*/false))
+    return llvm::Error::success();
+  return llvm::createStringError("'" + name +
+                                 "' has a control character: rename the file");
 }
 
 /// An error that names where `text` is nested too deep, if it is. `severity`
@@ -297,6 +345,8 @@ llvm::Error commsir::driver::refuseSource(llvm::StringRef text,
     return llvm::createStringError("'" + name +
                                    "' is MLIR bytecode: give the text that "
                                    "comms-opt makes of it");
+  if (llvm::Error error = refuseName(name))
+    return error;
   // It ends a lexer early: the rest would be dropped silently.
   if (text.contains('\0'))
     return llvm::createStringError("'" + name +
@@ -374,6 +424,8 @@ commsir::driver::refuseDeepFiles(llvm::MutableArrayRef<char *> arguments) {
   bool isNamed = false;
   for (size_t i = 1; i < arguments.size(); ++i) {
     llvm::StringRef argument = arguments[i];
+    if (llvm::Error error = refuseName(argument))
+      return error;
     // What follows is written.
     i += argument == "-o";
     fs::file_status status;

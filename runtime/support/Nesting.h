@@ -27,6 +27,8 @@ enum class Nesting {
              ///< operand of the next.
   Aliases,   ///< !a = … and #a = … that name each other: too deep, or more
              ///< than 65,536 words when they are written out.
+  Controls,  ///< A control character, or its escape in a string: errors show
+             ///< texts, and a terminal would obey it.
   Digits     ///< A number of more than 1,024 characters: the time to read it
              ///< grows with the square of its length, and a fraction of
              ///< 500,000 digits overflows the stack.
@@ -41,7 +43,8 @@ struct DeepNesting {
   Nesting what;
 };
 
-/// Finds where `text` is nested too deep, ignoring strings and comments.
+/// Finds where `text` is nested too deep, ignoring strings and comments, or has
+/// a control character, in strings and comments too.
 /// Returns none if it is not.
 std::optional<DeepNesting> findDeepNesting(llvm::StringRef text);
 
@@ -50,7 +53,8 @@ std::optional<DeepNesting> findDeepNesting(llvm::StringRef text);
 bool isBytecode(llvm::StringRef source);
 
 /// Returns an error if `text`, the source of a kernel named `name`, is nested
-/// too deep, contains a zero byte, or is bytecode.
+/// too deep, contains a zero byte or another control character, or is bytecode,
+/// or if `name` contains a control character.
 llvm::Error refuseSource(llvm::StringRef text, llvm::StringRef name);
 
 /// Returns an error that begins with "NAME:LINE:COLUMN: error: " if `text`,

@@ -7,11 +7,13 @@
 
 #include "runtime/support/StandardError.h"
 
+#include "runtime/support/ForeignText.h"
+
 #include <cstdio>
 #include <string>
 
 void commsir::printErrorLine(const llvm::Twine &line) {
-  std::string text = (line + "\n").str();
+  std::string text = showWhole((line + "\n").str());
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);
 }

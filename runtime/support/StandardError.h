@@ -13,8 +13,8 @@
 namespace commsir {
 
 /// Prints `line` and a line feed to standard error with one write, so that it
-/// stays whole beside lines of other threads and processes. Any thread may call
-/// it.
+/// stays whole beside lines of other threads and processes, and with "?" for
+/// control characters, which a terminal would obey. Any thread may call it.
 void printErrorLine(const llvm::Twine &line);
 
 /// The same for "commsir: warning: `message`".

@@ -13,15 +13,18 @@
 #include "lowering/Register.h"
 #include "runtime/jit/Proof.h"
 #include "runtime/jit/cuda/Backend.h"
+#include "runtime/support/FatalErrors.h"
 
 #include "mlir/IR/Diagnostics.h"
 
 #include "llvm/ADT/SmallString.h"
+#include "llvm/Support/ErrorHandling.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
 
 #include <atomic>
 #include <future>
+#include <new>
 #include <thread>
 
 using namespace commsir;
@@ -281,6 +284,27 @@ TEST(Proof, NothingRunsOnWhenItIsDropped) {
   later.join();
   // Who hears of nothing any more was not told either.
   EXPECT_EQ(source.diagnostics, "");
+}
+
+/// What the checker throws reaches who asks for the verdict, as if it had run
+/// there.
+TEST(Proof, FailuresReachWhoWaits) {
+  installFatalErrorHandlers();
+  auto finish = [](std::function<bool(mlir::ModuleOp)> judge) {
+    test::Source source;
+    auto module = parse(source);
+    auto proof = start(*module, std::move(judge));
+    consumeError(proof->finishProof());
+  };
+  EXPECT_THROW(finish([](mlir::ModuleOp) -> bool { throw std::bad_alloc(); }),
+               std::bad_alloc);
+  EXPECT_THROW(finish([](mlir::ModuleOp) -> bool {
+                 llvm::report_fatal_error("a fault");
+               }),
+               FatalError);
+  test::Source source;
+  auto module = parse(source);
+  start(*module, [](mlir::ModuleOp) -> bool { throw std::bad_alloc(); });
 }
 
 TEST(Proof, JudgesTheModuleAsItWas) {

@@ -20,7 +20,7 @@ import torch.distributed as dist
 
 from commsir import _native, errors
 from commsir._arguments import OfThisProcess, number
-from commsir._arrays import dlpack_name, dtype_name
+from commsir._arrays import dlpack_name, dtype_name, refuse_short_storage
 from commsir._signature import Signature
 from commsir._sources import kernel_text
 from commsir.errors import UsageError
@@ -175,6 +175,7 @@ class GroupKernel(OfThisProcess, Signature):
             raise UsageError(f"{what} is not contiguous: call .contiguous() first")
         if value.is_neg():
             raise UsageError(f"{what} negates what is in its memory: call .resolve_neg() first")
+        refuse_short_storage(value, what)
         self.check(argument, element_type(value.dtype) or dtype_name(value.dtype), value.shape)
         return value
 

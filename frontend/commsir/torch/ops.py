@@ -917,9 +917,9 @@ _prepared_calls: dict[tuple[Any, ...], PreparedCall] = {}
 def _texts_of(outputs: Sequence[tuple[torch.dtype, int]]) -> tuple[str, list[int]]:
     if not outputs:
         raise UsageError("a fused collective has an output at least: give outputs=[(torch.float32, columns), …]")
-    for dtype, _ in outputs:
-        if not isinstance(dtype, torch.dtype):
-            raise UsageError(f"outputs has {dtype!r}: an output is a torch.dtype and its columns, (torch.float32, 64)")
+    for output in outputs:
+        if len(output) != 2 or not isinstance(output[0], torch.dtype):
+            raise UsageError(f"outputs has {output!r}: an output is a torch.dtype and its columns, (torch.float32, 64)")
     return ",".join(capi.element_type(dtype) for dtype, _ in outputs), [columns for _, columns in outputs]
 
 

@@ -7,6 +7,7 @@
 
 #include "runtime/group/cuda/EarlyCode.h"
 
+#include "runtime/support/FatalErrors.h"
 #include "runtime/support/StartThread.h"
 
 using namespace commsir;
@@ -27,10 +28,13 @@ bool EarlyCode::isOver(llvm::StringRef key, Compile compile) {
     return job->isOver.load(std::memory_order_acquire);
   job = std::make_unique<Job>();
   job->thread = startThread([made = job.get(), compile] {
-    if (auto kernel = compile())
-      made->kernel = std::move(*kernel);
-    else
-      llvm::consumeError(kernel.takeError());
+    // Who takes nothing compiles it again, and learns of the failure then.
+    (void)catchFailure([&] {
+      if (auto kernel = compile())
+        made->kernel = std::move(*kernel);
+      else
+        llvm::consumeError(kernel.takeError());
+    });
     made->isOver.store(true, std::memory_order_release);
   });
   // Without a thread the call that needs the kernel compiles it.

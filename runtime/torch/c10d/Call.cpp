@@ -34,6 +34,21 @@ static bool isPlainView(const at::Tensor &tensor) {
   return tensor.is_contiguous() && !tensor.is_neg() && !tensor.is_conj();
 }
 
+/// The bytes of storage up to the last element of `tensor`.
+static size_t bytesUsed(const at::Tensor &tensor) {
+  size_t width = tensor.element_size();
+  size_t before = size_t(tensor.storage_offset()) * width;
+  return tensor.is_contiguous()
+             ? before + tensor.nbytes()
+             : at::detail::computeStorageNbytes(tensor.sizes(),
+                                                tensor.strides(), width,
+                                                tensor.storage_offset());
+}
+
+bool commsir::torch_c10d::isInStorage(const at::Tensor &tensor) {
+  return tensor.numel() == 0 || bytesUsed(tensor) <= tensor.storage().nbytes();
+}
+
 /// Booleans may be any byte, as in a view of uint8: all but 0 are true.
 static void copyTruth(at::Tensor to, const at::Tensor &from) {
   at::ne_out(to, from.view(at::kByte), at::Scalar(0));
@@ -47,6 +62,11 @@ static at::Tensor makePlaceholder(const at::Tensor &tensor) {
 at::Tensor Call::dense(const at::Tensor &tensor, bool in, bool out) {
   TORCH_CHECK(tensor.layout() == at::kStrided, "commsir: ", name,
               " takes dense tensors; call .to_dense() first");
+  TORCH_CHECK(isInStorage(tensor), "commsir: ", name, ": a tensor needs ",
+              bytesUsed(tensor), " bytes of its storage, which has ",
+              tensor.storage().nbytes(),
+              ": untyped_storage().resize_() made it too small; resize it to ",
+              "that size, or pass another tensor");
   bool isTruth = in && reduces && tensor.scalar_type() == at::kBool;
   if (isPlainView(tensor) && !isTruth)
     return tensor;
@@ -236,7 +256,8 @@ const char *Call::nameOf(const at::Tensor &tensor) {
 bool PlainCall::isPlainLayout() const {
   return input.layout() == at::kStrided && output.layout() == at::kStrided &&
          input.scalar_type() == output.scalar_type() && isPlainView(input) &&
-         isPlainView(output) && input.device() == output.device() &&
+         isPlainView(output) && isInStorage(input) && isInStorage(output) &&
+         input.device() == output.device() &&
          (isInPlace() || !doOverlap(input, output));
 }
 

@@ -50,6 +50,10 @@ struct Step {
 };
 using Launch = std::function<void(const Step &)>;
 
+/// Whether the storage of `tensor` has all its elements. It does not after
+/// `untyped_storage().resize_()` with fewer bytes.
+bool isInStorage(const at::Tensor &tensor);
+
 /// Whether `part` is part number `number` of `whole`.
 bool isPartOf(const at::Tensor &part, const at::Tensor &whole, int64_t number);
 

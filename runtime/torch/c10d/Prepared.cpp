@@ -7,6 +7,8 @@
 
 #include "runtime/torch/c10d/Prepared.h"
 
+#include "runtime/torch/c10d/Call.h"
+
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <ATen/record_function.h>
@@ -24,7 +26,8 @@ static bool isPlain(const at::Tensor &tensor, const c10::Device &device,
                     const c10::impl::LocalDispatchKeySet &local,
                     bool hasGradients) {
   if (!tensor.defined() || tensor.device() != device ||
-      !tensor.is_contiguous() || tensor.scalar_type() == at::kBool ||
+      !tensor.is_contiguous() || !isInStorage(tensor) ||
+      tensor.scalar_type() == at::kBool ||
       (hasGradients && tensor.requires_grad()))
     return false;
   auto keys = (tensor.key_set() | local.included_) - local.excluded_;

@@ -165,7 +165,35 @@ static ScalarType typeNamed(std::string_view name) {
                            "'");
 }
 
+/// The bytes of storage up to the last element of `tensor`.
+static int64_t bytesUsed(const Tensor &tensor) {
+  int64_t last = tensor.numel() - 1;
+  if (last < 0)
+    return 0;
+  if (!tensor.is_contiguous()) {
+    last = 0;
+    for (int64_t i = 0; i < tensor.dim(); ++i)
+      last += (tensor.size(i) - 1) * tensor.stride(i);
+  }
+  return (tensor.storage_offset() + last + 1) * int64_t(tensor.element_size());
+}
+
+/// A tensor may need more bytes than its storage has, after
+/// `untyped_storage().resize_()`.
+static void requireStorage(const Tensor &tensor) {
+  int64_t needed = bytesUsed(tensor), given = 0;
+  STD_TORCH_CHECK(aoti_torch_get_storage_size(tensor.get(), &given) == 0,
+                  "commsir: torch does not report the size of a storage");
+  if (needed > given)
+    throw std::runtime_error(
+        "commsir: a tensor needs " + std::to_string(needed) +
+        " bytes of its storage, which has " + std::to_string(given) +
+        ": untyped_storage().resize_() made it too small; resize it to that "
+        "size, or pass another tensor");
+}
+
 static Tensor dense(const Tensor &tensor) {
+  requireStorage(tensor);
   return tensor.is_contiguous() ? tensor : torch::stable::contiguous(tensor);
 }
 
@@ -237,6 +265,7 @@ static void requireDevice(const char *what, const Tensor &tensor,
 static void requireContiguous(const Tensor &out) {
   if (!out.is_contiguous())
     throw std::runtime_error("commsir: an output must be contiguous");
+  requireStorage(out);
 }
 
 static void requireShares(int64_t rows, int64_t ranks) {
@@ -296,6 +325,8 @@ static void requireResult(const Tensor &out, const Tensor &input,
 
 /// -1: the CPU.
 static int32_t deviceNumber(const Tensor &tensor) {
+  if (!tensor.defined())
+    throw std::runtime_error("commsir: the input is None, not a tensor");
   bool cpu = tensor.is_cpu();
   if (!cpu && !tensor.is_cuda())
     throw std::runtime_error("commsir: tensors are on the CPU or on a GPU");

@@ -42,6 +42,7 @@ FROM_DATA = "  %n = arith.fptosi %v : f32 to i64\n  %i0 = arith.index_cast %n : 
 DEEP = "nested more than 256 deep"
 SIGNS = "more than 256 operators"
 ALIASES = "name each other more than 256 deep"
+CONTROL = "a control character stands here"
 DIGITS = "a number has more than 1024 characters"
 #: What is run: the error's words, or "" where the kernel is right.
 TEXTS: dict[str, tuple[str, str]] = {
@@ -70,7 +71,16 @@ TEXTS: dict[str, tuple[str, str]] = {
     "strings": (kernel("", attributes=", note = [" + ", ".join(['""'] * 500000) + "]"), ""),
     "chain": (kernel(chain("arith.muli", "index", FROM_DATA)), ""),
     "constant chain": (kernel(chain("arith.muli", "index", "  %i0 = arith.constant 0 : index\n")), ""),
-    "zero in a name": (kernel("", name='@"a\\00b"'), "a kernel's name must not contain a zero byte"),
+    "zero in a name": (kernel("", name='@"a\\00b"'), CONTROL),
+    "control in a comment": (kernel("  // \x1b[2J\n  comms.nosuch"), CONTROL),
+    "control in a string": (kernel("", attributes=', note = "\x1b[2J"'), CONTROL),
+    "control in an escape": (kernel("", attributes=', note = "a\\1B[2J"'), CONTROL),
+    "control in two bytes": (kernel("", attributes=', note = "a\\C2\\9B2J"'), CONTROL),
+    "control in a name": (kernel("", name='@"a\\07b"'), CONTROL),
+    "control in a place": (kernel("").rstrip() + ' loc("\\1B[2J":1:1)\n', CONTROL),
+    "control in an op": ('"\\1B[2J.x"() : () -> ()\n', CONTROL),
+    "control between ops": (kernel("  \x7f"), CONTROL),
+    "no control": (kernel("\t// C:\\12\\1B\r\n", attributes=', note = "\\C3\\A9\\09\\0A\\\\1B"'), ""),
     "huge array": (kernel("", "%x: memref<8xf32>, %y: memref<4611686018427387904x4xf32>"), "2\\^63|overflow|bytes"),
     "huge scratch": (kernel("  %a = memref.alloca() : memref<9999999999xf32>\n  memref.store %v, %a[%c0] : "
                             "memref<9999999999xf32>\n  %w = memref.load %a[%c0] : memref<9999999999xf32>\n"
@@ -326,3 +336,13 @@ def test_headers_without_an_end() -> None:
     assert status == 1
     status, _ = start([program("comms-lsp-server")], b"X" * 200000000)
     assert status == 1
+
+
+@pytest.mark.parametrize("name", ["comms-run", "comms-opt", "comms-translate"])
+def test_a_file_name_reaches_no_terminal(name: str, tmp_path: pathlib.Path) -> None:
+    options = ["--comms-to-ptx"] if name == "comms-translate" else []
+    for path in (tmp_path / "none\x1b[2J.mlir", tmp_path / "deep\x1b[2J.mlir"):
+        if "deep" in path.name:
+            path.write_text(TEXTS["types"][0])
+        status, said = start([program(name), *options, str(path)])
+        assert status and "?[2J.mlir" in said and "\x1b" not in said, said

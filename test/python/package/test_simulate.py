@@ -207,3 +207,11 @@ def test_torch_tensors_with_gradients_and_fp8() -> None:
         view(torch.ones(4), "the input", "cuda:1")
     with pytest.raises(commsir.UsageError, match="the array negates .*resolve_neg"):
         view(torch._neg_view(torch.ones(2)))
+    shrunk = torch.ones(8)
+    part = shrunk[4:]
+    shrunk.untyped_storage().resize_(31)
+    for short in (shrunk, part):
+        with pytest.raises(commsir.UsageError, match="the array needs 32 bytes of its storage, which has 31"):
+            view(short)
+    view(part[:3])
+    view(part[3:3])

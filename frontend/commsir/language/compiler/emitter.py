@@ -163,6 +163,9 @@ def may_be_repeated(line: str) -> bool:
 
 
 def quote(text: str) -> str:
-    """A string literal in MLIR syntax; characters outside of plain ASCII become UTF-8 escapes."""
+    """A string literal in MLIR syntax; characters outside of plain ASCII become UTF-8 escapes, and "?" stands for
+    control characters, which the parser refuses.
+    """
+    text = "".join("?" if ord(c) < 32 and c not in "\n\t" or 127 <= ord(c) < 160 else c for c in text)
     plain = (chr(b) if 32 <= b < 127 and b not in (34, 92) else f"\\{b:02X}" for b in text.encode(errors="replace"))
     return '"' + "".join(plain) + '"'

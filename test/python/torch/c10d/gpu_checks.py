@@ -23,6 +23,7 @@ from typing import Any
 import commsir
 import commsir.torch
 import cost_checks
+import memory_checks
 import torch
 import torch.distributed
 import torch.distributed.device_mesh
@@ -204,6 +205,11 @@ def a_prepared_call_makes_what_it_sends(size: int) -> None:
         assert "source 0 has 2 elements, not 4 rows of 1" in error_of(lambda call=call: call(x, [s[:2], w, w]))
         few = ops.prepare(op, _WIDENED, outputs, **{**how, "sources": 4})
         assert "produce reads 4 arguments, but the call has 3" in error_of(lambda few=few: few(x, [s, w, w]))
+
+
+def a_short_storage_is_refused(size: int) -> None:
+    with torch.device("cuda"):
+        memory_checks.short_storages(dist.get_rank(), size)
 
 
 def a_warm_up_leaves_nothing_to_compile(size: int) -> None:
@@ -764,6 +770,7 @@ CHECKS = [
     a_prepared_call_goes_past_the_dispatcher,
     a_prepared_call_makes_what_it_sends,
     a_prepared_call_fills_what_it_is_given,
+    a_short_storage_is_refused,
     a_warm_up_leaves_nothing_to_compile,
     autograd_is_python_for_derivatives_alone,
     nobody_gets_work_unasked,

@@ -321,3 +321,72 @@ def splits(rank: int, size: int) -> None:
     said = error_of(lambda: dist.all_to_all_single(torch.ones(()), torch.ones(()), even, even))
     assert "no dimension" in said, said
     _still_usable(size)
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Storages that are smaller than their tensors
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def short_storages(rank: int, size: int) -> None:
+    """A tensor whose storage has become smaller than the tensor is refused, also by calls that ran before."""
+    from commsir.torch import ops
+
+    name = dist.group.WORLD.group_name
+    columns = 64
+    sum_of = f"(%sum: tensor<{columns}xf32>, %r: tensor<{columns}xf32>) {{\n  %h = arith.addf %sum, %r : "
+    sum_of += f"tensor<{columns}xf32>\n  comms.yield %h : tensor<{columns}xf32>\n}}"
+    prepared = ops.prepare("all_reduce", sum_of, [(torch.float32, columns)])
+    op = torch.ops.commsir
+
+    def fused_op(x: torch.Tensor, r: torch.Tensor, out: torch.Tensor) -> None:
+        op.fused_collective.out("all_reduce", x, [r], "sum", sum_of, False, name, outs=[out])
+
+    def gather_list(x: torch.Tensor, out: torch.Tensor) -> None:
+        parts = [torch.empty_like(x) for _ in range(size)]
+        parts[-1] = out
+        dist.all_gather(parts, x)
+
+    #: A call, and the number of its tensors of 4 rows.
+    calls: list[tuple[Callable[..., Any], int]] = [
+        (lambda x: dist.all_reduce(x), 1),
+        (lambda x: dist.all_reduce(x, async_op=True).wait(), 1),
+        (lambda x: dist.broadcast(x, 0), 1),
+        (gather_list, 2),
+        (lambda x, out: op.all_reduce.out(x, "sum", name, out=out), 2),
+        (lambda x: op.all_gather(x, name), 1),
+        (lambda x, r, out: prepared(x, [r], out=[out]), 3),
+        (lambda x, r: prepared(x, [r]), 2),
+        (fused_op, 3),
+    ]
+    for number, (call, count) in enumerate(calls):
+        for shrunk in range(count):
+            tensors = [torch.zeros(4, columns) for _ in range(count)]
+            for _ in range(2):  # The second call is the short way.
+                call(*tensors)
+            storage = tensors[shrunk].untyped_storage()
+            whole = storage.nbytes()
+            for bytes_left in (whole - 4, 0):
+                storage.resize_(bytes_left)
+                said = error_of(lambda call=call, tensors=tensors: call(*tensors))
+                assert f"of its storage, which has {bytes_left}" in said, (number, shrunk, bytes_left, said)
+            storage.resize_(whole)
+            call(*tensors)
+    # A view whose storage ends before it, and one whose storage ends with it.
+    x = torch.zeros(8, columns)
+    late, early = x[4:], x[2:6]
+    x.untyped_storage().resize_(6 * columns * 4)
+    assert f"needs {8 * columns * 4} bytes of its storage" in error_of(lambda: dist.all_reduce(late))
+    dist.all_reduce(early)
+    strided = torch.zeros(columns, 4).t()
+    strided.untyped_storage().resize_(4 * columns * 4 - 4)
+    assert "of its storage" in error_of(lambda: dist.all_reduce(strided))
+    assert "of its storage" in error_of(lambda: op.all_reduce(strided, "sum", name))
+    # Memory of another tensor in place of its own.
+    y = torch.zeros(4, columns)
+    dist.all_reduce(y)
+    y.data = torch.ones(2, columns)
+    dist.all_reduce(y)
+    y.set_(torch.ones(6, columns))  # type: ignore[no-untyped-call]
+    dist.all_reduce(y)
+    assert y.shape == (6, columns)

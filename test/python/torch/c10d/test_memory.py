@@ -44,3 +44,8 @@ def test_inputs_in_outputs(world: World, count: int) -> None:
 
 def test_splits(world: World) -> None:
     world.run(memory_checks.splits)
+
+
+def test_storages_that_are_smaller_than_their_tensors(world: World) -> None:
+    """test_gpu.py has the same over a driver that pretends GPUs."""
+    world.run(memory_checks.short_storages)

@@ -366,6 +366,10 @@ def wrong_operands(rank: int, size: int) -> None:
     if DEVICE == "cuda":
         _fails("an output is on cpu", partial(call, [weight], [out.cpu()]))
         _fails("an argument is on cpu", partial(call, [weight.cpu()], [out]))
+    _fails("the input is None, not a tensor", partial(call, [weight], [out], None))
+    prepared = ops.prepare("x" * 100_000, text, [(torch.float32, 64)], group=dist.group.WORLD)
+    _fails(f"{'x' * 80} [...] with arithmetic: there is no such collective", partial(prepared, x, [weight], out=[out]))
+    _fails(f"no reduction '{'x' * 80} [...]'", partial(ops.all_reduce, x, "x" * 100_000))
     assert not out.any(), "a refused call has written"
     call([weight], [out])
     assert (out == size).all()
