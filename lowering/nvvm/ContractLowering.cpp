@@ -760,11 +760,17 @@ void Emitter::leaveStage(ImplicitLocOpBuilder &b, Int step) {
   });
 }
 
-/// One thread says which tiles are to be copied.
+/// One thread says which tiles are to be copied. Where there are none, it says
+/// nothing: no one would wait until that has been read.
 void Emitter::announce(ImplicitLocOpBuilder &b, Int steps) {
-  Value isFirst =
+  Value speaks =
       arith::CmpIOp::create(b, arith::CmpIPredicate::eq, thread, number(b, 0));
-  when(b, isFirst, [&](ImplicitLocOpBuilder &in) {
+  std::optional<int64_t> known = getConstantIntValue(steps.value);
+  if (shape.addends == 0 && known == 0)
+    return;
+  if (shape.addends == 0 && !known)
+    speaks = arith::AndIOp::create(b, speaks, steps.constant(0).isBelow(steps));
+  when(b, speaks, [&](ImplicitLocOpBuilder &in) {
     Job job;
     job.product = number(in, parts.number);
     job.steps = steps.value;
