@@ -926,10 +926,12 @@ class Run:
             moved = False
             for cta in order:
                 self.memory.turn()
+                if self.memory.transfers and self.random.random() < 0.5:
+                    self.memory.transfers.popleft()()
                 looks = self.random.choice((1, 2, 8))
                 # In any order: one that comes before another has not seen what that stores.
-                if self.variables and self.random.random() < 0.1:  # Threads that copy are late.
-                    cta.rests = self.random.choice(range(-len(cta.fibers), len(cta.fibers), 32))
+                if self.variables and self.random.random() < 0.03:  # Threads that copy are late.
+                    cta.rests = self.random.choice(range(-32, len(cta.fibers), 32))
                 turns = [f for f in cta.fibers if f.context.thread // 32 * 32 != cta.rests]
                 if self.random.random() < 0.5:
                     self.random.shuffle(turns)

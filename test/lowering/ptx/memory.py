@@ -111,9 +111,7 @@ class Memory:
         """Threads have met at a barrier of their warp, CTA or cluster."""
 
     def turn(self) -> None:
-        """Threads of another CTA go on. A copy comes."""
-        if self.transfers:
-            self.transfers.popleft()()
+        """Threads of another CTA go on."""
 
     def settle(self) -> None:
         """The launch is over on all ranks."""
