@@ -43,12 +43,20 @@ bool KernelLowering::isSharedMemory(Value memory) const {
   return scratch.contains(memory);
 }
 
-/// Shared memory in which the maps of so many products are made, at most.
+/// Shared memory in which the maps of these products are made, at most: one for
+/// each memory and each size of its tiles.
 static int64_t getMapBytes(ArrayRef<ContractOp> ops) {
-  int64_t maps = 0;
-  for (ContractOp op : ops)
-    maps += 2 + std::min<int64_t>(op.getAddends().size(), kMostMappedAddends);
-  return maps * kMapBytes;
+  // Tiles have rows of the product's, or (0) the terms of a stage.
+  llvm::DenseSet<std::pair<Value, int64_t>> maps;
+  for (ContractOp op : ops) {
+    int64_t rows = op.getTileRows(), columns = op.getTileColumns();
+    maps.insert({op.getLhs(), op.getTransposeLhs() ? 0 : rows});
+    maps.insert({op.getRhs(), op.getTransposeRhs() ? columns : 0});
+    if (op.getAddends().size() <= size_t(kMostMappedAddends))
+      for (Value addend : op.getAddends())
+        maps.insert({addend, rows});
+  }
+  return int64_t(maps.size()) * kMapBytes;
 }
 
 /// Chooses the shapes of all products, and takes their memory.
