@@ -738,6 +738,11 @@ private:
   std::optional<Ref> countValue(const Thread &thread, const RangePlan &range);
   /// `tile` up to a number of elements, `rest` behind it.
   Tile maskTile(const Tile &tile, const Tile &rest, Ref count);
+  /// Whether two views may be of the same memory.
+  bool mayShareMemory(const Thread &thread, const MemoryPlan &a,
+                      const MemoryPlan &b);
+  /// A product is not written where its operands are.
+  void checkProduct(Thread &thread, const Action &action);
   void multiply(const Thread &thread, const Action &action,
                 const std::optional<Bounds> *pieces);
   Tile combineParts(const Thread &thread, const Action &action, Bounds bounds);

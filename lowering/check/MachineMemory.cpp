@@ -807,6 +807,8 @@ void Machine::doAccess(Thread &thread, int32_t index) {
     else
       loadInteger(thread, action, *pieces[at]);
   }
+  if (isa<ContractOp>(action.op) && action.ranges[2].used)
+    checkProduct(thread, action);
   if (contents && !fatal)
     moveContents(thread, action, pieces);
   if (sure && action.counter >= 0)

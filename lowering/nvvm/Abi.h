@@ -210,8 +210,16 @@ using target::kPoison32;
 /// Maximum shared memory that a kernel declares statically. Larger amounts must
 /// be requested by the launch (`shared` of `comms.launch`, dynamic).
 inline constexpr int64_t kStaticShared = 48 << 10;
-/// Shared memory per CTA on sm_90 and sm_100.
+/// Shared memory per CTA on sm_90 and sm_100, the most of all chips.
 inline constexpr int64_t kMaxShared = 227 << 10;
+
+/// Shared memory per CTA, in bytes, on a chip of compute capability `sm`, times
+/// ten.
+constexpr int64_t getMaxShared(unsigned sm) {
+  if (sm >= 90 && sm < 120)
+    return kMaxShared;
+  return int64_t(sm == 80 || sm == 87 ? 163 : 99) << 10;
+}
 
 /// Attributes that convert-comms-to-nvvm leaves on the kernel's function. In
 /// args, windows accessed by multimem have `multimem`.

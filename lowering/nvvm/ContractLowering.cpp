@@ -38,6 +38,10 @@ static constexpr int64_t kMostSums = 128;
 static constexpr int64_t kMostByteSums = 96;
 /// The same, beside as many of a stage that are multiplied by scales.
 static constexpr int64_t kMostScaledSums = 64;
+/// Registers that hold other values, at least.
+static constexpr int64_t kOtherRegisters = 40;
+/// Sums of a thread that multiplies one block by 16 columns.
+static constexpr int64_t kLeastSums = 8;
 /// Stages at most; of elements of 8 bits, which are multiplied faster.
 static constexpr int64_t kMostStages = 4, kMostByteStages = 6;
 /// Where groups multiply while the threads go on: a stage that is multiplied,
@@ -48,13 +52,25 @@ static constexpr int64_t kLeastStages = 3;
 // How the threads share a product
 //===----------------------------------------------------------------------===//
 
-/// How many sums a thread has at most.
-static int64_t getMostSums(ContractOp op, const ContractShape &shape) {
+/// Registers of a thread of a CTA of `threads`: each of the four parts of a
+/// multiprocessor has its registers, and a fourth of the warps.
+static int64_t getRegisters(int64_t threads) {
+  constexpr int64_t kParts = 4, kOfPart = int64_t(16) << 10, kMost = 255;
+  int64_t warps = llvm::divideCeil(threads / 32, kParts);
+  return std::min(kMost, kOfPart / (warps * 32) / 8 * 8);
+}
+
+/// How many sums a thread has at most. Threads that have fewer registers have
+/// fewer sums.
+static int64_t getMostSums(ContractOp op, const ContractShape &shape,
+                           int64_t threads) {
   OperandScales columns = op.getScales(/*isLhs=*/false);
   bool ofEachColumn = columns.terms > 0 && columns.across == 1;
+  int64_t most = shape.elementBytes == 1 ? kMostByteSums : kMostSums;
   if (shape.hasBlockScales && (shape.elementBytes > 1 || ofEachColumn))
-    return kMostScaledSums;
-  return shape.elementBytes == 1 ? kMostByteSums : kMostSums;
+    most = kMostScaledSums;
+  int64_t free = std::min(getRegisters(threads) - kOtherRegisters, kMostSums);
+  return std::max(kLeastSums, most * free / kMostSums);
 }
 
 /// Blocks of 16 (64) rows and 16 columns for each of `warps` warps (groups);
@@ -135,7 +151,8 @@ FailureOr<ContractShape> nvvm::shapeContract(ContractOp op, int64_t threads,
   shape.byGroups = sm == 90 && threads >= 128 && shape.rows > 32;
   if (shape.byGroups && byMaps && keepsBytes(op))
     shape.elementBytes = 1;
-  int64_t most = getMostSums(op, shape);
+  bool mayCopy = shape.byGroups && byMaps;
+  int64_t most = getMostSums(op, shape, threads + mayCopy * kCopyThreads);
   int64_t least = shape.byGroups ? kLeastStages : 2;
   int64_t warps = threads / (shape.byGroups ? 128 : 32);
   // Parts whose sums fit the registers, and whose operands fit the memory.
@@ -760,11 +777,17 @@ void Emitter::leaveStage(ImplicitLocOpBuilder &b, Int step) {
   });
 }
 
-/// One thread says which tiles are to be copied.
+/// One thread says which tiles are to be copied. Where there are none, it says
+/// nothing: no one would wait until that has been read.
 void Emitter::announce(ImplicitLocOpBuilder &b, Int steps) {
-  Value isFirst =
+  Value speaks =
       arith::CmpIOp::create(b, arith::CmpIPredicate::eq, thread, number(b, 0));
-  when(b, isFirst, [&](ImplicitLocOpBuilder &in) {
+  std::optional<int64_t> known = getConstantIntValue(steps.value);
+  if (shape.addends == 0 && known == 0)
+    return;
+  if (shape.addends == 0 && !known)
+    speaks = arith::AndIOp::create(b, speaks, steps.constant(0).isBelow(steps));
+  when(b, speaks, [&](ImplicitLocOpBuilder &in) {
     Job job;
     job.product = number(in, parts.number);
     job.steps = steps.value;

@@ -30,17 +30,12 @@ static constexpr int64_t kReserve = 4 << 10;
 static constexpr int64_t kCopyReserve = 256;
 /// And for what it is told of each addend.
 static constexpr int64_t kAddendReserve = 16;
+/// Bytes of a map.
+static constexpr int64_t kMapBytes = 128;
 /// A stage begins where a pattern of eight rows of 128 bytes does.
 static constexpr int64_t kStageAlignment = 1 << 10;
 /// The barrier of all threads but those that copy.
 static constexpr int64_t kOthersBarrier = 1;
-
-/// Bytes of shared memory of a CTA.
-static int64_t getMostShared(unsigned sm) {
-  if (sm >= 90)
-    return kMaxShared;
-  return int64_t(sm == 80 || sm == 87 ? 163 : 99) << 10;
-}
 
 bool KernelLowering::isSharedMemory(Value memory) const {
   while (auto view = memory.getDefiningOp<ViewLikeOpInterface>())
@@ -48,12 +43,28 @@ bool KernelLowering::isSharedMemory(Value memory) const {
   return scratch.contains(memory);
 }
 
+/// Shared memory in which the maps of these products are made, at most: one for
+/// each memory and each size of its tiles.
+static int64_t getMapBytes(ArrayRef<ContractOp> ops) {
+  // Tiles have rows of the product's, or (0) the terms of a stage.
+  llvm::DenseSet<std::pair<Value, int64_t>> maps;
+  for (ContractOp op : ops) {
+    int64_t rows = op.getTileRows(), columns = op.getTileColumns();
+    maps.insert({op.getLhs(), op.getTransposeLhs() ? 0 : rows});
+    maps.insert({op.getRhs(), op.getTransposeRhs() ? columns : 0});
+    if (op.getAddends().size() <= size_t(kMostMappedAddends))
+      for (Value addend : op.getAddends())
+        maps.insert({addend, rows});
+  }
+  return int64_t(maps.size()) * kMapBytes;
+}
+
 /// Chooses the shapes of all products, and takes their memory.
 LogicalResult KernelLowering::layOutContracts(ImplicitLocOpBuilder &b) {
   if (contractMemory >= 0)
     return success();
   int64_t left =
-      getMostShared(target.sm) - sharedBytes - kReserve - kStageAlignment;
+      getMaxShared(target.sm) - sharedBytes - kReserve - kStageAlignment;
   SmallVector<ContractOp> ops;
   function.walk([&](Operation *op) {
     if (auto product = dyn_cast<ContractOp>(op))
@@ -68,6 +79,7 @@ LogicalResult KernelLowering::layOutContracts(ImplicitLocOpBuilder &b) {
   llvm::erase_if(ops, [](ContractOp op) {
     return cast<MemRefType>(op.getLhs().getType()).getElementType().isF32();
   });
+  left -= std::max<int64_t>(0, getMapBytes(ops) - kReserve / 2);
   for (bool byMaps : {true, false}) {
     if (failed(shapeContracts(ops, left, byMaps)))
       return failure();
@@ -290,7 +302,6 @@ Value KernelLowering::findMap(Value memory, int64_t tileRows,
   Value &known = maps[{memory, tileRows}];
   if (known)
     return known;
-  constexpr int64_t kMapBytes = 128;
   std::string name =
       (function.getSymName() + "_map" + std::to_string(maps.size())).str();
   {

@@ -587,12 +587,13 @@ LogicalResult KernelLowering::makeShared() {
     sharedMemory.erase();
     return success();
   }
-  int64_t limit = target.sm >= 90 ? kMaxShared : int64_t(163) << 10;
-  if (sharedBytes > limit)
+  if (int64_t limit = getMaxShared(target.sm); sharedBytes > limit)
     return kernel.emitOpError("needs ")
            << sharedBytes << " bytes of shared memory a CTA, more than the "
-           << limit << " of sm_" << target.sm
-           << ": spread a row over more threads or a larger cluster";
+           << limit << " of sm_" << target.sm << ": "
+           << (contracts.empty()
+                   ? "spread a row over more threads or a larger cluster"
+                   : "use less scratch memory, or fewer products in a kernel");
   bool isDynamic = sharedBytes > kStaticShared;
   auto array = LLVM::LLVMArrayType::get(rewriter.getI8Type(),
                                         isDynamic ? 0 : sharedBytes);

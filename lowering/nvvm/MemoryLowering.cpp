@@ -159,6 +159,9 @@ int64_t KernelLowering::getAlignment(Value memref) {
   if (auto known =
           op ? op->getAttrOfType<IntegerAttr>(kAlignmentAttr) : IntegerAttr())
     return known.getInt();
+  // A part of a window that is not lowered yet.
+  if (isa_and_present<LocalOp, PeerOp>(op))
+    return kAlignment;
   // A cycle cannot be: views come after what they view.
   if (isa_and_present<memref::CastOp, memref::CollapseShapeOp,
                       memref::ExpandShapeOp>(op))

@@ -338,9 +338,11 @@ mlir::comms::translateToNVPTX(ModuleOp lowered, llvm::LLVMContext &context,
 }
 
 /// Names the chip whose own instructions the code has: of sm_90, those for
-/// groups of four warps.
+/// groups of four warps, and those that make maps. A product without rows has
+/// maps but no instructions that multiply.
 static std::string nameTarget(std::string ptx) {
-  if (!StringRef(ptx).contains("wgmma."))
+  if (!StringRef(ptx).contains("wgmma.") &&
+      !StringRef(ptx).contains("tensormap."))
     return ptx;
   StringRef plain = ".target sm_90\n";
   size_t at = ptx.find(plain.str());

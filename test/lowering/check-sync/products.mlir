@@ -194,3 +194,65 @@ comms.kernel @scales(%a: memref<32x128xf8E4M3FN>, %b: memref<16x128xf8E4M3FN>, %
   comms.barrier %world grid
   comms.return
 }
+
+// -----
+
+// A product is not written where its operands are, whatever the views are: rows
+// 16 to 24 are both, in scratch memory as a whole and by rows.
+
+comms.kernel @in_place(%b: memref<8x8xf32>, %w: !comms.window<32x8xf32>) attributes {ranks = 2 : i64, blocks = 1 : i64} {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %c16 = arith.constant 16 : index
+  %one = comms.local %w : !comms.window<32x8xf32> -> memref<32x8xf32>
+  %other = comms.local %w : !comms.window<32x8xf32> -> memref<32x8xf32>
+  comms.contract %one[%c0, %c0], %b[%c0, %c0] to %other[%c16, %c0] tile [16, 8] depth %c8
+    : memref<32x8xf32>, memref<8x8xf32>, memref<32x8xf32>
+  // expected-error @below {{'comms.contract' op reads elements that it writes itself, on rank 0 block 0 in launch 1, of [64, 72) of 'w' at rank 0}}
+  // expected-note @below {{give the product other rows or columns, or memory of its own}}
+  comms.contract %one[%c0, %c0], %b[%c0, %c0] to %other[%c8, %c0] tile [16, 8] depth %c8
+    : memref<32x8xf32>, memref<8x8xf32>, memref<32x8xf32>
+  %own = comms.scratch : memref<4x8x8xf32>
+  %rows = memref.collapse_shape %own [[0, 1], [2]] : memref<4x8x8xf32> into memref<32x8xf32>
+  // expected-error @below {{'comms.contract' op reads elements that it writes itself, on rank 0 block 0 in launch 1, of scratch memory}}
+  // expected-note @below {{give the product other rows or columns, or memory of its own}}
+  comms.contract %rows[%c0, %c0], %b[%c0, %c0] to %own[%c8, %c0] tile [16, 8] depth %c8
+    : memref<32x8xf32>, memref<8x8xf32>, memref<4x8x8xf32>
+  comms.return
+}
+
+// -----
+
+// Columns lie beside those that are read.
+
+comms.kernel @beside_itself(%b: memref<8x8xf32>, %w: !comms.window<32x16xf32>)
+    attributes {ranks = 2 : i64, blocks = 1 : i64} {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %one = comms.local %w : !comms.window<32x16xf32> -> memref<32x16xf32>
+  %other = comms.local %w : !comms.window<32x16xf32> -> memref<32x16xf32>
+  comms.contract %one[%c0, %c0], %b[%c0, %c0] to %other[%c0, %c8] tile [32, 8] depth %c8
+    : memref<32x16xf32>, memref<8x8xf32>, memref<32x16xf32>
+  comms.return
+}
+
+// -----
+
+// Where data say which rows an addend has, it may be where the product is.
+
+comms.kernel @perhaps_in_place(%a: memref<8x8xf32>, %w: !comms.window<32x8xf32>, %in: memref<1xi64>)
+    attributes {ranks = 2 : i64, blocks = 1 : i64} {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %c24 = arith.constant 24 : index
+  %given = memref.load %in[%c0] : memref<1xi64>
+  %any = arith.index_cast %given : i64 to index
+  %above = arith.maxsi %any, %c0 : index
+  %row = arith.minsi %above, %c24 : index
+  %one = comms.local %w : !comms.window<32x8xf32> -> memref<32x8xf32>
+  %other = comms.local %w : !comms.window<32x8xf32> -> memref<32x8xf32>
+  // expected-remark @below {{may read elements that it writes itself, where data say; give the product memory of its own}}
+  comms.contract %a[%c0, %c0], %a[%c0, %c0] to %other[%c8, %c0] tile [8, 8] depth %c8 plus %one[%row, %c0]
+    : memref<8x8xf32>, memref<8x8xf32>, memref<32x8xf32> plus memref<32x8xf32>
+  comms.return
+}

@@ -20,7 +20,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from matrices import TOGETHER, Copies
+from matrices import TOGETHER, Copies, Maps, wgmma
 from memory import LEVELS, ORDERED, RELAXED, SLOT, SYS, WEAK, Fault, Memory, Viewer
 
 Thread = Generator[tuple[Any, ...], Any, Any]
@@ -191,6 +191,7 @@ class Context:
     ctas: int
     cluster: int
     symbols: dict[str, int]
+    maps: Maps
     copies: Copies = dataclasses.field(default_factory=Copies)
 
 
@@ -244,7 +245,7 @@ class Translator:
         self.name, self.arguments, self.is_entry, self.shared = name, arguments, is_entry, shared
         self.blocks: list[tuple[list[str], list[tuple[int, str]]]] = []
         self.local: dict[str, int] = {}
-        self.barriers = 0
+        self.barriers = self.groups = 0
         self.tables: dict[int, list[str]] = {}
 
     def operand(self, text: str) -> str:
@@ -284,8 +285,17 @@ class Translator:
         width = WIDTHS.get(kind, 0)
         if head == "fence" and parts[1] == "acq_rel":
             return [f"c.memory.fence(c.who, {LEVELS.index(parts[2])})"]
+        if head == "fence" and "tensormap" in op and "acquire" in parts:
+            return [f"c.maps.acquire(c.memory, {self.address(operands[0])})"]
         if head in ("griddepcontrol", "fence", "prefetch", "isspacep", "pragma"):
             return []
+        if head == "tensormap":
+            return self.map(parts, operands)
+        if head == "wgmma":
+            return self.group(parts, operands)
+        if head == "elect":
+            word, leads = operands[0].split("|")
+            return [f"{self.operand(word)} = 0", f"{self.operand(leads)} = c.thread & 31 == 0"]
         if head == "multimem":
             return self.multimem(parts, operands)
         if head == "cp" and "prefetch" in parts:
@@ -565,6 +575,8 @@ class Translator:
             return [f"c.memory.open_barrier({self.address(operands[0])}, {self.operand(operands[1])})"]
         if "expect_tx" in parts:
             return [f"c.memory.expect(c.who, {self.address(operands[1])}, 1, {self.operand(operands[2])})"]
+        if parts[1] == "arrive":
+            return [f"c.memory.expect(c.who, {self.address(operands[1])}, 1, 0)"]
         if "try_wait" in parts:
             passed = f"c.memory.has_passed(c.who, {self.address(operands[1])}, {self.operand(operands[2])})"
             return ["yield ('look',)", f"{self.operand(operands[0])} = {passed}"]
@@ -578,7 +590,32 @@ class Translator:
                 return [f"c.memory.arrive(c.who, {'relaxed' not in parts})", "yield ('arrive',)"]
             return ["yield ('cluster',)"]
         self.barriers += 1
-        return [f"yield ('bar', {self.operand(operands[0])}, {self.barriers})"]
+        count = self.operand(operands[1]) if len(operands) > 1 else "0"
+        return [f"yield ('bar', {self.operand(operands[0])}, {self.barriers}, {count})"]
+
+    def map(self, parts: list[str], operands: list[str]) -> list[str]:
+        """Fields of a map in shared memory, and the copy of the whole to global memory."""
+        if parts[1] == "replace":
+            number = operands[1] if len(operands) > 2 else "0"
+            value, at = self.operand(operands[-1]), self.address(operands[0])
+            return [f"c.maps.replace(c.memory, {at}, {parts[3]!r}, {number}, {value})"]
+        dest, source = (self.address(operand) for operand in operands[:2])
+        return [f"c.memory.store({dest}, 4, c.memory.load({source}, 4, 32))"]
+
+    def group(self, parts: list[str], operands: list[str]) -> list[str]:
+        """What four warps do together. Its operands may change as soon as all have come."""
+        if parts[1] != "mma_async":
+            return []
+        targets = ", ".join(self.vector(operands[0]))
+        left, right, keeps = (self.operand(operand) for operand in operands[1:4])
+        turns = f"({', '.join(operands[6:8]) or '0, 0'})"
+        given = f"({left}, {right}, {keeps}, {turns}, [{targets}])"
+        kinds = (parts[-2], parts[-1])
+        return [f"{targets} = yield ('group', {self.next_group()}, {parts[4]!r}, {kinds}, {given})"]
+
+    def next_group(self) -> int:
+        self.groups += 1
+        return self.groups
 
     def atomic(self, head: str, parts: list[str], operands: list[str], width: int) -> list[str]:
         result = self.operand(operands.pop(0)) + " = " if head == "atom" else ""
@@ -608,6 +645,13 @@ class Translator:
 
     def copy(self, parts: list[str], operands: list[str]) -> list[str]:
         """cp.async, which is seen in shared memory once its group has been waited for."""
+        if "tensor" in parts:
+            address, column, row = re.findall(r"%\w+", operands[1])
+            tile = ", ".join(map(self.operand, (address, column, row)))
+            return [
+                f"c.maps.copy(c.memory, {self.address(operands[0])}, {tile}, {self.address(operands[2])})",
+                "yield ('look',)",
+            ]
         if parts[2] == "commit_group":
             return ["c.copies.commit()"]
         if parts[2] == "wait_group":
@@ -775,6 +819,7 @@ def multimem_update(c: Context, address: int, what: str, kind: str, values: list
 class Module:
     functions: dict[str, Callable[..., Thread]]
     shared: dict[str, int]
+    variables: dict[str, int]
     local: dict[str, dict[str, int]]
     sources: dict[str, str]
 
@@ -784,7 +829,8 @@ def parse(text: str) -> Module:
     shared = {}
     for kind, name, size in re.findall(r"\.shared\s+\.align\s+\d+\s+\.(\w+)\s+([\w$]+)(?:\[(\d*)\])?", text):
         shared[name] = int(size or 1) * WIDTHS[kind] // 8
-    module = Module({}, shared, {}, {})
+    variables = {n: int(s) for n, s in re.findall(r"\.global \.align \d+ \.b8 ([\w$]+)\[(\d+)\];", text)}
+    module = Module({}, shared, variables, {}, {})
     head = r"\.(entry|func)\s*(?:\(([^)]*)\)\s*)?(\w+)\s*\(([^)]*)\)([^{};]*)\{"
     for match in re.finditer(head, text):
         depth, at = 1, match.end()
@@ -793,7 +839,7 @@ def parse(text: str) -> Module:
             at += 1
         body = text[match.end() : at - 1]
         arguments = re.findall(r"(\w+)(?:\[\d*\])?\s*(?:,|$)", match[4].strip())
-        translator = Translator(match[3], arguments, match[1] == "entry", shared)
+        translator = Translator(match[3], arguments, match[1] == "entry", shared | variables)
         translator.local = {n: int(s) for n, s in re.findall(r"\.local\s+\.align\s+\d+\s+\.b8\s+(\w+)\[(\d+)\]", body)}
         source = translator.translate(statements(body))
         scope: dict[str, Any] = dict(globals())
@@ -806,9 +852,9 @@ def parse(text: str) -> Module:
 
 def statements(body: str) -> list[str]:
     """Instructions and labels; braces that only group go."""
-    # Each loop of inline assembly has a label of its own.
+    # Each loop of inline assembly has labels of its own.
     for number, asm in enumerate(re.findall(r"\{[^{}]*\bagain:[^{}]*\}", body)):
-        body = body.replace(asm, asm.replace("again", f"$again_{number}"), 1)
+        body = body.replace(asm, re.sub(r"\b(again|done)\b", rf"$\1_{number}", asm), 1)
     body = re.sub(r"(\$\w+):", r"\1:;", body)
     body = re.sub(r"(?m)^\s*[{}]\s*$", "", body)
     body = re.sub(r"(^|;|\n)(\s*)\{(\s*\.)", r"\1\2\3", body)
@@ -840,6 +886,8 @@ class Cta:
     number: int
     shared: dict[str, int]
     fibers: list[Fiber] = dataclasses.field(default_factory=list)
+    #: The first thread of a warp that has no turn for a while.
+    rests: int = -1
 
 
 class Run:
@@ -848,15 +896,18 @@ class Run:
     def __init__(self, module: Module, name: str, memory: Memory, seed: int) -> None:
         self.module, self.name, self.memory, self.random = module, name, memory, random.Random(seed)
         self.ctas: list[Cta] = []
+        self.variables = {n: memory.take(size) for n, size in module.variables.items()}
 
     def add(self, rank: int, params: int, ctas: int, threads: int, cluster: int, dynamic: int) -> None:
         for number in range(ctas):
             shared = {n: self.memory.take(max(s, dynamic, 16), low=True) for n, s in self.module.shared.items()}
             cta = Cta(rank, number, shared)
+            maps = Maps()
             for thread in range(threads):
-                symbols = shared | {n: self.memory.take(s) for n, s in self.module.local[self.name].items()}
+                own = {n: self.memory.take(s) for n, s in self.module.local[self.name].items()}
+                symbols = shared | self.variables | own
                 who = self.memory.viewer(rank, number, cluster, thread)
-                context = Context(self.memory, who, params, thread, threads, number, ctas, cluster, symbols)
+                context = Context(self.memory, who, params, thread, threads, number, ctas, cluster, symbols, maps)
                 body = self.module.functions[self.name](context, self.module.functions)
                 cta.fibers.append(Fiber(context, body, cta))
             self.ctas.append(cta)
@@ -875,9 +926,13 @@ class Run:
             moved = False
             for cta in order:
                 self.memory.turn()
+                if self.memory.transfers and self.random.random() < 0.5:
+                    self.memory.transfers.popleft()()
                 looks = self.random.choice((1, 2, 8))
                 # In any order: one that comes before another has not seen what that stores.
-                turns = list(cta.fibers)
+                if self.variables and self.random.random() < 0.03:  # Threads that copy are late.
+                    cta.rests = self.random.choice(range(-32, len(cta.fibers), 32))
+                turns = [f for f in cta.fibers if f.context.thread // 32 * 32 != cta.rests]
                 if self.random.random() < 0.5:
                     self.random.shuffle(turns)
                 for fiber in turns:
@@ -932,20 +987,52 @@ class Run:
         """Lets those go on who have all come."""
         moved = False
         alive = [fiber for fiber in cta.fibers if not fiber.over]
-        if alive and all(f.waits and f.waits[0] == "bar" for f in alive):
-            if len({f.waits[1] for f in alive if f.waits}) > 1:
-                raise Fault("threads wait at different barriers")
-            for first in range(0, len(cta.fibers), 32):
-                if len({f.waits[2] for f in cta.fibers[first : first + 32] if f.waits}) > 1:
-                    raise Fault("threads of a warp are at different instructions bar.sync, which is .aligned")
-            moved |= self.free(alive, "cta")
+        moved |= self.barriers(cta, alive)
         if alive and all(f.waits and f.waits[0] == "cluster" for f in alive):
             everybody = [f for f in self.group(cta, alive[0].context.cluster) if not f.over]
             if all(f.waits and f.waits[0] == "cluster" for f in everybody):
                 moved |= self.free(everybody, "cluster")
         for first in range(0, len(cta.fibers), 32):
             moved |= self.warp(cta.fibers[first : first + 32])
+        for first in range(0, len(cta.fibers), 128):
+            moved |= self.group_of_warps(cta, cta.fibers[first : first + 128])
         return moved
+
+    def barriers(self, cta: Cta, alive: list[Fiber]) -> bool:
+        """Barriers of all threads of a CTA, or of a number of them."""
+        waiting: dict[int, list[Fiber]] = {}
+        for fiber in alive:
+            if fiber.waits and fiber.waits[0] == "bar":
+                waiting.setdefault(fiber.waits[1], []).append(fiber)
+        moved = False
+        for fibers in waiting.values():
+            counts = {f.waits[3] or len(alive) for f in fibers if f.waits}
+            if len(counts) > 1 or len(fibers) > max(counts):
+                raise Fault("threads wait at one barrier for other numbers of threads")
+            if len(fibers) < max(counts):
+                continue
+            for first in range(0, len(cta.fibers), 32):
+                lanes = [f for f in cta.fibers[first : first + 32] if f in fibers]
+                if len({f.waits[2] for f in lanes if f.waits}) > 1:
+                    raise Fault("threads of a warp are at different instructions bar.sync, which is .aligned")
+            moved |= self.free(fibers, "cta")
+        if not moved and len(waiting) > 1 and sum(map(len, waiting.values())) == len(alive):
+            raise Fault("threads wait at different barriers")
+        return moved
+
+    def group_of_warps(self, cta: Cta, threads: list[Fiber]) -> bool:
+        """Four warps that multiply."""
+        asked = [f.waits for f in threads if not f.over and f.waits and f.waits[0] == "group"]
+        if len(asked) < 128:
+            return False
+        if len({waits[1] for waits in asked}) > 1:
+            raise Fault("warps of a group are at different instructions wgmma")
+        (shared,) = cta.shared.values()
+        _, _, shape, kinds, _ = asked[0]
+        answers = wgmma(self.memory, shared, shape, kinds, [waits[4] for waits in asked])
+        for fiber, answer in zip(threads, answers, strict=True):
+            fiber.answer = answer
+        return self.free(threads)
 
     def free(self, fibers: list[Fiber], level: str = "") -> bool:
         """They go on; a barrier lets them see what the others of that level have stored."""

@@ -1,12 +1,15 @@
-"""The matrix instructions of the PTX emulator: ldmatrix, mma.sync and asynchronous copies."""
+"""The matrix instructions of the PTX emulator: ldmatrix, mma.sync, wgmma, asynchronous copies and copies of tiles."""
 
+import dataclasses
 from typing import Any
 
 import ml_dtypes
 import numpy as np
-from memory import SYS, WEAK, Memory, Viewer
+from memory import SLOT, SYS, WEAK, Fault, Memory, Viewer
 
 KINDS: dict[str, Any] = {"f16": np.float16, "bf16": ml_dtypes.bfloat16}
+KINDS |= {"e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2}
+LINE = 128  # Bytes of a row of a tile in shared memory.
 
 
 class Copies:
@@ -69,6 +72,115 @@ def mma(memory: Memory, lanes: list[tuple[Any, ...]]) -> list[list[int]]:
         [int(d[row, column]) for row in (lane // 4, lane // 4 + 8) for column in (2 * (lane % 4), 2 * (lane % 4) + 1)]
         for lane in range(32)
     ]
+
+
+def exchanged(address: int) -> int:
+    """The place of a byte where pieces of 16 bytes are exchanged by their row (128B swizzle)."""
+    return address ^ (address >> 3 & 0x70)
+
+
+@dataclasses.dataclass
+class Descriptor:
+    """An operand of wgmma in shared memory: its first element, and bytes between panels and between eight rows."""
+
+    address: int
+    panels: int
+    rows: int
+
+    @staticmethod
+    def read(word: int, shared: int) -> "Descriptor":
+        if word >> 62 & 3 != 1:
+            raise Fault("an operand of wgmma without the exchange of 128 bytes")
+        first, panels, rows = (16 * (word >> at & 0x3FFF) for at in (0, 16, 32))
+        return Descriptor(shared + first, panels, rows)
+
+    def matrix(self, memory: Memory, across: int, terms: int, kind: str, is_turned: bool) -> Any:
+        """Its elements, [across, terms], as f64."""
+        size = np.dtype(KINDS[kind]).itemsize
+        i, k = np.meshgrid(np.arange(across), np.arange(terms), indexing="ij")
+        line, column = (k, i) if is_turned else (i, k)
+        panel = column // (LINE // size) if is_turned else 0 * column
+        place = panel * self.panels + line // 8 * self.rows + line % 8 * LINE + column % (LINE // size) * size
+        at = exchanged(self.address + place) & (1 << SLOT) - 1
+        data = np.frombuffer(bytes(memory.parts[self.address >> SLOT]), np.uint8)
+        if at.max() + size > len(data):
+            raise Fault(f"wgmma reads beyond {len(data)} bytes of shared memory")
+        picked = np.stack([data[at + byte] for byte in range(size)], -1)
+        return np.ascontiguousarray(picked).view(KINDS[kind])[..., 0].astype(np.float64)
+
+
+def wgmma(memory: Memory, shared: int, shape: str, kinds: tuple[str, str], threads: list[tuple[Any, ...]]) -> Any:
+    """d = a b + d of 64 rows by 128 threads, rounded once. GPUs add up otherwise, but for sums that are exact."""
+    n, terms = (int(part) for part in shape[len("m64n") :].split("k"))
+    left, right, keeps, turns = threads[0][:4]
+    if any(given[:4] != threads[0][:4] for given in threads):
+        raise Fault("threads of a group give wgmma other operands")
+    a = Descriptor.read(left, shared).matrix(memory, 64, terms, kinds[0], turns[0])
+    b = Descriptor.read(right, shared).matrix(memory, n, terms, kinds[1], turns[1])
+    sums = np.array([given[4] for given in threads], np.uint64).astype(np.uint32).view(np.float32)
+    thread, at = np.meshgrid(np.arange(128), np.arange(n // 2), indexing="ij")
+    row = thread // 32 * 16 + thread % 32 // 4 + at % 4 // 2 * 8
+    column = at // 4 * 8 + thread % 4 * 2 + at % 2
+    d = (a @ b.T)[row, column] + (sums if keeps else 0)
+    return d.astype(np.float32).view(np.uint32).tolist()
+
+
+#: The fields of a map of a tensor in memory, each at its byte and of its size. GPUs have them elsewhere.
+FIELDS = {"global_address": (0, 8), "rank": (8, 4), "elemtype": (12, 4), "interleave_layout": (16, 4)}
+FIELDS |= {"swizzle_mode": (20, 4), "fill_mode": (24, 4), "box_dim": (32, 4), "global_dim": (52, 4)}
+FIELDS |= {"global_stride": (72, 8), "element_stride": (104, 4)}
+MAP_BYTES = 128
+
+
+class Maps:
+    """The maps that a thread block has read. What changes in memory is seen after a fence only."""
+
+    def __init__(self) -> None:
+        self.known: dict[int, bytes] = {}
+
+    def replace(self, memory: Memory, address: int, field: str, number: int, value: int) -> None:
+        """Changes a map in shared memory."""
+        at, size = FIELDS[field]
+        memory.store(address + at + number * size, size, [value])
+
+    def acquire(self, memory: Memory, address: int) -> None:
+        data, at = memory.part(address, MAP_BYTES)
+        self.known[address] = bytes(data[at : at + MAP_BYTES])
+
+    def field(self, address: int, field: str, number: int = 0) -> int:
+        if address not in self.known:
+            raise Fault("a map is used without fence.proxy.tensormap")
+        at, size = FIELDS[field]
+        return int.from_bytes(self.known[address][at + number * size :][:size], "little")
+
+    def copy(self, memory: Memory, dest: int, address: int, column: int, row: int, barrier: int) -> None:
+        """cp.async.bulk.tensor.2d: a tile, of which what lies outside of the tensor is 0. It comes later."""
+        size = {0: 1, 6: 2, 10: 2}[self.field(address, "elemtype")]
+        width, height = (self.field(address, "box_dim", i) for i in range(2))
+        columns, rows = (self.field(address, "global_dim", i) for i in range(2))
+        base, stride = self.field(address, "global_address"), self.field(address, "global_stride")
+        if width * size != LINE or self.field(address, "swizzle_mode") != 3 or height > 256:
+            raise Fault(f"tiles of {height} rows of {width * size} bytes, exchanged otherwise than by 128 bytes")
+        if base % 16 or stride % 16 or dest % (8 * LINE):
+            raise Fault("a copy of tiles that is not aligned")
+        wide = max(min(columns - column, width), 0) * size
+
+        def come() -> None:
+            data, at = memory.part(dest, 1)
+            for line in range(height):
+                given = b""
+                if row + line < rows and wide:
+                    source, first = memory.part(base + (row + line) * stride + column * size, 1)
+                    given = bytes(source[first : first + wide])
+                given = given.ljust(LINE, b"\0")
+                for piece in range(0, LINE, 16):
+                    place = exchanged(at + line * LINE + piece)
+                    if place + 16 > len(data):
+                        raise Fault(f"a tile is copied beyond {len(data)} bytes of shared memory")
+                    data[place : place + 16] = given[piece : piece + 16]
+            memory.expect(None, barrier, 0, -height * LINE)
+
+        memory.transfers.append(come)
 
 
 #: What a warp does together, by name: of what each lane gives, what each lane gets.

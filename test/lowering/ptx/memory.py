@@ -1,5 +1,6 @@
 """The memory of an emulated machine, with the checks of a strict allocator: stores are visible at once and in order."""
 
+import collections
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -33,6 +34,8 @@ class Memory:
         self.barriers: dict[int, list[int]] = {}
         self.multicast: dict[int, list[int]] = {}
         self.next = 4096
+        #: Copies that are on their way, in their order.
+        self.transfers: collections.deque[Callable[[], None]] = collections.deque()
 
     def take(self, size: int, low: bool = False) -> int:
         """Address of `size` bytes of zeros; a low one fits 32 bits."""
@@ -112,6 +115,8 @@ class Memory:
 
     def settle(self) -> None:
         """The launch is over on all ranks."""
+        if self.transfers:
+            raise Fault("a kernel ends while tiles are copied")
 
     # Barriers in shared memory, by address: arrivals that are expected and missing, bytes that are missing, the phase.
     def open_barrier(self, address: int, count: int) -> None:

@@ -80,6 +80,32 @@ def test_matrices_without_terms(load: Load) -> None:
     assert not module.f.simulate(1, given, blocks=2)["c"][0].any()
 
 
+@pytest.mark.parametrize(("m", "k", "n"), [(0, 8, 8), (8, 0, 8), (8, 8, 0), (0, 0, 0)])
+@pytest.mark.parametrize("kind", ["f32", "bf16", "f8"])
+def test_empty(load: Load, m: int, k: int, n: int, kind: str) -> None:
+    """Matrices without rows or columns, whole and in parts, with what is there."""
+    rows, columns = f"i:min(i + 4, {m})", f"j:min(j + 4, {n})"
+    module = load(
+        f"@kernel\ndef f(a: {kind}[Array, {m}, {k}], b: {kind}[Array, {k}, {n}], c: f32[Array, {m}, {n}], "
+        f"d: f32[Array, {m}, {n}]):\n"
+        f"    for i in range(block_id() * 4, {m}, num_blocks() * 4):\n"
+        f"        for j in range(0, {n}, 4):\n"
+        f"            c[{rows}, {columns}] = a[{rows}, :] @ b[:, {columns}]\n"
+        f"            d[{rows}, {columns}] += a[{rows}] @ b[:, {columns}]\n"
+    )
+    a, b, d = draw(0, (m, k), kind), draw(1, (k, n), kind), draw(2, (m, n), "f32")
+    made = module.f.simulate(1, {"a": a, "b": b, "d": d}, blocks=2)
+    check(made["c"][0], a, b)
+    check(made["d"][0], a, b, d)
+
+
+def test_empty_tile(load: Load) -> None:
+    """A row without elements is no tile."""
+    module = load("@kernel\ndef f(a: f32[Array, 4, 0], y: f32[Array, 4]):\n    y[:] = a[0, :]\n")
+    with pytest.raises(commsir.CompileError, match="at least one element"):
+        str(module.f.ir)
+
+
 def test_ragged_and_transposed(load: Load) -> None:
     """Ends that are calculated, on both sides."""
     module = load(
@@ -136,6 +162,70 @@ def test_out_of_bounds(load: Load) -> None:
     check(module.f.simulate(1, {"a": a, "b": a, "i": 4})["c"][0][:4, :4], a[4:], a[:, 4:])
     with pytest.raises(commsir.BoundsError, match="read of a, counted by rows"):
         module.f.simulate(1, {"a": a, "b": a, "i": 5})
+
+
+def test_added_with_addends(load: Load) -> None:
+    """A product and addends, added to what is there."""
+    module = load(
+        "@kernel\ndef f(a: bf16[Array, 20, 32], b: bf16[Array, 32, 24], d: f32[Array, 20, 24], e: bf16[Array, 30, 24], "
+        "c: f32[Array, 20, 24], y: f32[Array, 20, 24]):\n"
+        "    c[:, :] += a @ b + d + e[10:30]\n"
+        "    contract(a, b, y, plus=d)\n"
+    )
+    a, b, d, e = (
+        draw(i, s, k)
+        for i, (s, k) in enumerate([((20, 32), "bf16"), ((32, 24), "bf16"), ((20, 24), "f32"), ((30, 24), "bf16")])
+    )
+    made = module.f.simulate(1, {"a": a, "b": b, "d": d, "e": e, "c": d})
+    check(made["c"][0], a, b, 2 * d.astype(np.float64) + e[10:].astype(np.float64))
+    check(made["y"][0], a, b, d)
+
+
+@pytest.mark.parametrize(
+    ("statement", "said"),
+    [
+        ("c[:, :] -= a @ b", "'-=' of a product of matrices(.|\n)*name it"),
+        ("c[:, :] = a @ b @ d", "a product of matrices, which is not a matrix(.|\n)*store the first product"),
+        ("contract(a, b, c, plus=s)", "a product of 16 rows plus 1 rows"),
+        ("contract(p, q, c, scales=s)", "1 arrays of scales(.|\n)*scales=.left, right"),
+    ],
+)
+def test_wrong_statements(load: Load, statement: str, said: str) -> None:
+    """What is not a product of two matrices, in the words of the kernel."""
+    module = load(
+        "@kernel\ndef f(a: bf16[Array, 16, 32], b: bf16[Array, 32, 8], d: bf16[Array, 8, 4], p: f8[Array, 16, 32], "
+        f"q: f8[Array, 32, 8], s: f32[Array, 1, 8], c: f32[Array, 16, 8]):\n    {statement}\n"
+    )
+    with pytest.raises(commsir.CompileError, match=said):
+        str(module.f.ir)
+
+
+IN_PLACE = """
+@kernel
+def f(x: f32[Window, 64, 16], w: f32[Array, 16, 16], d: f32[Array, 32, 16]):
+    mine = x.peer((rank() + turn) % ranks)
+    mine[first:first + 32, :] = x[0:32] @ w + d
+"""
+
+
+@pytest.mark.parametrize(
+    ("ranks", "turn", "first", "is_right"),
+    [(2, 0, 0, False), (2, 0, 31, False), (2, 0, 32, True), (2, 1, 0, True), (1, 1, 0, False)],
+)
+def test_in_place(load: Load, ranks: int, turn: int, first: int, is_right: bool) -> None:
+    """A product is not stored where it is read, also by another name of the memory."""
+    module = load(
+        IN_PLACE.replace("turn", str(turn)).replace("first", str(first)).replace("ranks", str(ranks))
+        + "    barrier()\n" * turn
+    )
+    if is_right and turn == 0:
+        assert "proven" in str(module.f.check(ranks=ranks))
+    elif is_right:  # The peer reads there at the same time.
+        with pytest.raises(commsir.CheckError, match="no order"):
+            module.f.check(ranks=ranks)
+    else:
+        with pytest.raises(commsir.CheckError, match="this product reads elements that it writes itself"):
+            module.f.check(ranks=ranks)
 
 
 def spread(scales: Any, shape: tuple[int, ...]) -> Any:

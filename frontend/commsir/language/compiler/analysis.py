@@ -109,11 +109,17 @@ def is_extremum(call: ast.Call) -> bool:
     return name in ("min", "max", "minimum", "maximum") and len(call.args) == 2 and not call.keywords
 
 
-def adds_product(node: ast.AST) -> bool:
-    """Whether it is `c += a @ b`, which updates an array in place."""
-    if not isinstance(node, ast.AugAssign) or not isinstance(node.value, ast.BinOp):
+def is_product(node: ast.AST) -> bool:
+    """Whether it is `a @ b`, or a sum with one: `a @ b + d`."""
+    if not isinstance(node, ast.BinOp):
         return False
-    return isinstance(node.op, ast.Add) and isinstance(node.value.op, ast.MatMult)
+    is_sum = isinstance(node.op, ast.Add)
+    return isinstance(node.op, ast.MatMult) or (is_sum and (is_product(node.left) or is_product(node.right)))
+
+
+def adds_product(node: ast.AST) -> bool:
+    """Whether it is `c += a @ b` or `c += a @ b + d`, which updates an array in place."""
+    return isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add) and is_product(node.value)
 
 
 def assigned(nodes: Iterable[ast.AST]) -> set[str]:

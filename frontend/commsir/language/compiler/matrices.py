@@ -191,6 +191,8 @@ def _instead_of_matrix(value: Value) -> str:
     if isinstance(value, View):
         label = value.base.label
         return f"a matrix has rows and columns, both slices: {label}[i:i + 64, k:k + 64], or {label}[i:i + 64]"
+    if isinstance(value, Product):
+        return "store the first product, h[i:i + 64, :] = a @ b, and multiply that: h[i:i + 64] @ c"
     if isinstance(value, Tile):
         return "a tile is one row: multiply parts of arrays, x[i:i + 64] @ w, and store a tile that is computed first"
     return "multiply parts of arrays, such as x[i:i + 64, :] @ w[:, j:j + 64]"

@@ -128,6 +128,11 @@ class Statements(Calls):
                 product = self.expression(s.value)
                 assert isinstance(product, Product)
                 return self.store_product(place, product, accumulate=True)
+            if analysis.is_product(s.value):
+                self.fail(
+                    f"'{SYMBOLS[type(s.op)]}=' of a product of matrices, which is stored by '=' or added by '+='",
+                    "name it, and work on its rows: p = a @ b, then p[r]",
+                )
             self.store(place, self.binary(s.op, self.load_view(place), self.expression(s.value)))
         else:
             self.fail("only variables and elements of memory can be assigned to", node=s)

@@ -232,6 +232,9 @@ class Subscripts(ForLoops):
         stop = self.expression(key.upper) if key.upper else size
         start, stop = self._from_end(start, size), self._from_end(stop, size)
         count = self.subtract(stop, start)
+        is_whole = key.lower is None and key.upper is None
+        if is_whole and count == Const(0):  # Matrices may have no rows or no columns; a tile of these is refused.
+            return start, count
         if isinstance(count, Const):
             self._known_slice(base, axis, start, count, size, key)
         elif isinstance(count, Scalar):

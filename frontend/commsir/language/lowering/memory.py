@@ -115,12 +115,18 @@ def _store(c: Compiler, memory: Memory, tile: Value, offset: Value = Const(0), v
     _tile_store(c, tile, memory, offset, valid)
 
 
+def _one_or_more(c: Compiler, value: Value) -> tuple[Value, ...]:
+    """Returns the elements of a tuple or a list; another value is one."""
+    items = c.items_if_known(value)
+    return (value,) if items is None else items
+
+
 @lowers(f.contract)
 def _contract(c: Compiler, lhs: Value, rhs: Value, acc: Value, accumulate: Value, plus: Value, scales: Value) -> None:
     product = c.product(lhs, rhs)
-    for addend in c.items(plus):
+    for addend in _one_or_more(c, plus):
         product = c.plus(product, addend)
-    if given := c.items(scales):
+    if given := _one_or_more(c, scales):
         product = c.scaled(product, given)
     c.store_product(acc, product, c.known(accumulate, "accumulate", bool))
 
