@@ -167,10 +167,9 @@ public:
   void followValues(Contents &followed, std::function<void(int32_t)> begin,
                     std::function<void(int32_t)> end);
   bool foundErrors() const { return errors > 0; }
-  /// The model's data cause an out-of-range access, which ends a real run with
-  /// an error; such data prove nothing else.
-  /// Whether a model's data are out of range, or not all that it needs: what it
-  /// shows is no error then.
+  /// Whether the model's data cause an out-of-range access, which ends a real
+  /// run with an error, or are not all that the program needs. Such data prove
+  /// nothing else.
   bool modelLeavesRange() const { return leavesRange; }
   llvm::ArrayRef<UnprovenReason> getUnprovenReasons() const { return unproven; }
   /// Some order of writes rests on packets_cumulative (M25).
@@ -747,6 +746,9 @@ private:
   void packetContents(Thread &thread, const Action &action, int64_t offset,
                       int64_t rank);
   int64_t sentTile(Thread &thread, const Action &action);
+
+  /// Describes what a thread waits for (MachineWaits.cpp).
+  class WaitReport;
 
   // Reporting. None: an error was already reported at this op.
   std::optional<InFlightDiagnostic> report(const Action &action);
