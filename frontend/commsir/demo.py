@@ -30,7 +30,7 @@ def _source(name: str) -> str:
     for folder in (here / "_demo", here.parents[1] / "test" / "demo"):
         if (folder / name).is_file():
             return (folder / name).read_text()
-    raise commsir.UsageError(f"{name} is missing beside {here}: install the wheel again")
+    raise commsir.UsageError(f"{name} is missing next to {here}: install the wheel again")
 
 
 def _heading(text: str) -> None:

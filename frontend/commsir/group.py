@@ -574,7 +574,7 @@ class Group(OfThisProcess):
 
         The source is a `@commsir.kernel`, with sizes for its open dimensions by name, MLIR text, or an MLIR file.
         Options: algorithm, protocol, blocks, threads, cluster, check. On GPUs, launches of a `concurrent` kernel need
-        not be ordered with the group's other launches; it must fit on the GPU beside them.
+        not be ordered with the group's other launches; it must fit on the GPU together with them.
         """
         if concurrent is not False:
             options["concurrent"] = concurrent

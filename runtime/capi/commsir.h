@@ -539,8 +539,8 @@ COMMSIR_API commsir_status commsir_load_tables(const char *path);
 
 /* Whether later collectives of GPU groups wait for their kernels, as warm-ups
  * need. Otherwise the kernel of a large size that is repeated is compiled
- * beside the calls, which take others meanwhile. Each call with 1 needs one
- * with 0, on all ranks between the same calls of their groups. */
+ * in another thread, and calls use other kernels meanwhile. Each call with 1
+ * needs one with 0, on all ranks between the same calls of their groups. */
 COMMSIR_API void commsir_compile_at_once(int32_t enabled);
 
 /* What this machine has: {"version", "cuda": …, "nccl": …, "linker": …,

@@ -13,7 +13,7 @@
 namespace commsir {
 
 /// Prints `line` and a line feed to standard error with one write, so that it
-/// stays whole beside lines of other threads and processes. Any thread may call
+/// stays whole among lines of other threads and processes. Any thread may call
 /// it.
 void printErrorLine(const llvm::Twine &line);
 

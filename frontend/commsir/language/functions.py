@@ -160,9 +160,9 @@ def contract(
 
     All are parts of arrays: `contract(x[0:64], w, y[0:64, :])`. Sums are of f32. `plus` is a tuple of parts of the
     product's size, which are added before it is rounded, as in `acc = lhs @ rhs + d`. `scales=(s, t)` are those of fp8
-    operands: whole arrays of f32 beside the whole arrays of which the operands are parts. Of an array [m, k] on the
-    left they are [m, k / 128], [m / 128, k / 128], [m, 1], [m / 128, 1], [1, k / 128] or [1, 1], rounded up; on the
-    right, of [k, n], likewise; and those of a transposed operand lie as its array does.
+    operands: whole arrays of f32, for the whole arrays of which the operands are parts. Of an array [m, k] on the
+    left they are [m, k / 128], [m / 128, k / 128], [m, 1], [m / 128, 1], [1, k / 128] or [1, 1], rounded up; the
+    same on the right, of [k, n]; and those of a transposed operand lie as its array does.
     """
 
 
