@@ -2,7 +2,7 @@
 
 1. All-reduce + residual + RMSNorm as one kernel, compared with NumPy in float64: simulated on 8 ranks, and on this
    machine's GPUs where there are at least 2.
-2. A kernel with a missing signal: refused by the checker, and, run all the same, told as a deadlock.
+2. A kernel with a missing signal: refused by the checker; run without it, reported as a deadlock.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _deadlock() -> bool:
     else:
         print("   UNEXPECTED: the checker let it through")
         return False
-    _heading("The same kernel, run all the same: a report, not a hang")
+    _heading("The same kernel, run without the checker: a report, not a hang")
     try:
         commsir.simulate(source, ranks=4, check=False, file="deadlock.mlir")
     except commsir.DeadlockError as error:

@@ -7,7 +7,9 @@
 
 #include "lowering/check/Machine.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 using namespace mlir::comms;
@@ -17,9 +19,13 @@ using llvm::formatv;
 /// At most this many other cells or slots are listed.
 static constexpr unsigned mostListed = 4;
 
-/// Appends to a list that is separated by commas.
-static void append(std::string &list, const std::string &next) {
-  list += (list.empty() ? "" : ", ") + next;
+/// "rank 1", or "ranks 1, 3".
+static std::string list(llvm::StringRef noun, llvm::ArrayRef<int64_t> numbers) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << noun << (numbers.size() == 1 ? " " : "s ");
+  llvm::interleaveComma(numbers, os);
+  return text;
 }
 
 /// Describes the condition of one waiting thread.
@@ -42,10 +48,10 @@ private:
 
   void describeCell();
   void describeSenders(const Cell *cell, int64_t index);
-  /// Ranks that have signaled the cell in the present launch, ascending by
-  /// time, and whether each has.
-  std::string listSenders(const Cell *cell, std::vector<bool> &has) const;
-  void awaitSenders(int64_t index, const std::vector<bool> &has);
+  /// Ranks that have signaled the cell in the present launch, in the order of
+  /// their signals.
+  SmallVector<int64_t> findSenders(const Cell *cell) const;
+  void awaitSenders(int64_t index, ArrayRef<int64_t> senders);
   void describeOtherCells(const Cell *cell);
   void describeReading();
 
@@ -54,8 +60,9 @@ private:
   void describeToken();
 
   void describeReceive();
-  /// Slots of the channel that `source` has sent in the present launch.
-  std::string listSlots(int64_t source) const;
+  /// The first slots of the channel that `source` has sent in the present
+  /// launch.
+  SmallVector<int64_t> findSlots(int64_t source) const;
   void describePackets();
 
   const Machine &machine;
@@ -104,36 +111,35 @@ void Machine::WaitReport::describeCell() {
 }
 
 void Machine::WaitReport::describeSenders(const Cell *cell, int64_t index) {
-  std::vector<bool> has(shape.ranks);
-  std::string senders = listSenders(cell, has);
+  SmallVector<int64_t> senders = findSenders(cell);
   auto peer = action.peer < 0 ? std::nullopt : machine.get(thread, action.peer);
   if (peer) {
     result.each = true;
     int64_t rank = machine.view(thread, action.team).world(*peer);
-    if (!has[rank])
+    if (!llvm::is_contained(senders, rank))
       for (int64_t block = 0; block < shape.blocks; ++block)
         await(rank, block);
     result.details.push_back(formatv("rank {0} should have signaled it", rank));
   } else {
-    awaitSenders(index, has);
+    awaitSenders(index, senders);
   }
-  result.details.push_back(senders.empty()
-                               ? "no rank has signaled it in this launch"
-                               : "signaled in this launch by " + senders);
+  result.details.push_back(
+      senders.empty() ? "no rank has signaled it in this launch"
+                      : "signaled in this launch by " + list("rank", senders));
 }
 
-std::string Machine::WaitReport::listSenders(const Cell *cell,
-                                             std::vector<bool> &has) const {
-  std::string senders;
+SmallVector<int64_t> Machine::WaitReport::findSenders(const Cell *cell) const {
+  SmallVector<int64_t> senders;
   if (!cell)
     return senders;
+  std::vector<bool> has(shape.ranks);
   for (const Change &change : cell->changes) {
-    int32_t rank = machine.threads[change.stamp.thread].rank;
+    int64_t rank = machine.threads[change.stamp.thread].rank;
     if (change.launch != thread.launch || has[rank] ||
         program.actions[change.action].kind != ActionKind::Signal)
       continue;
     has[rank] = true;
-    append(senders, (senders.empty() ? "rank " : "") + std::to_string(rank));
+    senders.push_back(rank);
   }
   return senders;
 }
@@ -142,8 +148,10 @@ std::string Machine::WaitReport::listSenders(const Cell *cell,
 /// as those that signaled the same cell of other ranks; if there are none,
 /// every rank may be one.
 void Machine::WaitReport::awaitSenders(int64_t index,
-                                       const std::vector<bool> &has) {
-  std::vector<bool> expected(shape.ranks);
+                                       ArrayRef<int64_t> senders) {
+  std::vector<bool> has(shape.ranks), expected(shape.ranks);
+  for (int64_t rank : senders)
+    has[rank] = true;
   bool pattern = false;
   for (const Cell &other : machine.cells) {
     if (other.argument != action.object || other.index != index ||
@@ -168,9 +176,9 @@ void Machine::WaitReport::describeOtherCells(const Cell *cell) {
   for (const Cell &other : machine.cells)
     if (&other != cell && other.argument == action.object &&
         other.rank == thread.rank && other.value != 0 && ++shown <= mostListed)
-      append(others,
-             formatv("{0}[{1}] is {2}", program.arguments[action.object].name,
-                     other.index, other.value));
+      others += formatv("{0}{1}[{2}] is {3}", others.empty() ? "" : ", ",
+                        program.arguments[action.object].name, other.index,
+                        other.value);
   if (others.empty())
     return;
   result.details.push_back("other cells of this rank: " + others);
@@ -235,26 +243,25 @@ void Machine::WaitReport::describeReceive() {
       formatv("rank {0} to send slot {1}", source, get(action.index, 0));
   if (source != thread.rank)
     await(source, thread.block);
-  std::string slots = listSlots(source);
+  SmallVector<int64_t> slots = findSlots(source);
   result.mismatch = !slots.empty();
   if (result.mismatch)
     result.details.push_back(
-        formatv("rank {0} has sent slot {1} of this channel in this launch",
-                source, slots));
+        formatv("rank {0} has sent {1} of this channel in this launch", source,
+                list("slot", slots)));
 }
 
-std::string Machine::WaitReport::listSlots(int64_t source) const {
+SmallVector<int64_t> Machine::WaitReport::findSlots(int64_t source) const {
   const ChannelState &state = machine.channels[action.object];
   bool all =
       program.channels[action.object].pattern == ChannelPattern::Multicast;
-  const std::vector<LastSend> &list =
+  const std::vector<LastSend> &sends =
       all ? state.toAll[machine.rankIndex[source]]
           : state.toOne[machine.pairOf(source, thread.rank)];
-  std::string slots;
-  unsigned shown = 0;
-  for (auto [slot, tile] : llvm::enumerate(list))
-    if (tile.launch == thread.launch && shown++ < mostListed)
-      append(slots, std::to_string(slot));
+  SmallVector<int64_t> slots;
+  for (auto [slot, tile] : llvm::enumerate(sends))
+    if (tile.launch == thread.launch && slots.size() < mostListed)
+      slots.push_back(static_cast<int64_t>(slot));
   return slots;
 }
 
