@@ -220,7 +220,7 @@ class Kernel:
         the kernel.
 
         `ranks` is the number of ranks, unless `specialize` has fixed it. `options`: blocks, algorithm, protocol, chip,
-        threads, cluster, launches, and sizes of dimensions by name.
+        threads, cluster, launches. Every dimension needs a size: `specialize(n=…)` gives it.
         """
         from commsir import _explain
 
