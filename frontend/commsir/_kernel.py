@@ -265,8 +265,8 @@ class Kernel:
         `target` is "cpu", or "cuda" for one GPU per rank. `inputs` has for each parameter one array for all ranks, or a
         list with one array per rank; scalars the same. Parameters that are not given are zero. `seed` selects a
         schedule. `fuzz` runs that many schedules and compares their results bit by bit. `trace` is the path of a
-        Perfetto trace to write, also of a run that fails. On the CPU, a run ends after `time_limit` seconds: 60 by
-        default, 0 for no limit.
+        Perfetto trace to write, also of a run that fails; True keeps it for `report.trace`. On the CPU, a run ends
+        after `time_limit` seconds: 60 by default, 0 for no limit.
 
         `memory="weak"` delays memory accesses as far as the memory model allows, by `seed`, and raises `MismatchError`
         at the first data race. `races="ignore"` continues after a data race. `breaks="store8_whole"` drops a named
