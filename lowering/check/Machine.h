@@ -771,6 +771,11 @@ private:
   void multiply(const Thread &thread, const Action &action,
                 const std::optional<Bounds> *pieces);
   Tile combineParts(const Thread &thread, const Action &action, Bounds bounds);
+  void copyContents(const Thread &thread, const Action &action, Bounds from,
+                    Bounds to);
+  void loadContents(const Thread &thread, const Action &action, Bounds bounds);
+  void storeContents(const Thread &thread, const Action &action,
+                     const RangePlan &range, Bounds bounds);
   void moveContents(Thread &thread, const Action &action,
                     const std::optional<Bounds> *pieces);
   void markUncertain(Thread &thread, const Action &action);
