@@ -14,6 +14,14 @@
 #ifndef COMMSIR_CMAKE_PRECOMPILED_H
 #define COMMSIR_CMAKE_PRECOMPILED_H
 
+// std::stable_sort and stable_partition of libstdc++ 12 call functions that
+// C++17 deprecates; clang prints a page of warnings for each use.
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wdeprecated-declarations"
+#include <algorithm>
+#include <memory>
+#pragma clang diagnostic pop
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"

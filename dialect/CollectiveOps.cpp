@@ -143,8 +143,8 @@ static bool isOfRankOne(Type array) {
                  : cast<MemRefType>(array).getRank()) == 1;
 }
 
-/// Whether `produce` reads an input beside the first: a row of any length for
-/// each row of the first, or, of rank 1, one that all rows share.
+/// Whether `produce` reads an input other than the first: a row of any length
+/// for each row of the first, or, of rank 1, one that all rows share.
 static bool isReadBeside(Type input, Type first) {
   return agree(getArrayRows(input)->rows, getArrayRows(first)->rows) ||
          (isOfRankOne(input) && !isOfRankOne(first));

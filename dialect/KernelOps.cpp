@@ -280,7 +280,7 @@ static LogicalResult verifyAssumptions(KernelOp kernel) {
          << "\", or \"same_on_ranks(x)\" of an array x among its arguments";
 }
 
-/// Kernels become symbols of machine code, beside the runtime's and those of
+/// Kernels become symbols of machine code, next to the runtime's and those of
 /// what compilers call.
 static LogicalResult verifyName(KernelOp kernel) {
   StringRef name = kernel.getSymName();

@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import base64
 import hashlib
+import os
 import pathlib
 import re
 import tomllib
@@ -121,13 +122,22 @@ def checkout_version(root: pathlib.Path) -> str:
     return found[1]
 
 
+def path_line(folder: pathlib.Path) -> str:
+    """The line of a .pth file that puts `folder` on Python's path, in ASCII.
+
+    Before Python 3.12, Python decodes .pth files by the locale and does not start if that fails, as in the locale C.
+    """
+    name = os.fsencode(folder)
+    return f"{folder}\n" if name.isascii() else f"import os, sys; sys.path.append(os.fsdecode({name!r}))\n"
+
+
 def build_editable(
     wheel_directory: str, config_settings: dict[str, Any] | None = None, metadata_directory: str | None = None
 ) -> str:
     """A wheel that puts this folder on Python's path."""
     sources = pathlib.Path(__file__).resolve().parent
     project, version = read_project(sources), checkout_version(sources.parent)
-    files = {f"__editable__.{project['name']}.pth": f"{sources}\n".encode()}
+    files = {f"__editable__.{project['name']}.pth": path_line(sources).encode()}
     files |= information(project, version, EDITABLE_TAG, sources.parent / "LICENSE")
     return pack(files, f"{project['name']}-{version}", EDITABLE_TAG, pathlib.Path(wheel_directory)).name
 

@@ -60,7 +60,7 @@ LogicalResult CheckExpansion::checkKernel(KernelOp kernel) {
   if (count < 1 || count > 64)
     return kernel.emitOpError("is checked for ")
            << count << " ranks; comms-check-expansion takes 1 to 64";
-  // Expanded beside it: passes run on what lies within the module alone.
+  // In a module of its own: passes run only on what lies within their module.
   OpBuilder builder(&getContext());
   builder.setInsertionPointToEnd(getOperation().getBody());
   auto inner = ModuleOp::create(builder, kernel.getLoc());

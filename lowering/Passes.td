@@ -761,7 +761,7 @@ def ConvertCommsToNVVM : Pass<"convert-comms-to-nvvm", "::mlir::ModuleOp"> {
     - The addresses of all parts are parameters. The kernel computes the epoch at
       the start. At the end, after a barrier of the threads, the leader stores it
       for the next launch.
-    - All threads share copies and clearing. The leader alone executes signals,
+    - All threads share copies and clearing. Only the leader executes signals,
       waits and accesses to cells, between barriers of the threads.
     - A barrier across ranks is a release store to a cell of each peer and acquire
       loads of the rank's own cells. The pass adds a hidden window for these

@@ -1,4 +1,4 @@
-//===- comms-bench.cpp - Measures collectives beside their rivals ---------===//
+//===- comms-bench.cpp - Measures collectives, with baselines -------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -6,7 +6,11 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
+
+if sys.version_info < (3, 10):  # noqa: UP036 (a checkout or a folder on PYTHONPATH; pip refuses the wheel)
+    raise ImportError("commsir needs Python 3.10 or newer; this is Python " + sys.version.split()[0])
 
 from commsir import errors
 from commsir._native import CheckReport, load_tables, simulate, version

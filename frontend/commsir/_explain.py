@@ -76,7 +76,9 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 def explain(source: str, *, ranks: int = 0, **options: Any) -> Explanation:
     """Explains the choices for a kernel: its arguments, the algorithms, and the passes' remarks.
 
-    The result prints as a table. If the checker refutes the kernel, the result includes the reason.
+    `source` is MLIR text, `ranks` the number of ranks (0: the kernel's own). `options` are those of `compile`: blocks,
+    algorithm, protocol, chip, threads, cluster. The result prints as a table. If the checker refutes the kernel, the
+    result includes the reason. Raises CompileError if the text is wrong.
     """
     request = {"produce": "explain", "ranks": ranks, **options}
     try:

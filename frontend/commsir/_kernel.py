@@ -218,6 +218,9 @@ class Kernel:
     def explain(self, ranks: int | None = None, **options: Any) -> Explanation:
         """Explains what was chosen for the kernel, and why. The result prints as a table, even if the checker refutes
         the kernel.
+
+        `ranks` is the number of ranks, unless `specialize` has fixed it. `options`: blocks, algorithm, protocol, chip,
+        threads, cluster, launches. Every dimension needs a size: `specialize(n=…)` gives it.
         """
         from commsir import _explain
 
@@ -237,7 +240,7 @@ class Kernel:
         schedule, if the kernel is refuted.
 
         `launches` is how many consecutive launches the checker follows, at most 64. By default it follows as many as
-        are needed to see what reused memory does.
+        are needed to see what reused memory does. `ranks` and the other `options` are as for `explain`.
         """
         _check_launches(options.get("launches", 0))
         report = self._with(ranks, options.pop("blocks", None))._closed("check")._ask(_native.check, **options)
@@ -257,16 +260,18 @@ class Kernel:
         target: str = "cpu",
         **options: Any,
     ) -> Report:
-        """Runs the kernel on N ranks of this machine.
+        """Runs the kernel on `ranks` ranks of this machine, with `blocks` blocks each, `launches` times.
 
-        `inputs` has for each parameter one array for all ranks, or a list with one array per rank; likewise for
-        scalars. Parameters that are not given are zero. `seed` selects a schedule. `fuzz` runs that many schedules and
-        compares their results bit by bit. On the CPU, a run ends after `time_limit` seconds: 60 by default, 0 for no
-        limit.
+        `target` is "cpu", or "cuda" for one GPU per rank. `inputs` has for each parameter one array for all ranks, or a
+        list with one array per rank; scalars the same. Parameters that are not given are zero. `seed` selects a
+        schedule. `fuzz` runs that many schedules and compares their results bit by bit. `trace` is the path of a
+        Perfetto trace to write, also of a run that fails; True keeps it for `report.trace`. On the CPU, a run ends
+        after `time_limit` seconds: 60 by default, 0 for no limit.
 
         `memory="weak"` delays memory accesses as far as the memory model allows, by `seed`, and raises `MismatchError`
         at the first data race. `races="ignore"` continues after a data race. `breaks="store8_whole"` drops a named
         assumption about the hardware. `same` names arrays that must have the same bits on all ranks.
+        docs/PythonKernels.md lists the other `options`.
         """
         from commsir import _simulate
 
@@ -421,6 +426,9 @@ def kernel(
     assumes: str | Iterable[str] = (),
 ) -> Any:
     """Makes a kernel from a function: `@commsir.kernel`, or `@commsir.kernel(ranks=8, blocks=1)`.
+
+    `ranks`, `blocks` and `lsa_size` (the number of ranks in reach of each other's loads and stores) fix these numbers
+    in the kernel; 0: given when it is compiled.
 
     `computes` declares the result. The checker then proves it, or refutes the kernel and shows the difference. It is a
     collective, `commsir.all_reduce("sum")`, or the formula of an output's element i in terms of the arrays that the

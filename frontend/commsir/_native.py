@@ -45,7 +45,8 @@ def doctor() -> dict[str, Any]:
 
 
 def load_tables(path: str | os.PathLike[str] | None = None) -> None:
-    """Loads measured tables (written by `comms-bench --tune`) from a file, or from all `*.json` files in a folder.
+    """Loads measured tables (written by `comms-bench --tune`) from the file `path`, or from all `*.json` files in a
+    folder.
 
     Later choices of algorithm, protocol and launch use these tables first. They replace tables from COMMSIR_TABLES or
     an earlier call. None restores the built-in tables. After an error, nothing has changed.
@@ -194,7 +195,11 @@ def _check_shapes(source: str, shapes: Any) -> None:
 
 
 def compile(source: str, *, produce: str, ranks: int = 0, **options: Any) -> str:  # noqa: A001
-    """Compiles to "ir", "lowered" (LLVM dialect), "llvm" (LLVM IR) or "ptx". docs/CApi.md lists the options."""
+    """Compiles the kernel of `source`, MLIR text, for `ranks` ranks (0: the kernel's own), and returns the text.
+
+    `produce` is "ir", "lowered" (LLVM dialect), "llvm" (LLVM IR) or "ptx". docs/CApi.md lists the `options`. Raises
+    CompileError if the source is wrong, CheckError if the checker refutes it.
+    """
     report = _report(source, {"produce": produce, "ranks": ranks, **options})
     if "text" not in report:
         raise errors.UsageError(f'produce="{produce}" gives a report and no text: call check or explain of a kernel')
@@ -281,10 +286,12 @@ def simulate(
     target: str = "cpu",
     **options: Any,
 ) -> dict[str, Any]:
-    """Runs the kernel on N ranks of this process. Returns the report of `comms-run --json`.
+    """Runs the kernel of `source`, MLIR text, on `ranks` ranks of this process. Returns the report of `comms-run
+    --json`.
 
-    `arrays` has one array per rank for each argument. They are read before the run and written after it. `seed` selects
-    a schedule. `fuzz` runs that many schedules and compares their results. `trace` is the path of a Perfetto trace to
+    `target` is "cpu", or "cuda" for one GPU per rank. `scalars` has one value for all ranks, or one per rank. `arrays`
+    has one array per rank for each argument. They are read before the run and written after it. `seed` selects a
+    schedule. `fuzz` runs that many schedules and compares their results. `trace` is the path of a Perfetto trace to
     write. docs/CApi.md lists the `options`: blocks, launches, algorithm, protocol, check, max_steps, time_limit, … On
     the CPU, a run without a limit ends after 60 seconds.
     """

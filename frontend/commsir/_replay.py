@@ -31,11 +31,12 @@ def _limited(request: dict[str, Any], limits: Mapping[str, float]) -> dict[str, 
 
 
 def replay(path: str | os.PathLike[str], *, time_limit: float = 60, max_steps: int = 10_000_000_000) -> dict[str, Any]:
-    """Runs a file written by `CommsError.save` again, with the same inputs, seed and schedule. Raises the same error.
+    """Runs the file `path`, written by `CommsError.save`, again, with the same inputs, seed and schedule. Raises the
+    same error.
 
-    The limits are seconds (of all schedules together, if the run compares several) and scheduler steps; 0 means no
-    limit. The file can only lower them. The file may come from an untrusted source: UsageError is raised if it is
-    damaged, names other files, or needs more than half of this machine's memory.
+    `time_limit` is in seconds (of all schedules together, if the run compares several), `max_steps` in scheduler steps;
+    0 means no limit. The file can only lower them. The file may come from an untrusted source: UsageError is raised if
+    it is damaged, names other files, or needs more than half of this machine's memory.
     """
     run = Run.load(path)
     try:

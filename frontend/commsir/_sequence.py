@@ -93,7 +93,8 @@ def check(
 
     Otherwise the report has the verdict, "proven" or "not decided", what the checker followed, its assumptions, and its
     reasons. `launches` is how many launches the proof follows, at most 64. With 0 it follows as many as are needed to
-    see what reused memory does.
+    see what reused memory does. `ranks` is the number of ranks (0: the kernel's own). `options` are those of
+    `compile_ir`.
 
     `source` is a kernel in MLIR; or a list of launches of kernels in Python, which every rank makes in this order again
     and again, or with `any_order` in every order. A launch is a kernel; a tuple of a kernel and a dict from its

@@ -46,19 +46,9 @@ def run(
     **options: Any,
 ) -> Report:
     """Implements `Kernel.simulate`."""
-    if not (trace is None or isinstance(trace, bool | str | os.PathLike)):
-        raise errors.UsageError(f"trace is {trace!r}: give the path of a file to write, or True")
-    path = trace if isinstance(trace, str | os.PathLike) else None
-    if path is not None:
-        _files.check_writable(path)
+    path = _trace_path(trace)
     _check_names(kernel, inputs)
-    for name in options:
-        if name in kernel.parameters:
-            raise errors.UsageError(
-                f"simulate has no option '{name}'; arrays and scalars go into inputs={{\"{name}\": …}}"
-            )
-    for option in ("same", "vary"):
-        _check_named(kernel, option, options.get(option))
+    _check_options(kernel, options)
     count = _count_ranks(kernel, ranks, inputs)
     given = {n: _parts(n, p, inputs[n], count) for n, p in kernel.parameters.items() if n in inputs and _is_array(p)}
     fixed = _bind_dimensions(kernel, given, count)
@@ -71,7 +61,6 @@ def run(
     text = made.text()
     for name, value in scalars.items():
         _check_scalar(name, kernel.parameters[name].dtype, value)
-    keep = _temporary() if trace else None
     request: dict[str, Any] = {
         "file": diagnostics.GENERATED,
         "ranks": count,
@@ -82,27 +71,59 @@ def run(
         "fuzz": fuzz,
         "launches": launches,
         "target": target,
-        "trace": None if keep is None else os.fspath(keep),
         **options,
     }
+    views = {n: _views(parts, kernel.parameters[n]) for n, parts in arrays.items()}
+    events = None
     try:
-        stats = _native.simulate_views(
-            text, request, {n: _views(parts, kernel.parameters[n]) for n, parts in arrays.items()}
-        )
-        events = json.loads(keep.read_text()) if keep else None
+        if trace:
+            stats, events = _traced(text, request, views, path)
+        else:
+            stats = _native.simulate_views(text, request, views)
     except errors.CommsError as error:
-        if path is not None and keep is not None and keep.stat().st_size:
-            _files.write(path, keep.read_text())  # How it came to that.
         raise diagnostics.with_source(error, made._start) from None
-    finally:
-        if keep:
-            keep.unlink(missing_ok=True)
     outputs = {n: [widen(part, kernel.parameters[n].dtype) for part in parts] for n, parts in arrays.items()}
     again = {"seed": seed, "fuzz": 0, "blocks": blocks, "launches": launches, "target": target, **options}
     report = Report(made, count, outputs, stats, (kept, again), events)
     if path is not None:
         report.trace(path)
     return report
+
+
+def _trace_path(trace: str | os.PathLike[str] | bool | None) -> str | os.PathLike[str] | None:
+    """Returns the path that `trace` names, which can be written; None: it names none."""
+    if not (trace is None or isinstance(trace, bool | str | os.PathLike)):
+        raise errors.UsageError(f"trace is {trace!r}: give the path of a file to write, or True")
+    if not isinstance(trace, str | os.PathLike):
+        return None
+    _files.check_writable(trace)
+    return trace
+
+
+def _check_options(kernel: Kernel, options: Mapping[str, Any]) -> None:
+    for name in options:
+        if name in kernel.parameters:
+            raise errors.UsageError(
+                f"simulate has no option '{name}'; arrays and scalars go into inputs={{\"{name}\": …}}"
+            )
+    for option in ("same", "vary"):
+        _check_named(kernel, option, options.get(option))
+
+
+def _traced(
+    text: str, request: dict[str, Any], views: Mapping[str, Any], path: str | os.PathLike[str] | None
+) -> tuple[dict[str, Any], Any]:
+    """Runs a kernel, and returns its report and the events of its trace. A run that fails writes them to `path`."""
+    keep = _temporary()
+    try:
+        stats = _native.simulate_views(text, {**request, "trace": os.fspath(keep)}, views)
+        return stats, json.loads(keep.read_text())
+    except errors.CommsError:
+        if path is not None and keep.stat().st_size:
+            _files.write(path, keep.read_text())  # How it came to that.
+        raise
+    finally:
+        keep.unlink(missing_ok=True)
 
 
 def _temporary() -> Path:

@@ -67,6 +67,7 @@ class Table:
         return {k: v for k, v in chosen.items() if v}
 
     def save(self, path: str | os.PathLike[str]) -> Path:
+        """Writes the table as JSON to the file `path`, whole or not at all, and returns the path."""
         fields = asdict(self)
         for entry in fields["entries"]:
             # JSON knows no infinity.
@@ -75,6 +76,7 @@ class Table:
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Table:
+        """Reads a table that `save` wrote to the file `path`. Raises UsageError if it is something else."""
         try:
             fields = json.loads(_files.read_text(path))
             kernel, ranks, target = (fields[name] for name in ("kernel", "ranks", "target"))
@@ -122,7 +124,9 @@ def tune(
 
     All ranks run in one process and start together; a time is that of one launch over all ranks. Configurations that
     fail to compile or run appear at the end of the table, with the reason. `algorithms` and `protocols` restrict the
-    search. `progress` shows a line on the terminal, if there is one.
+    search, and `blocks` has the numbers of blocks to try. `inputs` is as for `Kernel.simulate`. Each of `repetitions`
+    times `launches` launches. `options` are those of `Kernel.simulate`. `progress` shows a line on the terminal, if
+    there is one.
 
     In a program of several processes (ranks of a `commsir.Group` or of torch.distributed), all of them call this. Rank
     0 measures, with `target="cuda"` on all GPUs of the host, while the others sleep. All return the same table or raise

@@ -1,8 +1,8 @@
 """Benchmarks of collectives.
 
-    python -m commsir.bench …                                 comms-bench: the library's own, beside NCCL
-    torchrun --nproc-per-node 4 -m commsir.bench …            torch's side: ops and backend beside NCCL and
-                                                              torch's symmetric memory, or beside Gloo
+    python -m commsir.bench …                                 comms-bench: the library itself, against NCCL
+    torchrun --nproc-per-node 4 -m commsir.bench …            in torch: ops and backend, against NCCL and
+                                                              torch's symmetric memory, or against Gloo
 
 `--help` has the options of either.
 """

@@ -2,7 +2,7 @@
 
 1. All-reduce + residual + RMSNorm as one kernel, compared with NumPy in float64: simulated on 8 ranks, and on this
    machine's GPUs where there are at least 2.
-2. A kernel with a missing signal: refused by the checker, and, run all the same, told as a deadlock.
+2. A kernel with a missing signal: refused by the checker; run without it, reported as a deadlock.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _source(name: str) -> str:
     for folder in (here / "_demo", here.parents[1] / "test" / "demo"):
         if (folder / name).is_file():
             return (folder / name).read_text()
-    raise commsir.UsageError(f"{name} is missing beside {here}: install the wheel again")
+    raise commsir.UsageError(f"{name} is missing next to {here}: install the wheel again")
 
 
 def _heading(text: str) -> None:
@@ -121,7 +121,7 @@ def _deadlock() -> bool:
     else:
         print("   UNEXPECTED: the checker let it through")
         return False
-    _heading("The same kernel, run all the same: a report, not a hang")
+    _heading("The same kernel, run without the checker: a report, not a hang")
     try:
         commsir.simulate(source, ranks=4, check=False, file="deadlock.mlir")
     except commsir.DeadlockError as error:

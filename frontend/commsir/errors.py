@@ -103,7 +103,11 @@ class CommsError(Exception):
         return (type(self), (self.message, self.diagnostics, self.waiting, self.details))
 
     def save(self, path: str | os.PathLike[str]) -> Path:
-        """Writes the run that failed (IR, inputs, seed, schedule) to one file, which `commsir.replay` runs again."""
+        """Writes the run that failed (IR, inputs, seed, schedule) to the file `path`, which `commsir.replay` runs
+        again.
+
+        Returns the path. Raises ValueError if the error does not come from a simulation.
+        """
         if self.run is None:
             raise ValueError("this error did not come from a simulation; only a simulated run can be saved")
         return self.run.save(path)

@@ -287,6 +287,7 @@ class Group(OfThisProcess):
 
     @property
     def device(self) -> str:
+        """ "cpu", or the GPU as "cuda:0"."""
         return "cpu" if self._ordinal < 0 else f"cuda:{self._ordinal}"
 
     def __repr__(self) -> str:
@@ -332,11 +333,12 @@ class Group(OfThisProcess):
         *,
         to: Callable[[Any], Any] | None = None,
     ) -> Array:
-        """Allocates a zeroed array in symmetric memory. Collective.
+        """Allocates a zeroed array in symmetric memory. Collective, with the same arguments on all ranks.
 
-        Every rank can access the other ranks' parts. On the CPU the result is a NumPy array. On a GPU it is an object
-        that supports only DLPack, or the result of `to`, for example `torch.from_dlpack`. `to` must not be JAX's
-        function, because JAX arrays are immutable.
+        `shape` is a size or several, in elements of the type `dtype` ("f32", or NumPy's or torch's). Every rank can
+        access the other ranks' parts. On the CPU the result is a NumPy array. On a GPU it is an object that supports
+        only DLPack, or the result of `to`, for example `torch.from_dlpack`. `to` must not be JAX's function, because
+        JAX arrays are immutable.
         """
         sizes, (kind, name) = _sizes(shape), spelled(dtype)
         tensor = _ask("window_allocate", self._handle, self._ordinal, list(sizes), name)
@@ -364,7 +366,8 @@ class Group(OfThisProcess):
         """Allocates a zeroed array on each rank that the others can put to and get from, with `signals` cells.
         Collective.
 
-        See GroupWindow. `to` is as in `allocate`.
+        See GroupWindow. `shape`, `dtype` and `to` are as in `allocate`. If ranks differ in an argument, all of them get
+        a DisagreementError.
         """
         from commsir.window import GroupWindow
 
@@ -413,7 +416,7 @@ class Group(OfThisProcess):
         _ask("window_share", self._handle, *self._extent(array))
 
     def forget(self, array: Array) -> None:
-        """Ends the registration by `share`, on this rank."""
+        """Ends the registration of `array` by `share`, on this rank. Waits for other threads' calls that use it."""
         _native.call("window_forget", self._handle, self._extent(array)[0])
 
     def is_symmetric(self, array: Array) -> bool:
@@ -458,9 +461,14 @@ class Group(OfThisProcess):
         protocol: str = "",
         stream: int | None = None,
     ) -> None:
-        """Runs the collective `op` on its arrays. The methods below call this.
+        """Runs the collective `op`, such as "all_gather", on its arrays. Collective. The methods below call this.
 
-        `stream` is a cudaStream_t. By default it is torch's current stream or, without torch, CUDA's default stream.
+        `input` and `output` have one element type, and the sizes of the op (docs/Groups.md); None: this rank has no
+        such array. `reduction` is "sum", "prod", "min", "max" or "avg", for integers also "and", "or" or "xor". `root`
+        is the rank of ops that have one; `peer` the other rank of "send" and "recv". `algorithm` and `protocol` name a
+        choice; "": by size and machine. On the CPU the call has ended when it returns. On a GPU it is queued in
+        `stream`, a cudaStream_t: by default torch's current stream or, without torch, CUDA's default stream. Errors:
+        UsageError, DisagreementError if ranks make different calls, DeadlockError if a peer is late.
         """
         source = None if input is None else self._view(input, "the input")
         target = source if output is input else None if output is None else self._view(output, "the output")
@@ -508,8 +516,11 @@ class Group(OfThisProcess):
         return to_library_of(made, input)
 
     def all_reduce(self, input: Array, output: Array | None = None, *, op: str = "sum", **options: Any) -> Array:  # noqa: A002
-        """Reduces into `output`, or in place. A JAX array is reduced into a new array. Returns the array with the
-        result.
+        """Reduces `input` over all ranks into `output`, or in place. Collective; see `collective` for `options`, order
+        and errors.
+
+        `op` is "sum", "prod", "min", "max" or "avg", for integers also "and", "or" or "xor". Every rank gets the same
+        bits. A JAX array is reduced into a new array. Returns the array with the result.
         """
         if output is None:
             if is_immutable(input):
@@ -520,7 +531,7 @@ class Group(OfThisProcess):
 
     def all_gather(self, input: Array, output: Array | None = None, **options: Any) -> Array:  # noqa: A002
         """Gathers every rank's `input` into `output`, in rank order. Without `output`, returns a new array with all
-        rows.
+        rows. Collective; see `collective` for `options`.
         """
         if output is None:
             rows, *rest = _shape(input) or (1,)
@@ -536,8 +547,9 @@ class Group(OfThisProcess):
         op: str = "sum",
         **options: Any,
     ) -> Array:
-        """Writes this rank's part of the reduced `input` to `output`. Without `output`, returns a new array with that
-        part.
+        """Writes this rank's part of the reduced `input` to `output`: of N ranks, rows r / N to (r + 1) / N. Without
+        `output`, returns a new array with that part. Collective; `op` is as for `all_reduce`, see `collective` for
+        `options`.
         """
         if output is None:
             rows, *rest = _shape(input) or (1,)
@@ -550,15 +562,17 @@ class Group(OfThisProcess):
         return output
 
     def all_to_all(self, input: Array, output: Array | None = None, **options: Any) -> Array:  # noqa: A002
-        """Sends part p of `input` to rank p. Without `output`, returns a new array with the shape of `input`."""
+        """Sends part p of `input` to rank p. Without `output`, returns a new array with the shape of `input`.
+        Collective; see `collective` for `options`.
+        """
         if output is None:
             return self._new("all_to_all", input, _shape(input), **options)
         self.collective("all_to_all", input, output, **options)
         return output
 
     def broadcast(self, array: Array, *, root: int = 0, **options: Any) -> Array:
-        """Copies the root's array to every rank, in place; JAX arrays into a new array. Returns the array with the
-        result.
+        """Copies the array of rank `root` to every rank, in place; JAX arrays into a new array. Returns the array with
+        the result. Collective; see `collective` for `options`.
         """
         if is_immutable(array):
             return self._new("broadcast", array, _shape(array), root=root, **options)
@@ -573,8 +587,9 @@ class Group(OfThisProcess):
         """Compiles a kernel for this group. Collective.
 
         The source is a `@commsir.kernel`, with sizes for its open dimensions by name, MLIR text, or an MLIR file.
-        Options: algorithm, protocol, blocks, threads, cluster, check. On GPUs, launches of a `concurrent` kernel need
-        not be ordered with the group's other launches; it must fit on the GPU beside them.
+        `options` are those sizes and algorithm, protocol, blocks, threads, cluster, check. On GPUs, launches of a
+        `concurrent` kernel need not be ordered with the group's other launches; it must fit on the GPU together with
+        them.
         """
         if concurrent is not False:
             options["concurrent"] = concurrent
@@ -608,11 +623,18 @@ class Group(OfThisProcess):
         _ask("group_finish", self._handle, self._stream(stream))
 
     def abort(self, reason: str = "aborted") -> None:
-        """Ends all current and future waits of this rank. Any thread may call it."""
+        """Ends all current and future waits of this rank, and of its peers for it. Any thread may call it.
+
+        Calls fail with AbortedError from now on; its text has `reason`.
+        """
         _ask("group_abort", self._handle, reason)
 
     def shrink(self, survivors: Sequence[int], store: Store) -> Group:
-        """Makes a new group of the surviving ranks and aborts this one. All survivors call this."""
+        """Makes a new group of the surviving ranks and aborts this one. All survivors call this.
+
+        `survivors` are ascending ranks of this group, the same list on all of them; a rank's place in it is its new
+        rank. Survivors find each other through `store`.
+        """
         ranks = [_int64(rank, "a survivor") for rank in survivors]
         if self.rank not in ranks:
             raise errors.UsageError(f"rank {self.rank} is not among the survivors {ranks}")

@@ -211,7 +211,7 @@ static int64_t groupBorrow(int64_t address) {
   return all.next++;
 }
 
-/// The address of a commsir_group, for C++ beside this binding.
+/// The address of a commsir_group, for C++ outside of this binding.
 static int64_t groupAddress(int64_t handle) {
   auto held = find(handle);
   return held ? reinterpret_cast<int64_t>(held->group) : 0;

@@ -444,7 +444,7 @@ LogicalResult comms::refuseUnchecked(Operation *op) {
 }
 
 //===----------------------------------------------------------------------===//
-// Beside the kernel
+// Outside of the kernel
 //===----------------------------------------------------------------------===//
 
 /// The first attribute of another dialect in `attributes`; empty: there is

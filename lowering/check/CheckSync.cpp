@@ -305,7 +305,7 @@ SeparateRun followSeparately(const Program &program, WorldShape shape) {
   return separate;
 }
 
-/// Whether other ranks show themselves through channels and barriers alone, so
+/// Whether other ranks show themselves only through channels and barriers, so
 /// that some of them may be left out.
 bool canSample(const Program &program) {
   return llvm::all_of(program.actions, [](const Action &action) {

@@ -45,8 +45,8 @@ static Value getMemref(OpBuilder &builder, Location loc, const Access &access) {
                         access.peer, access.team);
 }
 
-/// What identifies a synchronization beside its name: the cell and the peer of
-/// a signal, the first element of a packet or of poison.
+/// What identifies a synchronization in addition to its name: the cell and the
+/// peer of a signal, the first element of a packet or of poison.
 static SmallVector<Value> getIdentity(Operation *op) {
   return llvm::TypeSwitch<Operation *, SmallVector<Value>>(op)
       .Case<SignalOp, PutSignalOp, WaitSignalFromOp>(

@@ -160,6 +160,48 @@ Machine::Outcome Machine::run() {
   return Outcome::Finished;
 }
 
+void Machine::branch(Thread &thread, const Instruction &in,
+                     Interval condition) {
+  if (UnknownBranch *loop = unknownBranchOf(thread, in.extra);
+      loop && program.guards[in.extra].body >= 0)
+    return nextRound(thread, *loop, &in);
+  std::optional<bool> holds;
+  if (condition.isKnown())
+    holds = condition.low != 0;
+  else
+    holds = choose(thread, in.extra, condition);
+  if (holds) {
+    thread.pc = *holds ? thread.pc + 1 : in.target;
+    return;
+  }
+  passUnknown(thread, in.extra, condition);
+  if (UnknownBranch *choice = unknownBranchOf(thread, in.extra)) {
+    choice->holds = condition.term;
+    if (contents)
+      enterIf(*choice, condition, /*holds=*/true);
+  }
+}
+
+void Machine::enterLoop(Thread &thread, const Instruction &in,
+                        const Interval *v) {
+  const Interval &first = v[in.a], &end = v[in.b], &step = v[in.c];
+  // If the end is chosen: how often is chosen at its head.
+  bool isChosen = first.isKnown() && step.isKnown() && step.low > 0 &&
+                  canChoose(in.extra, end);
+  if (isChosen) {
+    ++thread.pc;
+  } else if (!first.isKnown() || !end.isKnown() || !step.isKnown()) {
+    enterUnknownLoop(thread, in);
+  } else if (step.low <= 0) {
+    if (auto diag = report(program.guards[in.extra].op))
+      *diag << "has step " << step.low
+            << ": the step of a loop must be positive";
+    fatal = true;
+  } else {
+    ++thread.pc;
+  }
+}
+
 bool Machine::advance(Thread &thread) {
   Interval *v = values.data() + thread.id * program.initialValues.size();
   const Instruction *code = program.code.data();
@@ -175,23 +217,7 @@ bool Machine::advance(Thread &thread) {
       thread.pc = in.target;
       continue;
     case Code::Branch:
-      if (UnknownBranch *loop = unknownBranchOf(thread, in.extra);
-          loop && program.guards[in.extra].body >= 0) {
-        nextRound(thread, *loop, &in);
-      } else if (!v[in.a].isKnown()) {
-        Interval condition = v[in.a];
-        if (auto holds = choose(thread, in.extra, condition)) {
-          thread.pc = *holds ? thread.pc + 1 : in.target;
-          break;
-        }
-        passUnknown(thread, in.extra, condition);
-        if (UnknownBranch *choice = unknownBranchOf(thread, in.extra)) {
-          choice->holds = condition.term;
-          if (contents)
-            enterIf(*choice, condition, /*holds=*/true);
-        }
-      } else
-        thread.pc = v[in.a].low ? thread.pc + 1 : in.target;
+      branch(thread, in, v[in.a]);
       break;
     case Code::RegionEnd:
       if (UnknownBranch *choice = unknownBranchOf(thread, in.extra)) {
@@ -220,19 +246,7 @@ bool Machine::advance(Thread &thread) {
         thread.pc = in.target;
       break;
     case Code::LoopEnter:
-      if (v[in.a].isKnown() && v[in.c].isKnown() && v[in.c].low > 0 &&
-          canChoose(in.extra, v[in.b])) {
-        ++thread.pc; // How often is chosen at its head.
-      } else if (!v[in.a].isKnown() || !v[in.b].isKnown() ||
-                 !v[in.c].isKnown()) {
-        enterUnknownLoop(thread, in);
-      } else if (v[in.c].low <= 0) {
-        if (auto diag = report(program.guards[in.extra].op))
-          *diag << "has step " << v[in.c].low
-                << ": the step of a loop must be positive";
-        fatal = true;
-      } else
-        ++thread.pc;
+      enterLoop(thread, in, v);
       break;
     case Code::Act: {
       bool wasBlocked = thread.blocked;
@@ -581,6 +595,53 @@ static Interval assumed(Interval value, arith::CmpIPredicate predicate,
   return found.low <= found.high ? found : value;
 }
 
+void Machine::evaluateChecked(const Instruction &in, Interval *v) {
+  v[in.dst] = checked(v[in.a], v[in.b], v[in.c]);
+  v[in.dst].term = v[in.a].term;
+  v[in.dst].isCounted = v[in.a].isCounted;
+  // What the check does not let pass are no data of this program.
+  if (shape.model && v[in.a].isKnown() && v[in.b].isKnown() &&
+      v[in.c].isKnown() &&
+      (v[in.a].low < 0 || v[in.a].low > v[in.c].low ||
+       v[in.b].low > v[in.c].low - v[in.a].low))
+    fatal = open = true;
+}
+
+Interval Machine::evaluateCast(const Instruction &in, Interval value) {
+  bool isSigned = in.code == Code::SignCast;
+  if (!value.isKnown()) {
+    int32_t term = terms.node(in, value, {}, {});
+    Interval cut = castSpan(value, isSigned, in.extra, in.width);
+    // What keeps its value keeps its name.
+    bool isSame = value.low == cut.low && value.high == cut.high;
+    return {cut.low, cut.high, isSame ? value.term : term, value.isCounted};
+  }
+  int64_t known = value.low;
+  if (!isSigned)
+    known = static_cast<int64_t>(unsignedOf(known, in.extra));
+  else if (in.extra == 1)
+    known = -known;
+  return Interval::of(normalize(known, in.width));
+}
+
+Interval Machine::evaluateUnknown(const Instruction &in, Interval a,
+                                  Interval b) {
+  int32_t term = terms.node(in, a, b, {});
+  // What keeps its value keeps its name.
+  auto isOf = [&](const Interval &one, const Interval &other) {
+    return (in.code == Code::MinS && one.high <= other.low) ||
+           (in.code == Code::MaxS && one.low >= other.high);
+  };
+  if (isOf(a, b))
+    return a;
+  if (isOf(b, a))
+    return b;
+  Interval result = span(in.code, a, b, in.width);
+  result.term = term;
+  result.isCounted = a.isCounted || b.isCounted;
+  return result;
+}
+
 void Machine::evaluate(const Instruction &in, const Thread &thread,
                        Interval *v) {
   std::optional<int64_t> result;
@@ -592,14 +653,7 @@ void Machine::evaluate(const Instruction &in, const Thread &thread,
     v[in.dst] = v[in.a];
     return;
   case Code::Checked:
-    v[in.dst] = checked(v[in.a], v[in.b], v[in.c]);
-    v[in.dst].term = v[in.a].term;
-    v[in.dst].isCounted = v[in.a].isCounted;
-    // What the check does not let pass are no data of this program.
-    if (shape.model && isKnown(in.a) && isKnown(in.b) && isKnown(in.c) &&
-        (v[in.a].low < 0 || v[in.a].low > v[in.c].low ||
-         v[in.b].low > v[in.c].low - v[in.a].low))
-      fatal = open = true;
+    evaluateChecked(in, v);
     return;
   case Code::Assume:
     v[in.dst] =
@@ -631,25 +685,9 @@ void Machine::evaluate(const Instruction &in, const Thread &thread,
                               : v[in.c];
     return;
   case Code::SignCast:
-  case Code::ZeroCast: {
-    bool isSigned = in.code == Code::SignCast;
-    int64_t value = v[in.a].low;
-    if (!isKnown(in.a)) {
-      int32_t term = terms.node(in, v[in.a], {}, {});
-      Interval cut = castSpan(v[in.a], isSigned, in.extra, in.width);
-      // What keeps its value keeps its name.
-      bool isSame = v[in.a].low == cut.low && v[in.a].high == cut.high;
-      v[in.dst] = {cut.low, cut.high, isSame ? v[in.a].term : term,
-                   v[in.a].isCounted};
-      return;
-    }
-    if (!isSigned)
-      value = static_cast<int64_t>(unsignedOf(value, in.extra));
-    else if (in.extra == 1)
-      value = -value;
-    result = normalize(value, in.width);
-    break;
-  }
+  case Code::ZeroCast:
+    v[in.dst] = evaluateCast(in, v[in.a]);
+    return;
   case Code::Rank:
     result = view(thread, in.extra).rank;
     break;
@@ -684,21 +722,7 @@ void Machine::evaluate(const Instruction &in, const Thread &thread,
   }
   default:
     if (!isKnown(in.a) || !isKnown(in.b)) {
-      int32_t term = terms.node(in, v[in.a], v[in.b], {});
-      bool isCounted = v[in.a].isCounted || v[in.b].isCounted;
-      bool isMost = in.code == Code::MinS, isLeast = in.code == Code::MaxS;
-      for (Register one : {in.a, in.b}) {
-        // What keeps its value keeps its name.
-        const Interval &other = v[one == in.a ? in.b : in.a];
-        if ((isMost && v[one].high <= other.low) ||
-            (isLeast && v[one].low >= other.high)) {
-          v[in.dst] = v[one];
-          return;
-        }
-      }
-      v[in.dst] = span(in.code, v[in.a], v[in.b], in.width);
-      v[in.dst].term = term;
-      v[in.dst].isCounted = isCounted;
+      v[in.dst] = evaluateUnknown(in, v[in.a], v[in.b]);
       return;
     }
     if (auto value = compute(in.code, v[in.a].low, v[in.b].low, in.width))

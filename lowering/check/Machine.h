@@ -167,10 +167,9 @@ public:
   void followValues(Contents &followed, std::function<void(int32_t)> begin,
                     std::function<void(int32_t)> end);
   bool foundErrors() const { return errors > 0; }
-  /// The model's data cause an out-of-range access, which ends a real run with
-  /// an error; such data prove nothing else.
-  /// Whether a model's data are out of range, or not all that it needs: what it
-  /// shows is no error then.
+  /// Whether the model's data cause an out-of-range access, which ends a real
+  /// run with an error, or are not all that the program needs. Such data prove
+  /// nothing else.
   bool modelLeavesRange() const { return leavesRange; }
   llvm::ArrayRef<UnprovenReason> getUnprovenReasons() const { return unproven; }
   /// Some order of writes rests on packets_cumulative (M25).
@@ -430,7 +429,13 @@ private:
   void nextLaunch(int32_t rankIndex);
   /// Runs a thread until it waits or ends. Returns whether it made progress.
   bool advance(Thread &thread);
+  void branch(Thread &thread, const Instruction &in, Interval condition);
+  void enterLoop(Thread &thread, const Instruction &in, const Interval *v);
   void evaluate(const Instruction &in, const Thread &thread, Interval *values);
+  void evaluateChecked(const Instruction &in, Interval *values);
+  Interval evaluateCast(const Instruction &in, Interval value);
+  /// The result of an operation of which some operand is not known.
+  Interval evaluateUnknown(const Instruction &in, Interval a, Interval b);
   /// Simulates everything that a branch or loop with an unknown condition may
   /// do, or refuses it.
   /// `decides`: the integer that is not known.
@@ -508,6 +513,13 @@ private:
   bool doRecv(Thread &thread, int32_t index);
   bool doChannelBarrier(Thread &thread, int32_t index);
   bool doPackets(Thread &thread, int32_t index);
+  void storePackets(Thread &thread, int32_t index, Bounds piece, int64_t flag);
+  /// Returns false if the packets have not arrived.
+  bool loadPackets(Thread &thread, int32_t index, Bounds piece, int64_t flag);
+  int64_t packetRank(const Thread &thread, const Action &action) const;
+  void checkOldPackets(const Thread &thread, const Action &action,
+                       const Mailbox::Run &run, int64_t flag);
+  void reportEmptyFlag(const Thread &thread, const Action &action);
   void doBulk(Thread &thread, int32_t index);
   void doAccess(Thread &thread, int32_t index);
   void touchRows(Thread &thread, int32_t index, const RangePlan &range,
@@ -566,6 +578,16 @@ private:
   void checkAdvance(Thread &thread, int32_t index, const Cell &cell,
                     int64_t want);
   void checkSender(Thread &thread, const Action &action, const Cell &cell);
+  /// Checks the order between a change and those before, of which at least one
+  /// sets the cell.
+  void checkConflicts(Thread &thread, const Action &action, const Cell &cell,
+                      bool sets, Interval amount);
+  void reportConflict(Thread &thread, const Action &action, const Cell &cell,
+                      bool sets, const Change &old);
+  /// Checks that no wait for an exact value misses it.
+  void checkExactWaits(Thread &thread, const Action &action, const Cell &cell);
+  Change makeChange(Thread &thread, int32_t index, const Cell &cell, bool sets,
+                    Interval amount, bool release);
   void change(Thread &thread, int32_t index, Cell &cell, bool sets,
               Interval amount, bool release);
   /// Whether data decide if a value of `low` to `high` meets a wait.
@@ -643,6 +665,7 @@ private:
            rankIndex[rank];
   }
   void touchByHost(const Thread &thread, Timestamp turn);
+  class PartAccess;
   void touchPart(Thread &thread, int32_t index, int32_t argument, int64_t rank,
                  bool write, Bounds bounds);
   void touchPackets(Thread &thread, int32_t index, int64_t rank, bool write,
@@ -698,6 +721,13 @@ private:
   std::optional<Bounds> packetBounds(Thread &thread, const Action &action);
   void store(Thread &thread, int32_t index, int64_t rank, Bounds bounds,
              int64_t flag);
+  void checkOverwrite(Thread &thread, const Action &action,
+                      const Mailbox::Run &run, int64_t flag,
+                      llvm::function_ref<std::string()> place);
+  void reportUnread(const Thread &thread, const Action &action,
+                    const Touch &read, const std::string &place);
+  void reportSameFlag(const Thread &thread, const Action &action,
+                      const Mailbox::Run &run, const std::string &place);
   void storePart(Thread &thread, int32_t index, int64_t rank, Bounds bounds,
                  int64_t flag, const Mailbox::Run &made);
 
@@ -746,12 +776,20 @@ private:
   void multiply(const Thread &thread, const Action &action,
                 const std::optional<Bounds> *pieces);
   Tile combineParts(const Thread &thread, const Action &action, Bounds bounds);
+  void copyContents(const Thread &thread, const Action &action, Bounds from,
+                    Bounds to);
+  void loadContents(const Thread &thread, const Action &action, Bounds bounds);
+  void storeContents(const Thread &thread, const Action &action,
+                     const RangePlan &range, Bounds bounds);
   void moveContents(Thread &thread, const Action &action,
                     const std::optional<Bounds> *pieces);
   void markUncertain(Thread &thread, const Action &action);
   void packetContents(Thread &thread, const Action &action, int64_t offset,
                       int64_t rank);
   int64_t sentTile(Thread &thread, const Action &action);
+
+  /// Describes what a thread waits for (MachineWaits.cpp).
+  class WaitReport;
 
   // Reporting. None: an error was already reported at this op.
   std::optional<InFlightDiagnostic> report(const Action &action);

@@ -265,7 +265,7 @@ bool Machine::doRecv(Thread &thread, int32_t index) {
       *diag << "receives slot " << *slot << " on " << name(thread.id)
             << ", which " << name(tile.thread) << " sent";
       diag->attachNote(send.op->getLoc()) << "the send";
-      diag->attachNote() << "block b receives from block b alone: share the "
+      diag->attachNote() << "block b receives only from block b: share the "
                             "tiles among blocks in the same way on both sides";
     }
   if (!channel.countsAgree && (valid < 0 || tile.valid < 0))

@@ -11,10 +11,12 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
 using namespace mlir::comms;
 using namespace mlir::comms::check;
+using llvm::formatv;
 
 //===----------------------------------------------------------------------===//
 // Memory
@@ -593,150 +595,229 @@ void Machine::noteScratch(Thread &thread, int32_t index, const RangePlan &range,
   }
 }
 
+/// One access to a part: compares it with those before, and records it.
+class Machine::PartAccess {
+public:
+  PartAccess(Machine &machine, Thread &thread, int32_t index, int32_t argument,
+             int64_t rank, bool write, Bounds bounds);
+
+  /// Compares it with the accesses to a piece from `begin` on, and becomes one
+  /// of them.
+  void meet(int64_t begin, Shadow::Piece &piece);
+
+private:
+  bool visible(const Touch &old) const {
+    return machine.clocks.visible(thread.id, old.stamp);
+  }
+  void meetWrite(int64_t begin, const Shadow::Piece &piece);
+  void meetReads(int64_t begin, const Shadow::Piece &piece);
+  /// Whether two accesses without an order between them are no race.
+  bool isHarmless(const Touch &old) const;
+  void replaceWrite(Shadow::Piece &piece) const;
+  void checkProxy(const Touch &old, int64_t begin, const Shadow::Piece &piece);
+
+  /// Reports that no order stands between it and `old`, which touched the
+  /// elements from `begin` up to `end`.
+  void clash(const Touch &old, bool oldWrites, int64_t begin, int64_t end);
+  void reportHost(InFlightDiagnostic &diag, const Touch &old) const;
+  void adviseOrder(InFlightDiagnostic &diag, const Touch &old) const;
+  /// "writes [0, 64) of 'x' at rank 1 on rank 0 block 0 in launch 1".
+  std::string describe(int64_t begin, int64_t end) const;
+  /// Leaves open whether it touches the same elements as `old`.
+  void mayMeet(const Touch &old);
+
+  Machine &machine;
+  Thread &thread;
+  int32_t index;
+  const Action &action;
+  int32_t argument;
+  int64_t rank;
+  bool write;
+  Bounds bounds;
+  const ArgumentPlan &plan;
+  Touch now;
+};
+
+Machine::PartAccess::PartAccess(Machine &machine, Thread &thread, int32_t index,
+                                int32_t argument, int64_t rank, bool write,
+                                Bounds bounds)
+    : machine(machine), thread(thread), index(index),
+      action(machine.program.actions[index]), argument(argument), rank(rank),
+      write(write), bounds(bounds), plan(machine.program.arguments[argument]) {
+  const Timestamp &transfer = machine.transfer;
+  now.stamp = transfer.thread < 0 ? machine.clocks.stamp(thread.id) : transfer;
+  now.action = index;
+  now.launch = thread.launch;
+  now.access = isa<MultimemReduceOp>(action.op) ? Touch::Reduction
+               : isMail(action.kind)            ? Touch::Mail
+               : bounds.anywhere && write       ? Touch::Scattered
+               : write && machine.isAlike(plan) ? Touch::Alike
+                                                : Touch::Plain;
+  now.writes = write;
+  now.somewhere = bounds.anywhere && isPlacedByData(action, argument);
+  now.isGuess = bounds.isGuess;
+  now.isCounted = bounds.isCounted;
+  now.isUnsure = !thread.unsure.empty();
+  now.proxy =
+      machine.program.usesProxies ? proxyOf(action, argument) : Proxy::Generic;
+  now.sums = bounds.sums;
+}
+
+std::string Machine::PartAccess::describe(int64_t begin, int64_t end) const {
+  return formatv("{0} [{1}, {2}) of '{3}' at rank {4} on {5}",
+                 write ? "writes" : "reads", std::max(begin, bounds.begin),
+                 std::min(end, bounds.end), plan.name, rank,
+                 machine.when(thread));
+}
+
+void Machine::PartAccess::clash(const Touch &old, bool oldWrites, int64_t begin,
+                                int64_t end) {
+  auto diag = machine.report(action);
+  if (!diag)
+    return;
+  *diag << describe(begin, end);
+  if (old.action < 0)
+    return reportHost(*diag, old);
+  llvm::StringRef kind = oldWrites ? "write" : "read";
+  *diag << ", with no order between it and the " << kind << " by "
+        << machine.name(old.stamp.thread) << " in launch " << old.launch;
+  Operation *other = machine.program.actions[old.action].op;
+  machine.reported.insert(other);
+  diag->attachNote(other->getLoc()) << "the " << kind;
+  adviseOrder(*diag, old);
+}
+
+void Machine::PartAccess::reportHost(InFlightDiagnostic &diag,
+                                     const Touch &old) const {
+  diag << ", where that rank may not have begun launch " << old.launch
+       << ": its host may still use it";
+  diag.attachNote() << "wait for that rank first: a comms.barrier before "
+                       "the first access to what its host uses";
+}
+
+void Machine::PartAccess::adviseOrder(InFlightDiagnostic &diag,
+                                      const Touch &old) const {
+  bool reuse = old.launch != thread.launch;
+  diag.attachNote()
+      << (machine.isAlike(plan)
+              ? "every block of the rank does this, and may find what "
+                "another has written: share the elements out by "
+                "comms.block_id, or give the kernel one block"
+          : reuse ? "let the earlier launch end in a barrier or a signal that "
+                    "orders them, or alternate two buffers by comms.epoch"
+                  : "order them: a signal that releases and a wait that "
+                    "acquires, or a barrier");
+  if (machine.clocks.isAgent(old.stamp.thread) &&
+      machine.program.actions[old.action].gin)
+    diag.attachNote()
+        << "what goes through the adapter is ordered by a signal by gin to "
+           "the same rank in the same context; for this rank, by comms.flush";
+  if (now.somewhere || old.somewhere)
+    diag.attachNote()
+        << "data decide the place, which may be any of these: bound it by "
+           "comms.check_bounds before it, or by arith.minsi and arith.maxsi";
+}
+
+void Machine::PartAccess::mayMeet(const Touch &old) {
+  bool isGuess = now.isGuess || old.isGuess;
+  machine.steps += 4;
+  if (machine.ownerOf(old.stamp.thread) == thread.id ||
+      (!isGuess && machine.areApart(now, old)))
+    return;
+  machine.noteUnproven(
+      action.op,
+      "writes to '" + plan.name + "' where " +
+          (isGuess ? "comms-check-sync does not follow the view" : "data say") +
+          ", with no order between it and another access: it is not known "
+          "whether they meet",
+      "the other access", machine.program.actions[old.action].op);
+  auto &unproven = machine.unproven;
+  if (!isGuess && unproven.back().notes.size() == 1)
+    unproven.back().notes.emplace_back(
+        nullptr, "give each writer a part by its rank and block, or let it "
+                 "begin behind the lengths of the others, exchanged before");
+  for (UnprovenReason &made : unproven)
+    made.isCounted |=
+        made.op == action.op &&
+        ((now.isCounted && old.isCounted) ||
+         (machine.isPlacedByLengths(now) && machine.isPlacedByLengths(old)));
+}
+
+void Machine::PartAccess::checkProxy(const Touch &old, int64_t begin,
+                                     const Shadow::Piece &piece) {
+  machine.checkProxy(
+      thread, index, argument, rank, now, old,
+      {std::max(begin, bounds.begin), std::min(piece.end, bounds.end)});
+}
+
+void Machine::PartAccess::meetWrite(int64_t begin, const Shadow::Piece &piece) {
+  const Touch &old = piece.write;
+  if (visible(old))
+    checkProxy(old, begin, piece);
+  else if (now.isApartByData(old) || now.isGuess || old.isGuess)
+    mayMeet(old);
+  else
+    clash(old, /*oldWrites=*/true, begin, piece.end);
+}
+
+bool Machine::PartAccess::isHarmless(const Touch &old) const {
+  return isOwnValue(write ? old : now, write ? now : old) ||
+         (old.access != Touch::Plain && old.access == now.access &&
+          old.access != Touch::Scattered);
+}
+
+void Machine::PartAccess::meetReads(int64_t begin, const Shadow::Piece &piece) {
+  for (const Touch &old : piece.reads) {
+    if (!write && !old.writes)
+      continue;
+    if (old.writes && visible(old)) {
+      checkProxy(old, begin, piece);
+      continue;
+    }
+    bool isOpen = now.isApartByData(old) || now.isGuess || old.isGuess;
+    if ((!isOpen && isHarmless(old)) || visible(old))
+      continue;
+    if (isOpen)
+      mayMeet(old);
+    else
+      clash(old, old.writes, begin, piece.end);
+  }
+}
+
+void Machine::PartAccess::replaceWrite(Shadow::Piece &piece) const {
+  // What is not ordered with this write is still there for reads.
+  llvm::erase_if(piece.reads, [&](const Touch &old) {
+    return !now.isApartByData(old) || visible(old);
+  });
+  // Of two writes of a launch to other elements here, none stands for both.
+  bool isOther =
+      piece.write.launch == now.launch && piece.write.sums != now.sums;
+  piece.write = now;
+  if (isOther)
+    piece.write.sums = 0;
+}
+
+void Machine::PartAccess::meet(int64_t begin, Shadow::Piece &piece) {
+  bool mayClash = write || piece.hasWrites;
+  machine.steps += 2 + (mayClash ? piece.reads.size() : 0);
+  if (machine.isAlike(plan))
+    now.version = countWrites(piece, now, action.deferral != Deferral::None);
+  meetWrite(begin, piece);
+  if (mayClash)
+    meetReads(begin, piece);
+  if (write && now.access == Touch::Plain)
+    replaceWrite(piece);
+  else
+    piece.note(now);
+}
+
 void Machine::touchPart(Thread &thread, int32_t index, int32_t argument,
                         int64_t rank, bool write, Bounds bounds) {
-  const Action &action = program.actions[index];
-  Touch now{transfer.thread < 0 ? clocks.stamp(thread.id) : transfer,
-            index,
-            thread.launch,
-            isa<MultimemReduceOp>(action.op)                ? Touch::Reduction
-            : isMail(action.kind)                           ? Touch::Mail
-            : bounds.anywhere && write                      ? Touch::Scattered
-            : write && isAlike(program.arguments[argument]) ? Touch::Alike
-                                                            : Touch::Plain,
-            write,
-            bounds.anywhere && isPlacedByData(action, argument),
-            false,
-            bounds.isCounted,
-            !thread.unsure.empty(),
-            program.usesProxies ? proxyOf(action, argument) : Proxy::Generic};
-  auto clash = [&](const Touch &old, bool oldWrites, int64_t begin,
-                   int64_t end) {
-    bool reuse = old.launch != thread.launch;
-    auto diag = report(action);
-    if (!diag)
-      return;
-    if (old.action < 0) {
-      *diag << (write ? "writes" : "reads") << " ["
-            << std::max(begin, bounds.begin) << ", "
-            << std::min(end, bounds.end) << ") of '"
-            << program.arguments[argument].name << "' at rank " << rank
-            << " on " << when(thread)
-            << ", where that rank may not have begun launch " << old.launch
-            << ": its host may still use it";
-      diag->attachNote() << "wait for that rank first: a comms.barrier before "
-                            "the first access to what its host uses";
-      return;
-    }
-    *diag << (write ? "writes" : "reads") << " ["
-          << std::max(begin, bounds.begin) << ", " << std::min(end, bounds.end)
-          << ") of '" << program.arguments[argument].name << "' at rank "
-          << rank << " on " << when(thread) << ", with no order between it and "
-          << "the " << (oldWrites ? "write" : "read") << " by "
-          << name(old.stamp.thread) << " in launch " << old.launch;
-    reported.insert(program.actions[old.action].op);
-    diag->attachNote(program.actions[old.action].op->getLoc())
-        << "the " << (oldWrites ? "write" : "read");
-    diag->attachNote()
-        << (isAlike(program.arguments[argument])
-                ? "every block of the rank does this, and may find what "
-                  "another has written: share the elements out by "
-                  "comms.block_id, or give the kernel one block"
-            : reuse
-                ? "let the earlier launch end in a barrier or a signal that "
-                  "orders them, or alternate two buffers by comms.epoch"
-                : "order them: a signal that releases and a wait that "
-                  "acquires, or a barrier");
-    if (clocks.isAgent(old.stamp.thread) && program.actions[old.action].gin)
-      diag->attachNote()
-          << "what goes through the adapter is ordered by a signal by gin to "
-             "the same rank in the same context; for this rank, by comms.flush";
-    if (now.somewhere || old.somewhere)
-      diag->attachNote()
-          << "data decide the place, which may be any of these: bound it by "
-             "comms.check_bounds before it, or by arith.minsi and arith.maxsi";
-  };
-  now.isGuess = bounds.isGuess;
-  now.sums = bounds.sums;
-  auto mayMeet = [&](const Touch &old) {
-    bool isGuess = now.isGuess || old.isGuess;
-    steps += 4;
-    if (ownerOf(old.stamp.thread) == thread.id ||
-        (!isGuess && areApart(now, old)))
-      return;
-    noteUnproven(
-        action.op,
-        "writes to '" + program.arguments[argument].name + "' where " +
-            (isGuess ? "comms-check-sync does not follow the view"
-                     : "data say") +
-            ", with no order between it and another access: it is not known "
-            "whether they meet",
-        "the other access", program.actions[old.action].op);
-    if (!isGuess && unproven.back().notes.size() == 1)
-      unproven.back().notes.emplace_back(
-          nullptr, "give each writer a part by its rank and block, or let it "
-                   "begin behind the lengths of the others, exchanged before");
-    for (UnprovenReason &made : unproven)
-      made.isCounted |= made.op == action.op &&
-                        ((now.isCounted && old.isCounted) ||
-                         (isPlacedByLengths(now) && isPlacedByLengths(old)));
-  };
-  auto common = [&](int64_t begin, const Shadow::Piece &piece) {
-    return Bounds{std::max(begin, bounds.begin),
-                  std::min(piece.end, bounds.end)};
-  };
+  PartAccess access(*this, thread, index, argument, rank, write, bounds);
   size_t part = size_t(argument) * shape.followed.size() + rankIndex[rank];
   shadows[part].access(
-      bounds.begin, bounds.end, [&](int64_t begin, Shadow::Piece &piece) {
-        bool mayClash = write || piece.hasWrites;
-        steps += 2 + (mayClash ? piece.reads.size() : 0);
-        if (isAlike(program.arguments[argument]))
-          now.version =
-              countWrites(piece, now, action.deferral != Deferral::None);
-        if (!clocks.visible(thread.id, piece.write.stamp)) {
-          if (now.isApartByData(piece.write) || now.isGuess ||
-              piece.write.isGuess)
-            mayMeet(piece.write);
-          else
-            clash(piece.write, true, begin, piece.end);
-        } else {
-          checkProxy(thread, index, argument, rank, now, piece.write,
-                     common(begin, piece));
-        }
-        for (const Touch &old : mayClash ? llvm::ArrayRef<Touch>(piece.reads)
-                                         : llvm::ArrayRef<Touch>()) {
-          if (old.writes && clocks.visible(thread.id, old.stamp))
-            checkProxy(thread, index, argument, rank, now, old,
-                       common(begin, piece));
-          bool isOpen = now.isApartByData(old) || now.isGuess || old.isGuess;
-          if (isOpen && (write || old.writes) &&
-              !clocks.visible(thread.id, old.stamp))
-            mayMeet(old);
-          bool apart =
-              (write || old.writes) && !isOpen &&
-              !isOwnValue(write ? old : now, write ? now : old) &&
-              (old.access == Touch::Plain || old.access != now.access ||
-               old.access == Touch::Scattered);
-          if (apart && !clocks.visible(thread.id, old.stamp))
-            clash(old, old.writes, begin, piece.end);
-        }
-        if (write && now.access == Touch::Plain) {
-          // What is not ordered with this write is still there for reads.
-          llvm::erase_if(piece.reads, [&](const Touch &old) {
-            return !now.isApartByData(old) ||
-                   clocks.visible(thread.id, old.stamp);
-          });
-          // Of two writes of a launch to other elements here, none stands for
-          // both.
-          bool isOther =
-              piece.write.launch == now.launch && piece.write.sums != now.sums;
-          piece.write = now;
-          if (isOther)
-            piece.write.sums = 0;
-          return;
-        }
-        piece.note(now);
-      });
+      bounds.begin, bounds.end,
+      [&](int64_t begin, Shadow::Piece &piece) { access.meet(begin, piece); });
 }
 
 /// Between two launches of a rank its host reads and writes its parts of
@@ -1024,15 +1105,86 @@ void Machine::store(Thread &thread, int32_t index, int64_t rank, Bounds bounds,
   storePart(thread, index, rank, {sure, bounds.end}, flag, made);
 }
 
+/// Checks that a store of packets or poison with `flag` loses nothing of what
+/// `run` holds. `place` names its elements.
+void Machine::checkOverwrite(Thread &thread, const Action &action,
+                             const Mailbox::Run &run, int64_t flag,
+                             llvm::function_ref<std::string()> place) {
+  const Touch *early = nullptr;
+  for (const Touch &read : run.reads)
+    if (!clocks.carriedOut(thread.id, read.stamp))
+      early = &read;
+  bool isSame = run.flag == flag;
+  if (early) {
+    reportUnread(thread, action, *early, place());
+  } else if (isSame && action.kind != ActionKind::PoisonFill) {
+    reportSameFlag(thread, action, run, place());
+  } else if (run.store.action < 0 ||
+             clocks.visible(thread.id, run.store.stamp)) {
+    // Nothing has been stored there, or it is ordered before.
+  } else if (clocks.carriedOut(thread.id, run.store.stamp)) {
+    SmallVector<Timestamp> moments = {run.store.stamp};
+    for (const Touch &read : run.reads)
+      moments.push_back(read.stamp);
+    if (!isBehind(thread, moments))
+      reportOvertaking(thread, action, run.store, "writes to " + place());
+  } else if (auto diag = report(action)) {
+    *diag << "writes to " << place() << " on " << when(thread)
+          << " with no order between it and " << name(run.store.stamp.thread)
+          << " in launch " << run.store.launch;
+    diag->attachNote(program.actions[run.store.action].op->getLoc())
+        << "the other store";
+    diag->attachNote() << "give each writer its own part, or order them "
+                          "with a signal or a barrier";
+  }
+}
+
+void Machine::reportUnread(const Thread &thread, const Action &action,
+                           const Touch &read, const std::string &place) {
+  auto diag = report(action);
+  if (!diag)
+    return;
+  *diag << "overwrites " << place << " on " << when(thread) << " before "
+        << name(read.stamp.thread) << " has surely read it in launch "
+        << read.launch;
+  reported.insert(program.actions[read.action].op);
+  diag->attachNote(program.actions[read.action].op->getLoc()) << "the read";
+  diag->attachNote() << "alternate buffers by comms.epoch, or let the "
+                        "reader answer before the next launch";
+}
+
+void Machine::reportSameFlag(const Thread &thread, const Action &action,
+                             const Mailbox::Run &run,
+                             const std::string &place) {
+  auto diag = report(action);
+  if (!diag)
+    return;
+  bool isPacket = action.kind == ActionKind::PacketStore;
+  if (isPacket)
+    *diag << "writes flag " << (run.flag & 0xffffffff) << " to " << place
+          << " on " << when(thread) << ", where packets of launch "
+          << run.store.launch
+          << " have that flag already: a reader cannot tell them apart";
+  else
+    *diag << "writes to " << place << " on " << when(thread)
+          << ", which still holds the tile of launch " << run.store.launch
+          << ": a reader would take the old one for the new";
+  for (const Touch &read : run.reads)
+    reported.insert(program.actions[read.action].op);
+  diag->attachNote(program.actions[run.store.action].op->getLoc())
+      << "the earlier store";
+  diag->attachNote() << (isPacket
+                             ? "let the flag grow with comms.epoch"
+                             : "let the reader clear it with comms.poison_fill "
+                               "before it is used again");
+}
+
 void Machine::storePart(Thread &thread, int32_t index, int64_t rank,
                         Bounds bounds, int64_t flag, const Mailbox::Run &made) {
   if (bounds.begin >= bounds.end)
     return;
   int32_t argument = program.actions[index].ranges[0].memory.argument;
   Mailbox &box = mailboxes[placeOf(argument, rank)];
-  auto elements = [&](int64_t begin, int64_t end) {
-    return placeName(argument, rank, {begin, end});
-  };
   bool near = rank == thread.rank;
   touchPackets(thread, index, rank, /*write=*/true, bounds);
   const Action &action = program.actions[index];
@@ -1042,68 +1194,8 @@ void Machine::storePart(Thread &thread, int32_t index, int64_t rank,
   bool poison = action.kind != ActionKind::PacketStore;
   box.access(bounds.begin, bounds.end, [&](int64_t begin, Mailbox::Run &run) {
     steps += 2 + run.reads.size();
-    const Touch *early = nullptr;
-    for (const Touch &read : run.reads)
-      if (!clocks.carriedOut(thread.id, read.stamp))
-        early = &read;
-    if (early) {
-      if (auto diag = report(action)) {
-        *diag << "overwrites " << elements(begin, run.end) << " on "
-              << when(thread) << " before " << name(early->stamp.thread)
-              << " has surely read it in launch " << early->launch;
-        reported.insert(program.actions[early->action].op);
-        diag->attachNote(program.actions[early->action].op->getLoc())
-            << "the read";
-        diag->attachNote() << "alternate buffers by comms.epoch, or let the "
-                              "reader answer before the next launch";
-      }
-    } else if (!poison && run.flag == flag) {
-      if (auto diag = report(action)) {
-        *diag << "writes flag " << (flag & 0xffffffff) << " to "
-              << elements(begin, run.end) << " on " << when(thread)
-              << ", where packets of launch " << run.store.launch
-              << " have that flag already: a reader cannot tell them apart";
-        for (const Touch &read : run.reads)
-          reported.insert(program.actions[read.action].op);
-        diag->attachNote(program.actions[run.store.action].op->getLoc())
-            << "the earlier store";
-        diag->attachNote() << "let the flag grow with comms.epoch";
-      }
-    } else if (action.kind == ActionKind::PoisonStore && run.flag == flag) {
-      if (auto diag = report(action)) {
-        *diag << "writes to " << elements(begin, run.end) << " on "
-              << when(thread) << ", which still holds the tile of launch "
-              << run.store.launch
-              << ": a reader would take the old one for the new";
-        for (const Touch &read : run.reads)
-          reported.insert(program.actions[read.action].op);
-        diag->attachNote(program.actions[run.store.action].op->getLoc())
-            << "the earlier store";
-        diag->attachNote() << "let the reader clear it with comms.poison_fill "
-                              "before it is used again";
-      }
-    } else if (run.store.action < 0 ||
-               clocks.visible(thread.id, run.store.stamp)) {
-      // Nobody has stored there, or before.
-    } else if (clocks.carriedOut(thread.id, run.store.stamp)) {
-      SmallVector<Timestamp> moments = {run.store.stamp};
-      for (const Touch &read : run.reads)
-        moments.push_back(read.stamp);
-      if (!isBehind(thread, moments))
-        reportOvertaking(thread, action, run.store,
-                         "writes to " + elements(begin, run.end));
-    } else {
-      if (auto diag = report(action)) {
-        *diag << "writes to " << elements(begin, run.end) << " on "
-              << when(thread) << " with no order between it and "
-              << name(run.store.stamp.thread) << " in launch "
-              << run.store.launch;
-        diag->attachNote(program.actions[run.store.action].op->getLoc())
-            << "the other store";
-        diag->attachNote() << "give each writer its own part, or order them "
-                              "with a signal or a barrier";
-      }
-    }
+    checkOverwrite(thread, action, run, flag,
+                   [&] { return placeName(argument, rank, {begin, run.end}); });
     // Memory that nobody has filled with poison looks like a tile.
     bool isFirst = run.store.action < 0;
     if (isFirst && poison && !program.arguments[argument].isPoisoned)
@@ -1125,97 +1217,88 @@ void Machine::storePart(Thread &thread, int32_t index, int64_t rank,
 
 bool Machine::doPackets(Thread &thread, int32_t index) {
   const Action &action = program.actions[index];
-  const MemoryPlan &memory = action.ranges[0].memory;
   auto piece = packetBounds(thread, action);
   if (!piece)
     return true;
-  bool packets = action.kind == ActionKind::PacketStore ||
+  bool isLoad = action.kind == ActionKind::PacketLoad ||
+                action.kind == ActionKind::PoisonLoad;
+  bool hasFlag = action.kind == ActionKind::PacketStore ||
                  action.kind == ActionKind::PacketLoad;
-  int64_t flag = 1;
-  if (packets) {
+  int64_t flag = action.kind == ActionKind::PoisonFill ? -1 : 1;
+  if (hasFlag) {
     auto value = demand(thread, action, action.value, "flag");
     if (!value)
       return true;
     flag = *value & 0xffffffff;
-  }
-  bool isEmpty = flag == 0;
-  // Whoever looks for packets of 8 bytes finds no line, and the reverse.
-  if (packets && areLines(action.assumes))
-    flag |= int64_t(1) << 32;
-  const TeamView *team = memory.team < 0 ? nullptr : &view(thread, memory.team);
-  int64_t rank = memory.kind == MemoryPlan::Peer
-                     ? team->world(*get(thread, memory.peer))
-                     : thread.rank;
-  if (action.kind != ActionKind::PacketLoad &&
-      action.kind != ActionKind::PoisonLoad) {
-    if (action.kind == ActionKind::PoisonFill)
-      flag = -1;
-    auto storeAt = [&](int64_t to) {
-      if (folding)
-        (void)agree(folding->touchPackets(thread.id, action, to, piece->begin,
-                                          piece->end));
-      store(thread, index, to, *piece, flag);
-      if (contents)
-        packetContents(thread, action, piece->begin, to);
-    };
-    if (memory.kind == MemoryPlan::Multimem)
-      for (int64_t peer = 0; peer < team->size; ++peer)
-        storeAt(team->world(peer));
-    else
-      storeAt(rank);
-    return true;
-  }
-  if (packets && isEmpty) {
-    if (auto diag = report(action)) {
-      *diag << "waits for flag 0 on " << when(thread)
-            << ", which memory holds before anything is stored";
-      diag->attachNote() << "begin with flag 1: comms.epoch does";
+    if (isLoad && flag == 0) {
+      reportEmptyFlag(thread, action);
+      return true;
     }
-    fatal = true;
-    return true;
+    // A load of packets of 8 bytes finds no line, and the reverse.
+    if (areLines(action.assumes))
+      flag |= int64_t(1) << 32;
   }
-  Mailbox &box = mailboxes[placeOf(memory.argument, rank)];
+  if (isLoad)
+    return loadPackets(thread, index, *piece, flag);
+  storePackets(thread, index, *piece, flag);
+  return true;
+}
+
+void Machine::reportEmptyFlag(const Thread &thread, const Action &action) {
+  if (auto diag = report(action)) {
+    *diag << "waits for flag 0 on " << when(thread)
+          << ", which memory holds before anything is stored";
+    diag->attachNote() << "begin with flag 1: comms.epoch does";
+  }
+  fatal = true;
+}
+
+/// World rank whose memory `action` stores to or loads from.
+int64_t Machine::packetRank(const Thread &thread, const Action &action) const {
+  const MemoryPlan &memory = action.ranges[0].memory;
+  return memory.kind == MemoryPlan::Peer
+             ? view(thread, memory.team).world(*get(thread, memory.peer))
+             : thread.rank;
+}
+
+void Machine::storePackets(Thread &thread, int32_t index, Bounds piece,
+                           int64_t flag) {
+  const Action &action = program.actions[index];
+  const MemoryPlan &memory = action.ranges[0].memory;
+  auto storeAt = [&](int64_t to) {
+    if (folding)
+      (void)agree(
+          folding->touchPackets(thread.id, action, to, piece.begin, piece.end));
+    store(thread, index, to, piece, flag);
+    if (contents)
+      packetContents(thread, action, piece.begin, to);
+  };
+  if (memory.kind != MemoryPlan::Multimem)
+    return storeAt(packetRank(thread, action));
+  const TeamView &team = view(thread, memory.team);
+  for (int64_t peer = 0; peer < team.size; ++peer)
+    storeAt(team.world(peer));
+}
+
+bool Machine::loadPackets(Thread &thread, int32_t index, Bounds piece,
+                          int64_t flag) {
+  const Action &action = program.actions[index];
+  int64_t rank = packetRank(thread, action);
+  Mailbox &box = mailboxes[placeOf(action.ranges[0].memory.argument, rank)];
   int64_t seen = -1;
-  if (!box.holds(piece->begin, piece->end, flag, seen))
+  if (!box.holds(piece.begin, piece.end, flag, seen))
     return false;
   if (folding)
-    (void)agree(folding->touchPackets(thread.id, action, rank, piece->begin,
-                                      piece->end));
+    (void)agree(
+        folding->touchPackets(thread.id, action, rank, piece.begin, piece.end));
   Touch now{clocks.stamp(thread.id), index, thread.launch, Touch::Mail, false};
-  touchPackets(thread, index, rank, /*write=*/false, *piece);
-  box.access(piece->begin, piece->end, [&](int64_t begin, Mailbox::Run &run) {
-    for (const Touch &read : run.reads)
-      if (read.launch < thread.launch) {
-        if (auto diag = report(action)) {
-          *diag << "is met at launch " << thread.launch
-                << " by what was stored in launch " << run.store.launch
-                << ", on " << name(thread.id);
-          diag->attachNote(program.actions[run.store.action].op->getLoc())
-              << "the store";
-          diag->attachNote()
-              << (packets ? "let the flag grow with comms.epoch"
-                          : "clear what has been read with comms.poison_fill");
-        }
-        break;
-      }
-    for (const auto &[old, overwritten] : run.past)
-      if (old == flag && !isBehind(thread, overwritten))
-        if (auto diag = report(action)) {
-          *diag << "may be met on " << when(thread)
-                << " by what was there before " << name(overwritten.thread)
-                << " overwrote it";
-          diag->attachNote(program.actions[run.store.action].op->getLoc())
-              << "the store that it should wait for";
-          diag->attachNote()
-              << (packets ? "let each store have a flag of its own, or let the "
-                            "reader wait until the old tile is gone"
-                          : "fill it with poison first, comms.poison_fill, and "
-                            "let a barrier follow");
-        }
+  touchPackets(thread, index, rank, /*write=*/false, piece);
+  box.access(piece.begin, piece.end, [&](int64_t, Mailbox::Run &run) {
+    checkOldPackets(thread, action, run, flag);
     if (run.isUnsure) {
       // Elements count from the tile's first one on either side.
       Interval wanted = lengthOf(thread, action);
-      if (run.from != piece->begin)
+      if (run.from != piece.begin)
         wanted.term = 0;
       compareLengths(thread, action, program.actions[run.store.action],
                      run.store.stamp.thread, wanted, run.length);
@@ -1226,8 +1309,44 @@ bool Machine::doPackets(Thread &thread, int32_t index) {
          /*near=*/threads[sender].rank == thread.rank);
   });
   if (contents)
-    packetContents(thread, action, piece->begin, rank);
+    packetContents(thread, action, piece.begin, rank);
   return true;
+}
+
+/// Checks that a load is met only by the store that it waits for.
+void Machine::checkOldPackets(const Thread &thread, const Action &action,
+                              const Mailbox::Run &run, int64_t flag) {
+  bool hasFlag = action.kind == ActionKind::PacketLoad;
+  bool isOld = llvm::any_of(run.reads, [&](const Touch &read) {
+    return read.launch < thread.launch;
+  });
+  if (isOld)
+    if (auto diag = report(action)) {
+      *diag << "is met at launch " << thread.launch
+            << " by what was stored in launch " << run.store.launch << ", on "
+            << name(thread.id);
+      diag->attachNote(program.actions[run.store.action].op->getLoc())
+          << "the store";
+      diag->attachNote() << (hasFlag ? "let the flag grow with comms.epoch"
+                                     : "clear what has been read with "
+                                       "comms.poison_fill");
+    }
+  for (const auto &[old, overwritten] : run.past) {
+    if (old != flag || isBehind(thread, overwritten))
+      continue;
+    auto diag = report(action);
+    if (!diag)
+      continue;
+    *diag << "may be met on " << when(thread) << " by what was there before "
+          << name(overwritten.thread) << " overwrote it";
+    diag->attachNote(program.actions[run.store.action].op->getLoc())
+        << "the store that it should wait for";
+    diag->attachNote()
+        << (hasFlag ? "let each store have a flag of its own, or let the "
+                      "reader wait until the old tile is gone"
+                    : "fill it with poison first, comms.poison_fill, and "
+                      "let a barrier follow");
+  }
 }
 
 /// Packets and plain accesses to one memory do not go together.

@@ -66,78 +66,70 @@ void Machine::doSignal(Thread &thread, int32_t index) {
          action.signal == SignalKind::Set, amount, release);
 }
 
-void Machine::change(Thread &thread, int32_t index, Cell &cell, bool sets,
-                     Interval amount, bool release) {
-  const Action &action = program.actions[index];
-  bool isReset = action.kind == ActionKind::ResetSignal;
-  cell.isSet |= sets;
-  for (const Change &old :
-       cell.isSet ? ArrayRef<Change>(cell.changes) : ArrayRef<Change>()) {
-    bool oldIsReset =
-        program.actions[old.action].kind == ActionKind::ResetSignal;
+void Machine::checkConflicts(Thread &thread, const Action &action,
+                             const Cell &cell, bool sets, Interval amount) {
+  if (!cell.isSet)
+    return;
+  for (const Change &old : cell.changes) {
     bool conflict = sets ? !(old.absolute && old.after == old.most &&
                              amount.isKnown() && old.amount == amount.low)
                          : old.absolute;
-    if (!conflict || isBehind(thread, cell, old))
-      continue;
-    if (clocks.carriedOut(thread.id, old.stamp)) {
-      Touch earlier;
-      earlier.stamp = old.stamp;
-      earlier.action = old.action;
-      earlier.launch = old.launch;
-      reportOvertaking(thread, action, earlier,
-                       (isReset ? "resets "
-                        : sets  ? "sets "
-                                : "signals ") +
-                           cellName(cell));
-      break;
-    }
-    // Name the reset, whichever of the two it is, as the culprit.
-    const Action &blamed = oldIsReset ? program.actions[old.action] : action;
-    const Action &other = oldIsReset ? action : program.actions[old.action];
-    int32_t otherThread = oldIsReset ? thread.id : old.stamp.thread;
-    if (auto diag = report(blamed)) {
-      *diag << (isReset || oldIsReset ? "resets " : "sets ") << cellName(cell)
-            << " with no order between it and a signal of " << name(otherThread)
-            << ": the signal may be lost";
-      diag->attachNote(other.op->getLoc())
-          << "the signal, in launch "
-          << (oldIsReset ? thread.launch : old.launch);
-      diag->attachNote() << "do not reset: wait with `ge` for a value that "
-                            "grows with comms.epoch; or signal only after the "
-                            "signaling block has observed the reset";
-    }
-    break;
+    if (conflict && !isBehind(thread, cell, old))
+      return reportConflict(thread, action, cell, sets, old);
   }
-  for (const CellWait &wait : cell.equalWaits)
-    if (!clocks.carriedOut(thread.id, wait.stamp))
-      if (auto diag = report(program.actions[wait.action])) {
-        *diag << "waits on " << cellName(cell) << " for one exact value, but "
-              << name(thread.id) << " may signal again before "
-              << name(wait.stamp.thread) << " has seen it";
-        diag->attachNote(action.op->getLoc())
-            << "the later signal, in launch " << thread.launch;
-        diag->attachNote() << "wait with `ge`, or let the sender wait for the "
-                              "receiver before it signals again";
-      }
-  cell.equalWaits.clear();
-  for (const CellWait &reading : cell.readings)
-    if (!clocks.carriedOut(thread.id, reading.stamp))
-      noteUnprovenRead(program.actions[reading.action], action);
-  cell.readings.clear();
-  ++cell.version;
-  if (sets && amount.low < cell.value + cell.spread && !isReset)
-    checkLowered(thread, action, cell, amount.low);
-  // Of two launches, if each rank signals it once.
-  if (size_t most = std::max<size_t>(leastChanges, 2 * shape.ranks);
-      cell.changes.size() >= most)
-    trim(cell, most / 2);
-  cell.value = sets ? amount.low
-                    : static_cast<int64_t>(static_cast<uint64_t>(cell.value) +
-                                           static_cast<uint64_t>(amount.low));
-  cell.spread = sets ? amount.high - amount.low : cell.spread;
-  cell.term = sets ? amount.term : 0;
-  cell.isByData |= cell.spread != 0;
+}
+
+void Machine::reportConflict(Thread &thread, const Action &action,
+                             const Cell &cell, bool sets, const Change &old) {
+  bool isReset = action.kind == ActionKind::ResetSignal;
+  if (clocks.carriedOut(thread.id, old.stamp)) {
+    Touch earlier;
+    earlier.stamp = old.stamp;
+    earlier.action = old.action;
+    earlier.launch = old.launch;
+    llvm::StringRef verb = isReset ? "resets " : sets ? "sets " : "signals ";
+    return reportOvertaking(thread, action, earlier,
+                            (verb + cellName(cell)).str());
+  }
+  // Name the reset, whichever of the two it is, as the culprit.
+  const Action &before = program.actions[old.action];
+  bool oldIsReset = before.kind == ActionKind::ResetSignal;
+  auto diag = report(oldIsReset ? before : action);
+  if (!diag)
+    return;
+  *diag << (isReset || oldIsReset ? "resets " : "sets ") << cellName(cell)
+        << " with no order between it and a signal of "
+        << name(oldIsReset ? thread.id : old.stamp.thread)
+        << ": the signal may be lost";
+  diag->attachNote((oldIsReset ? action : before).op->getLoc())
+      << "the signal, in launch " << (oldIsReset ? thread.launch : old.launch);
+  diag->attachNote() << "do not reset: wait with `ge` for a value that "
+                        "grows with comms.epoch; or signal only after the "
+                        "signaling block has observed the reset";
+}
+
+void Machine::checkExactWaits(Thread &thread, const Action &action,
+                              const Cell &cell) {
+  for (const CellWait &wait : cell.equalWaits) {
+    if (clocks.carriedOut(thread.id, wait.stamp))
+      continue;
+    auto diag = report(program.actions[wait.action]);
+    if (!diag)
+      continue;
+    *diag << "waits on " << cellName(cell) << " for one exact value, but "
+          << name(thread.id) << " may signal again before "
+          << name(wait.stamp.thread) << " has seen it";
+    diag->attachNote(action.op->getLoc())
+        << "the later signal, in launch " << thread.launch;
+    diag->attachNote() << "wait with `ge`, or let the sender wait for the "
+                          "receiver before it signals again";
+  }
+}
+
+Machine::Change Machine::makeChange(Thread &thread, int32_t index,
+                                    const Cell &cell, bool sets,
+                                    Interval amount, bool release) {
+  const Action &action = program.actions[index];
   Change made;
   made.stamp = clocks.stampSignal(thread.id);
   made.deed = clocks.lastAction(thread.id);
@@ -161,6 +153,35 @@ void Machine::change(Thread &thread, int32_t index, Cell &cell, bool sets,
     made.message = clocks.add(
         made.message, clocks.lastOf(wayOf(thread, action.context, cell.rank,
                                           /*isGet=*/false)));
+  return made;
+}
+
+void Machine::change(Thread &thread, int32_t index, Cell &cell, bool sets,
+                     Interval amount, bool release) {
+  const Action &action = program.actions[index];
+  cell.isSet |= sets;
+  checkConflicts(thread, action, cell, sets, amount);
+  checkExactWaits(thread, action, cell);
+  cell.equalWaits.clear();
+  for (const CellWait &reading : cell.readings)
+    if (!clocks.carriedOut(thread.id, reading.stamp))
+      noteUnprovenRead(program.actions[reading.action], action);
+  cell.readings.clear();
+  ++cell.version;
+  if (sets && amount.low < cell.value + cell.spread &&
+      action.kind != ActionKind::ResetSignal)
+    checkLowered(thread, action, cell, amount.low);
+  // Of two launches, if each rank signals it once.
+  if (size_t most = std::max<size_t>(leastChanges, 2 * shape.ranks);
+      cell.changes.size() >= most)
+    trim(cell, most / 2);
+  cell.value = sets ? amount.low
+                    : static_cast<int64_t>(static_cast<uint64_t>(cell.value) +
+                                           static_cast<uint64_t>(amount.low));
+  cell.spread = sets ? amount.high - amount.low : cell.spread;
+  cell.term = sets ? amount.term : 0;
+  cell.isByData |= cell.spread != 0;
+  Change made = makeChange(thread, index, cell, sets, amount, release);
   checkStandIn(thread, index, cell, made);
   cell.changes.push_back(made);
 }

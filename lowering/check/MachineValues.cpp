@@ -459,10 +459,75 @@ Tile Machine::combineParts(const Thread &thread, const Action &action,
              : made;
 }
 
+void Machine::copyContents(const Thread &thread, const Action &action,
+                           Bounds from, Bounds to) {
+  Operation *op = action.op;
+  Values &values = contents->values;
+  Tile tile = readRange(thread, action.ranges[0], from, op);
+  int64_t length = to.end - to.begin;
+  bool isWhole = check::lengthOf(tile) == length;
+  writeRange(thread, action.ranges[1], to, op, [&](Memory &memory) {
+    memory.write(values, to.begin, isWhole ? tile : unknownTile(length, op),
+                 op);
+  });
+}
+
+void Machine::loadContents(const Thread &thread, const Action &action,
+                           Bounds bounds) {
+  Operation *op = action.op;
+  Values &values = contents->values;
+  const RangePlan &range = action.ranges[0];
+  Type type = op->getResult(0).getType();
+  if (!isFollowedValue(type)) {
+    // What only a block holds is known from its stores.
+    if (range.memory.kind == MemoryPlan::Scratch && action.loads >= 0)
+      set(thread, action.loads,
+          integerOf(elementOf(values, readRange(thread, range, bounds, op), 0),
+                    widthOf(type)));
+    return;
+  }
+  bool isReduced = isa<MultimemLoadReduceOp>(op);
+  Tile tile = isReduced ? combineParts(thread, action, bounds)
+                        : readRange(thread, range, bounds, op);
+  // How many elements there are may be unknown, too.
+  bool isKnown = range.count < 0 || get(thread, range.count);
+  auto counted = countValue(thread, range);
+  if (!isKnown && (!counted || isReduced))
+    return setTile(thread, action.tile, unknownTile(countOf(type), op));
+  tile = fillUp(values, std::move(tile), countOf(type));
+  if (counted)
+    tile =
+        maskTile(tile, makeTile(countOf(type), values.constant(0)), *counted);
+  setTile(thread, action.tile, std::move(tile));
+}
+
+void Machine::storeContents(const Thread &thread, const Action &action,
+                            const RangePlan &range, Bounds bounds) {
+  Operation *op = action.op;
+  Values &values = contents->values;
+  Value stored = isa<TileOpInterface>(op)
+                     ? cast<TileOpInterface>(op).getTileValue()
+                     : op->getOperand(0);
+  Tile whole = tileOf(thread, action.tile, stored.getType(), op);
+  Tile tile = firstOf(whole, bounds.end - bounds.begin);
+  values.setOrigin(op);
+  if (bounds.anywhere && !bounds.isGuess && scatter(thread, range, whole, op))
+    return;
+  writeRange(thread, range, bounds, op, [&](Memory &memory) {
+    if (auto reduce = dyn_cast<MultimemReduceOp>(op)) {
+      Tile old = memory.read(values, bounds.begin, check::lengthOf(tile));
+      Tile both = zipTiles({old, tile}, [&](ArrayRef<Ref> refs) {
+        return values.combineAnyhow(nameOf(reduce.getKind()), refs);
+      });
+      return memory.write(values, bounds.begin, both, op);
+    }
+    memory.write(values, bounds.begin, tile, op);
+  });
+}
+
 void Machine::moveContents(Thread &thread, const Action &action,
                            const std::optional<Bounds> *pieces) {
   Operation *op = action.op;
-  Values &values = contents->values;
   const RangePlan &first = action.ranges[0], &second = action.ranges[1];
   if (isa<ContractOp>(op) && second.used)
     return multiply(thread, action, pieces);
@@ -470,81 +535,22 @@ void Machine::moveContents(Thread &thread, const Action &action,
       isa<PutOp, GetOp, PutSignalOp, EngineCopyOp, BulkCopyOp, memref::CopyOp>(
           op);
   if (isCopy && first.used && second.used) {
-    if (!pieces[0] || !pieces[1])
-      return;
-    Tile tile = readRange(thread, first, *pieces[0], op);
-    bool isWhole = check::lengthOf(tile) == pieces[1]->end - pieces[1]->begin;
-    writeRange(thread, second, *pieces[1], op, [&](Memory &memory) {
-      memory.write(values, pieces[1]->begin,
-                   isWhole ? tile
-                           : unknownTile(pieces[1]->end - pieces[1]->begin, op),
-                   op);
-    });
+    if (pieces[0] && pieces[1])
+      copyContents(thread, action, *pieces[0], *pieces[1]);
     return;
   }
   if (!first.used || !pieces[0])
     return;
-  Bounds bounds = *pieces[0];
-  bool isLoad = action.tile >= 0 && op->getNumResults() == 1 && !first.write &&
-                !second.used;
-  if (isLoad) {
-    Type type = op->getResult(0).getType();
-    if (!isFollowedValue(type)) {
-      // What a block alone holds is known from its stores.
-      if (first.memory.kind == MemoryPlan::Scratch && action.loads >= 0)
-        set(thread, action.loads,
-            integerOf(
-                elementOf(values, readRange(thread, first, bounds, op), 0),
-                widthOf(type)));
-      return;
-    }
-    bool isReduced = isa<MultimemLoadReduceOp>(op);
-    Tile tile = isReduced ? combineParts(thread, action, bounds)
-                          : readRange(thread, first, bounds, op);
-    // How many elements there are may be unknown, too.
-    bool isKnown = first.count < 0 || get(thread, first.count);
-    auto counted = countValue(thread, first);
-    if (!isKnown && (!counted || isReduced))
-      return setTile(thread, action.tile, unknownTile(countOf(type), op));
-    tile = fillUp(values, std::move(tile), countOf(type));
-    if (counted)
-      tile =
-          maskTile(tile, makeTile(countOf(type), values.constant(0)), *counted);
-    setTile(thread, action.tile, std::move(tile));
-    return;
-  }
-  bool isStore = action.tile >= 0 && first.write && !second.used;
-  Value stored = isStore ? isa<TileOpInterface>(op)
-                               ? cast<TileOpInterface>(op).getTileValue()
-                               : op->getOperand(0)
-                         : Value();
-  for (auto [at, range] : llvm::enumerate(action.ranges)) {
-    if (!range.used || !range.write || !pieces[at])
-      continue;
-    if (!isStore) {
-      writeRange(thread, range, *pieces[at], op,
-                 [&](Memory &memory) { memory.fill(values.unknown(op)); });
-      continue;
-    }
-    Tile tile = firstOf(tileOf(thread, action.tile, stored.getType(), op),
-                        bounds.end - bounds.begin);
-    values.setOrigin(op);
-    if (bounds.anywhere && !bounds.isGuess) {
-      Tile whole = tileOf(thread, action.tile, stored.getType(), op);
-      if (scatter(thread, range, whole, op))
-        continue;
-    }
-    writeRange(thread, range, bounds, op, [&](Memory &memory) {
-      if (auto reduce = dyn_cast<MultimemReduceOp>(op)) {
-        Tile old = memory.read(values, bounds.begin, check::lengthOf(tile));
-        Tile both = zipTiles({old, tile}, [&](ArrayRef<Ref> refs) {
-          return values.combineAnyhow(nameOf(reduce.getKind()), refs);
-        });
-        return memory.write(values, bounds.begin, both, op);
-      }
-      memory.write(values, bounds.begin, tile, op);
-    });
-  }
+  bool hasTile = action.tile >= 0 && !second.used;
+  if (hasTile && op->getNumResults() == 1 && !first.write)
+    return loadContents(thread, action, *pieces[0]);
+  if (hasTile && first.write)
+    return storeContents(thread, action, first, *pieces[0]);
+  for (auto [at, range] : llvm::enumerate(action.ranges))
+    if (range.used && range.write && pieces[at])
+      writeRange(thread, range, *pieces[at], op, [&](Memory &memory) {
+        memory.fill(contents->values.unknown(op));
+      });
 }
 
 //===----------------------------------------------------------------------===//

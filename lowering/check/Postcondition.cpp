@@ -270,7 +270,7 @@ void PostconditionChecker::compareRank(int32_t argument, int64_t rank,
                           "");
     if (!problem.empty()) {
       kernel.emitOpError("says what '")
-          << nameOf(argument) << "' holds, but for its element " << at
+          << nameOf(argument) << "' holds, except for its element " << at
           << " at rank " << rank << " this cannot be determined: " << problem;
       verdict.refuted = true;
       return;

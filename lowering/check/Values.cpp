@@ -425,7 +425,7 @@ Ref Values::computeCanonical(int32_t id) {
 // Sums
 //===----------------------------------------------------------------------===//
 
-/// Whether two factors are one, but for roundings.
+/// Whether two factors are one, except for rounding.
 static bool areClose(double a, double b) {
   return a == b || std::abs(a - b) <= 1e-5 * std::max(std::abs(a), std::abs(b));
 }

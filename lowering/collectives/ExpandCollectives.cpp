@@ -247,7 +247,8 @@ static LogicalResult separate(const CollectiveInfo &problem, bool dealsTiles,
   for (const EarlierCollective &before : earlier) {
     if (!conflict(before.footprints, footprints, role == before.role))
       continue;
-    // Roles run beside each other: who shares memory between them synchronizes.
+    // Roles run concurrently: a kernel that shares memory between them
+    // synchronizes.
     if (role && before.role && role != before.role)
       continue;
     if (role && before.role)

@@ -107,7 +107,7 @@ Value KernelLowering::bindScalar(unsigned index, Type type,
       .getResult(0);
 }
 
-/// Loads what the context says, but for what the kernel fixes.
+/// Loads what the context says, except what the kernel fixes.
 void KernelLowering::readFields(ImplicitLocOpBuilder &b) {
   auto constantField = [&](Field f) -> std::optional<int64_t> {
     std::optional<uint64_t> value;

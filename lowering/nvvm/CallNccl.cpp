@@ -197,7 +197,7 @@ LogicalResult NcclCaller::run() {
 }
 
 void CallNccl::runOnOperation() {
-  // Functions are declared beside the kernels: no kernel alone.
+  // Functions are declared next to the kernels: a pass on one kernel may not.
   for (KernelOp kernel : llvm::to_vector(getOperation().getOps<KernelOp>()))
     if (failed(NcclCaller(kernel, onlyGin).run()))
       return signalPassFailure();

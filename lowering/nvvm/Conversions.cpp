@@ -150,7 +150,7 @@ Value nvvm::emitCanonicalWord(OpBuilder &builder, Location loc, Value word,
     Value nan = makeConstant(b, word.getType(), getCanonicalNaN(element));
     return arith::SelectOp::create(b, isNaN, nan, word);
   }
-  // x * 1 + -0 is x, but for NaN.
+  // x * 1 + -0 is x, except for NaN.
   bool isBF16 = element.isBF16();
   auto both = [&](uint32_t bits) {
     return makeConstant(b, word.getType(), APInt(32, bits << 16 | bits));

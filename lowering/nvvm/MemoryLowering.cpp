@@ -55,8 +55,8 @@ Value KernelLowering::cellAddress(unsigned argument, Value worldRank,
   return addBytes(base, bytes, b);
 }
 
-/// Memrefs hold generic pointers, whose space LLVM finds out, but for those of
-/// shared memory.
+/// Memrefs hold generic pointers, whose space LLVM finds out, except for those
+/// of shared memory.
 Value KernelLowering::makeMemRef(MemRefType type, Value address,
                                  int64_t alignment, ImplicitLocOpBuilder &b) {
   auto space = dyn_cast_or_null<MemorySpaceAttr>(type.getMemorySpace());

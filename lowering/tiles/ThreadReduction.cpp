@@ -103,7 +103,7 @@ Value ThreadReduction::turnNegatives(OpBuilder &builder, Value bits) const {
   return arith::XOrIOp::create(builder, loc, bits, turned);
 }
 
-/// A float's bits are in the float's order, but for those of negative ones:
+/// A float's bits are in the float's order, except for negative ones:
 /// -0.0 is then less than +0.0, as arith.maximumf has it, too. A canonical NaN
 /// is greater than all numbers, and of a minimum, where it has to win, less.
 Value ThreadReduction::toExchanged(OpBuilder &builder, Value value) const {

@@ -785,7 +785,7 @@ this host, side by side in one run, and checks every result.
         ("  " + option.name + (option.value.empty() ? "" : " ") + option.value)
             .str();
     head.resize(std::max<size_t>(head.size() + 2, 24), ' ');
-    // Words fill lines of 80 columns beside the names.
+    // Words fill lines of 80 columns next to the names.
     std::string line = head;
     for (llvm::StringRef word : llvm::split(option.help, ' ')) {
       if (line.size() + word.size() > 79) {

@@ -53,7 +53,10 @@ typedef enum {
   COMMSIR_ABORTED = 10
 } commsir_status;
 
+/* The versions of the library and of the LLVM that it was built with. The text
+ * stays valid until the process ends. */
 COMMSIR_API const char *commsir_version(void);
+#define COMMSIR_ABI_VERSION 2
 /* The interface that this header describes. A program that opens the library at
  * run time compares it with commsir_abi_version(): functions and structs are
  * those of the header only if both are equal. It stays when the library gets
@@ -62,9 +65,9 @@ COMMSIR_API const char *commsir_version(void);
  * smaller struct of an older header. It also accepts the larger struct of a
  * newer header if the fields that it does not know are 0; else the call fails
  * with COMMSIR_USAGE. */
-#define COMMSIR_ABI_VERSION 2
 COMMSIR_API int32_t commsir_abi_version(void);
-/* What happened, followed by one line for each diagnostic of the source. */
+/* What happened, followed by one line for each diagnostic of the source. The
+ * text stays valid until the thread's next call that fails. */
 COMMSIR_API const char *commsir_error_message(void);
 /* {"kind", "message", "diagnostics": [{"severity", "message", "file", "line",
  * "column", "notes": […]}], "waiting": [{"rank", "block", "op", "location",
@@ -74,6 +77,7 @@ COMMSIR_API const char *commsir_error_json(void);
  * call that returned it. commsir_launch reports such a failure before it
  * launches; commsir_group_poll and commsir_group_finish report nothing else. */
 COMMSIR_API int commsir_error_is_earlier(void);
+/* Frees a text that a function has returned; null is allowed. */
 COMMSIR_API void commsir_free(void *text);
 
 /*===----------------------------------------------------------------------===*\
@@ -97,6 +101,8 @@ COMMSIR_API void commsir_free(void *text);
  * - A call uses its arrays until it returns (GPU: until the stream has run it).
  *   No other thread may use them meanwhile.
  */
+
+/* One rank of a group, and a kernel that was compiled for it. */
 typedef struct commsir_group commsir_group;
 typedef struct commsir_kernel commsir_kernel;
 
@@ -111,8 +117,10 @@ typedef struct {
              size_t *bytes);
 } commsir_store;
 
+/* How this process takes part in a group. */
 typedef struct {
   size_t size;
+  /* The same on all ranks, and on no other group of the store at that time. */
   const char *name;
   int64_t rank, ranks;
   /* GPU, or -1 for the CPU. */
@@ -149,8 +157,16 @@ COMMSIR_API void commsir_group_destroy(commsir_group *);
    all ranks have dropped it. A group whose launches a graph has captured stays
    until the process ends. */
 COMMSIR_API void commsir_group_drop(commsir_group *);
+/* Ends all present and future waits of this rank; calls fail from now on with
+ * COMMSIR_ABORTED and a message that has `reason`. Peers that need this rank
+ * get an error. Does not wait. */
 COMMSIR_API commsir_status commsir_group_abort(commsir_group *,
                                                const char *reason);
+/* Aborts this group, and makes a new one of `count` of its ranks, `survivors`:
+ * an ascending list with this rank, the same on all survivors, which all call
+ * this. They find each other through `store`, which is used only during the
+ * call. A rank's place in the list is its new rank. COMMSIR_USAGE: the list is
+ * another. COMMSIR_DEADLOCK: a survivor was later than the group's timeout. */
 COMMSIR_API commsir_status commsir_group_shrink(commsir_group *,
                                                 const int64_t *survivors,
                                                 size_t count,
@@ -182,6 +198,10 @@ COMMSIR_API commsir_status commsir_group_finish(commsir_group *, void *stream);
  * "in_place", "staged"} */
 COMMSIR_API char *commsir_group_stats(commsir_group *);
 
+/* Allocates a window: `bytes` bytes on each rank, zero at first, which peers
+ * can reach. `base` gets the address of this rank's part. Collective, with the
+ * same size on all ranks (else COMMSIR_DISAGREE). The memory lives until
+ * commsir_window_release, or until the group ends. */
 COMMSIR_API commsir_status commsir_window_allocate(commsir_group *,
                                                    size_t bytes, void **base);
 /* The same. `purpose` describes the use of the memory ("f32 (2, 3)"). If it
@@ -191,7 +211,9 @@ COMMSIR_API commsir_status commsir_window_allocate_for(commsir_group *,
                                                        size_t bytes,
                                                        const char *purpose,
                                                        void **base);
-/* Waits of other threads for a cell in it fail (COMMSIR_USAGE). */
+/* Frees a window by the address that allocating it gave. Collective. CPU: its
+ * memory stays mapped while commsir_window_keep holds it. Waits of other
+ * threads for a cell in it fail (COMMSIR_USAGE). */
 COMMSIR_API commsir_status commsir_window_release(commsir_group *, void *base);
 /* CPU: keeps this rank's view of the window at `own` mapped after the window is
  * released, until commsir_window_drop was called as many times or the group is
@@ -212,8 +234,11 @@ COMMSIR_API commsir_status commsir_window_share(commsir_group *, void *own,
 /* Ends commsir_window_adopt or commsir_window_share, on this rank. Waits for
  * the calls of other threads that may use the memory. */
 COMMSIR_API void commsir_window_forget(commsir_group *, void *own);
+/* Nonzero if the `bytes` bytes at `data` lie in one window of the group. */
 COMMSIR_API int commsir_window_contains(commsir_group *, const void *data,
                                         size_t bytes);
+/* The address at which this rank reaches the same place of the part of rank
+ * `peer`. Null: `data` lies in no window, or the peer is out of reach. */
 COMMSIR_API void *commsir_window_peer(commsir_group *, const void *data,
                                       int64_t peer);
 
@@ -380,6 +405,11 @@ typedef struct {
    * COMMSIR_DISAGREE. Null: `type`. */
   const char *type_name;
 } commsir_collective;
+/* Runs a collective. All ranks make the same call (else COMMSIR_DISAGREE). CPU:
+ * done when the call returns. GPU: queued in `stream`, and ordered with the
+ * stream's other work; commsir_group_poll reports what fails later.
+ * COMMSIR_USAGE: CommsIR does not compile the call, or its sizes do not fit.
+ * COMMSIR_DEADLOCK: a peer was later than the group's timeout. */
 COMMSIR_API commsir_status commsir_group_collective(commsir_group *,
                                                     const commsir_collective *,
                                                     void *stream);
@@ -431,6 +461,8 @@ typedef struct {
   size_t output_count;
   int64_t elements;
 } commsir_parts;
+/* As commsir_group_collective. COMMSIR_USAGE: the number of parts is neither 1
+ * nor that of ranks, or a part has more than `elements` elements. */
 COMMSIR_API commsir_status
 commsir_group_collective_parts(commsir_group *, const commsir_collective *,
                                const commsir_parts *, void *stream);
@@ -438,6 +470,9 @@ commsir_group_collective_parts(commsir_group *, const commsir_collective *,
 COMMSIR_API char *commsir_group_why_not(commsir_group *,
                                         const commsir_collective *);
 
+/* An array of a fused collective: `elements` elements of `type`, in rows of
+ * `columns` (0: those of the call). `per_row` is nonzero if each row of the
+ * call has a row of it, 0 if all rows share one. */
 typedef struct {
   void *data;
   int64_t elements;
@@ -445,6 +480,8 @@ typedef struct {
   int32_t per_row;
   int64_t columns;
 } commsir_operand;
+/* A collective with arithmetic. `input` has `rows` rows of `columns` elements
+ * of `type`. Regions see one row at a time. */
 typedef struct {
   size_t size;
   const char *op, *reduction, *type;
@@ -464,6 +501,8 @@ typedef struct {
   const commsir_operand *sources;
   size_t source_count;
 } commsir_fused;
+/* Runs it, as commsir_group_collective; the first call with its texts and sizes
+ * compiles. COMMSIR_COMPILE: a region is wrong. */
 COMMSIR_API commsir_status commsir_group_fused(commsir_group *,
                                                const commsir_fused *,
                                                void *stream);
@@ -490,12 +529,14 @@ COMMSIR_API commsir_status commsir_group_kernel(commsir_group *,
                                                 const char *name,
                                                 const char *options,
                                                 commsir_kernel **kernel);
+/* An array of this rank, or a scalar by its address. */
 typedef struct {
   void *data;
   size_t bytes;
 } commsir_argument;
-/* COMMSIR_USAGE if two arguments share memory that the kernel writes through
- * one of them. */
+/* Launches a kernel with `count` arguments, in the kernel's order. Collective.
+ * CPU: done when the call returns. GPU: queued in `stream`. COMMSIR_USAGE if
+ * two arguments share memory that the kernel writes through one of them. */
 COMMSIR_API commsir_status commsir_kernel_launch(commsir_kernel *,
                                                  const commsir_argument *,
                                                  size_t count, void *stream);
@@ -539,8 +580,8 @@ COMMSIR_API commsir_status commsir_load_tables(const char *path);
 
 /* Whether later collectives of GPU groups wait for their kernels, as warm-ups
  * need. Otherwise the kernel of a large size that is repeated is compiled
- * beside the calls, which take others meanwhile. Each call with 1 needs one
- * with 0, on all ranks between the same calls of their groups. */
+ * in another thread, and calls use other kernels meanwhile. Each call with 1
+ * needs one with 0, on all ranks between the same calls of their groups. */
 COMMSIR_API void commsir_compile_at_once(int32_t enabled);
 
 /* What this machine has: {"version", "cuda": …, "nccl": …, "linker": …,

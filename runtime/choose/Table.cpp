@@ -628,9 +628,10 @@ static int64_t countCtas(const Config &config) {
   return config.blocks * config.cluster;
 }
 
-/// Leaves multiprocessors to kernels that run beside the collective. Of those
-/// that data-parallel training overlaps with arithmetic: all_to_all and
-/// broadcast, for which programs mostly wait, need more CTAs for their speed.
+/// Leaves multiprocessors to kernels that run concurrently with the collective.
+/// Of those that data-parallel training overlaps with arithmetic: all_to_all
+/// and broadcast, for which programs mostly wait, need more CTAs for their
+/// speed.
 static void share(const ConfigQuery &query, ConfigChoice &answer) {
   static constexpr llvm::StringLiteral ops[] = {"all_reduce", "all_gather",
                                                 "reduce_scatter"};

@@ -58,7 +58,7 @@ static void commsir_cpu_signal(Context *context, int32_t site, int64_t arg,
   else
     __atomic_fetch_add(cell, kind == 1 ? 1 : value, __ATOMIC_ACQ_REL);
   scheduler.stored(fiber, reinterpret_cast<char *>(cell), 8);
-  // Who waits may go on before what this block does next.
+  // A fiber that waits may continue before this block does.
   scheduler.maybeYield(fiber);
 }
 

@@ -574,8 +574,8 @@ void Scheduler::checkClock() {
   options.progress(double(finishedBlocks) / double(allBlocks));
 }
 
-/// Steps without any change after which blocks that poll are taken to poll for
-/// ever.
+/// Steps without any change after which blocks that poll are taken to poll
+/// forever.
 static constexpr uint64_t kQuietSteps = 10000000;
 
 void Scheduler::runAlone() {

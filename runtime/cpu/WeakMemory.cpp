@@ -50,7 +50,7 @@ struct WeakMemory::Item {
   /// Store: the new bytes, or, while the block runs, those that others see.
   /// Transfer: what was read.
   std::vector<char> data;
-  /// Store: what becomes visible as a whole; isPacket: words beside flags.
+  /// Store: what becomes visible as a whole; isPacket: words that have flags.
   int64_t grain = 8;
   bool isPacket = false;
   /// Store: an earlier write of the place comes behind it (M5, M25).

@@ -35,7 +35,7 @@ void *openLibrary(std::string &tried) {
   };
   if (auto named = llvm::sys::Process::GetEnv("COMMSIR_NCCL_LIBRARY"))
     return attempt(named->c_str(), RTLD_NOW | RTLD_GLOBAL);
-  // A second NCCL beside one that is loaded would not share its communicators.
+  // A second NCCL next to one that is loaded would not share its communicators.
   if (void *handle = dlopen("libnccl.so.2", RTLD_NOW | RTLD_NOLOAD))
     return handle;
   return attempt("libnccl.so.2", RTLD_NOW | RTLD_GLOBAL);

@@ -148,7 +148,8 @@ static bool replaceMethod(json::Object &message) {
 static constexpr llvm::StringLiteral kWrongJson = "{";
 
 /// Whether the message has so many values that they would fill the memory:
-/// each takes 40 bytes, and editor messages have few beside their texts.
+/// each takes 40 bytes, and editor messages have few in addition to their
+/// texts.
 static bool hasTooManyValues(llvm::StringRef message) {
   constexpr size_t kMostValues = size_t(1) << 20;
   return message.count(',') > kMostValues &&

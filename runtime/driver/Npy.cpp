@@ -267,7 +267,7 @@ static llvm::Error splitFile(llvm::StringRef path, llvm::StringRef bytes,
 static bool measure(llvm::ArrayRef<int64_t> shape, unsigned elementBytes,
                     int64_t &count, int64_t &bytes) {
   count = 1;
-  // Zero first: numpy writes huge dimensions beside a zero one.
+  // Zero first: numpy writes huge dimensions next to a zero one.
   if (llvm::is_contained(shape, 0)) {
     count = bytes = 0;
     return true;

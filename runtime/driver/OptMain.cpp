@@ -39,8 +39,8 @@ static llvm::SmallVector<char *> addDefaults(llvm::ArrayRef<char *> given) {
   return arguments;
 }
 
-/// Whether the caller asks for files beside the output, by the name of an
-/// option: a file's name, or an option's value, may be any word.
+/// Whether the caller asks for files in addition to the output, by the name of
+/// an option: a file's name, or an option's value, may be any word.
 static bool writesFiles(llvm::ArrayRef<char *> given) {
   return llvm::any_of(given.drop_front(), [](llvm::StringRef argument) {
     llvm::StringRef name = argument.split('=').first;

@@ -192,8 +192,9 @@ static std::string canonical(llvm::StringRef path) {
   return std::string(folder);
 }
 
-/// Refuses to write over what is read: the kernel, and, but for --output, which
-/// may give an argument back to the file it came from, inputs and references.
+/// Refuses to write over what is read: the kernel, and, except for --output,
+/// which may give an argument back to the file it came from, inputs and
+/// references.
 bool Session::checkReplaced(const std::string &path,
                             const std::string &writer) {
   auto refuse = [&](llvm::StringRef what) {

@@ -236,7 +236,7 @@ bool Session::compile() {
 // Verdicts
 //===----------------------------------------------------------------------===//
 
-/// Keeps the verdict beside the results.
+/// Keeps the verdict with the results.
 bool Session::writeCertificate() {
   if (options.certificate.empty())
     return true;

@@ -110,7 +110,7 @@ Session::firstDifference(World &left, World &right,
 // Running
 //===----------------------------------------------------------------------===//
 
-/// Each worker holds a world of its own beside the reference.
+/// Each worker holds a world of its own in addition to the reference.
 unsigned Session::countWorkers(int64_t schedules) const {
   uint64_t workers =
       options.workers ? options.workers : std::thread::hardware_concurrency();

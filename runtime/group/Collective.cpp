@@ -652,7 +652,7 @@ Collectives::Impl::findSized(const Shape &shape, int64_t first, int64_t count,
 }
 
 /// GPU: whether a rank still lacks the code of a kernel for the whole of a size
-/// that has had so many `uses`. Until then it is compiled beside the calls: it
+/// that has had so many `uses`. Until then it is compiled during the calls: it
 /// takes more than a second, and a training step less.
 llvm::Expected<bool> Collectives::Impl::lacksKernel(const Shape &shape,
                                                     unsigned uses) {
@@ -1047,7 +1047,7 @@ llvm::Error Collectives::Impl::launchPlain(PlainPlan &plan, void *stream) {
 }
 
 /// GPU: whether copy engines carry the call out: large parts that are gathered
-/// in place, as trainers do beside matmuls, whose processors a kernel would
+/// in place, as trainers do during matmuls, whose processors a kernel would
 /// take; and sizes that no kernel takes yet, until they are repeated.
 llvm::Expected<bool> Collectives::Impl::takesCopies(const Shape &shape,
                                                     uint64_t capture) {

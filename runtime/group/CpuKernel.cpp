@@ -24,8 +24,8 @@ using Kind = GroupError::Kind;
 
 static std::string number(int64_t value) { return std::to_string(value); }
 
-/// Barriers that a kernel may have beside one a block, as teams that blocks
-/// meet in.
+/// Barriers that a kernel may have in addition to one per block, as teams that
+/// blocks meet in.
 static constexpr uint64_t kSpareBarriers = 15;
 
 namespace {

@@ -49,8 +49,8 @@ namespace commsir::group {
 llvm::Expected<std::unique_ptr<Store>> createFileStore(llvm::StringRef folder);
 
 /// CTAs of a large collective that overlaps with other kernels: the smallest
-/// number that reaches NCCL's bandwidth ("PyTorch, beside a matmul" in
-/// docs/Benchmarks.md).
+/// number that reaches NCCL's bandwidth (docs/Benchmarks.md, "PyTorch,
+/// beside a matmul").
 inline constexpr int64_t kSharedCtas = 28;
 
 struct GroupOptions {

@@ -406,9 +406,9 @@ static std::string detail(const Shape &shape) {
 /// graphs.
 static constexpr int64_t kRoundBytes = int64_t(32) << 20;
 
-/// GPU: bytes of a message, beside kMostSizedReduce, up to which kernels of any
-/// size take it: each rank sends straight to all. A larger broadcast goes from
-/// neighbor to neighbor, which takes no extent.
+/// GPU: bytes of a message, next to kMostSizedReduce, up to which kernels of
+/// any size take it: each rank sends straight to all. A larger broadcast goes
+/// from neighbor to neighbor, which takes no extent.
 static constexpr int64_t kMostSizedCopy = int64_t(1) << 20,
                          kMostSizedBroadcast = int64_t(256) << 10;
 /// GPU: bytes of the largest piece of a larger message. Links are busy with it

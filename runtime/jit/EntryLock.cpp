@@ -26,7 +26,7 @@ EntryLock::EntryLock(const OwnFolder &folder, std::string name, double patience)
 EntryLock::~EntryLock() {
   if (!file)
     return;
-  // While it is held: who waits for it then sees that it is gone.
+  // While it is held: a process that waits for it then sees that it is gone.
   folder.remove(name);
   ::flock(file.get(), LOCK_UN);
 }

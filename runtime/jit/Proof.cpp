@@ -1,4 +1,4 @@
-//===- Proof.cpp - The checker, beside the compiler -----------------------===//
+//===- Proof.cpp - Runs the checker in parallel with the compiler ---------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

@@ -13,7 +13,7 @@
 namespace commsir {
 
 /// Prints `line` and a line feed to standard error with one write, so that it
-/// stays whole beside lines of other threads and processes, and with "?" for
+/// stays whole among lines of other threads and processes, and with "?" for
 /// control characters, which a terminal would obey. Any thread may call it.
 void printErrorLine(const llvm::Twine &line);
 

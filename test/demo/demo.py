@@ -116,9 +116,9 @@ def deadlock(steps: Steps, binaries: pathlib.Path, folder: pathlib.Path) -> bool
     steps.heading("A kernel with a missing signal: refused before it runs")
     if not run(binaries, folder, [kernel, "--ranks=4"], REFUSED):
         return False
-    print("\n   The checker followed every rank, and found a wait that nobody ends (status 4).")
+    print("\n   The checker simulated every rank, and found a wait that never ends (status 4).")
 
-    steps.heading("The same kernel, run all the same: a report, not a hang")
+    steps.heading("The same kernel, run without the checker: a report, not a hang")
     if not run(binaries, folder, [kernel, "--ranks=4", "--no-check"], DEADLOCK):
         return False
     print("\n   Each waiting rank, its source line, and what it waits for (status 5).")

@@ -14,7 +14,7 @@ import typing
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypedDict
 
-from . import contracts
+from . import contracts, shared_parameters
 from .functions import ALL, F, plain
 
 if TYPE_CHECKING:
@@ -105,6 +105,7 @@ def _collective(kind: F) -> Callable[[Callable[[], None]], F]:
             return outside(name, dict(bound.arguments))
 
         functools.update_wrapper(collective, named, ("__module__", "__name__", "__qualname__", "__doc__"))
+        collective.__doc__ = shared_parameters.explain(named.__doc__ or "", signature, shared_parameters.OF_COLLECTIVES)
         collective.__signature__ = signature  # type: ignore[attr-defined]
         del collective.__wrapped__  # type: ignore[attr-defined]
         ALL.append(collective)

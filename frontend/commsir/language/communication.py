@@ -339,4 +339,4 @@ def recv(slot: Slot, peer: Index, valid: Index | None = None) -> Tile:
 
 @op
 def channel_barrier(channel: Channel) -> None:
-    """Ends a round of sends. Every block must reach it, and receives of the round must follow it."""
+    """Ends a round of sends of `channel`. Every block must reach it, and receives of the round must follow it."""

@@ -20,7 +20,7 @@ GENERATED = "<kernel>"
 
 # What the library says of a file that the dialect's verifier refuses; here it is the kernel's text.
 _INVALID = re.compile(r"(the source of )?'.*' is not valid", re.DOTALL)
-# What it says where a pass fails, beside what the pass says itself.
+# The message that MLIR adds to those of a pass that fails.
 _PASS_FAILED = re.compile(r"the kernel could not be lowered: pass \S+ failed")
 # What the checker says where a value that it has to know depends on data.
 # What an assert becomes that is no check of bounds.

@@ -17,6 +17,7 @@ from contextlib import AbstractContextManager
 from typing import Any, TypeVar
 
 from .. import errors
+from . import shared_parameters
 from .parameters import Array, Index, Memory, Team, Tile, Token, Window
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -31,6 +32,9 @@ def op(function: F) -> F:
     def outside(*args: Any, **keywords: Any) -> Any:
         raise errors.UsageError(f"commsir.{function.__name__} works inside a function with @commsir.kernel")
 
+    outside.__doc__ = shared_parameters.explain(
+        function.__doc__ or "", inspect.signature(function), shared_parameters.MEANINGS
+    )
     ALL.append(outside)
     return typing.cast(F, outside)
 
@@ -46,12 +50,14 @@ def plain(signature: inspect.Signature) -> inspect.Signature:
 
 @op
 def team(kind: str = "world") -> Team:
-    """A team that always exists: "world", "lsa" (ranks in load and store reach) or "rail"."""
+    """A team that always exists, by its `kind`: "world", "lsa" (ranks in load and store reach) or "rail"."""
 
 
 @op
 def team_split(team: Team, kind: str, factor: int) -> Team:
-    """The part of a team that this rank belongs to: "inner" (runs of `factor`) or "outer" (every `factor`-th)."""
+    """The part of a team that this rank belongs to, by its `kind`: "inner" (runs of `factor`) or "outer" (every
+    `factor`-th).
+    """
 
 
 @op
@@ -91,7 +97,11 @@ def for_peers(team: Team | None = None, reversed: bool = False) -> Iterator[int]
 
 @op
 def role(name: str, first: int, last: int) -> AbstractContextManager[None]:
-    """`with role("send", 0, 2):` runs its body on blocks first, …, last - 1 of every rank."""
+    """`with role("send", 0, 2):` runs its body on blocks first, …, last - 1 of every rank.
+
+    Other blocks skip it. Roles of different blocks run concurrently; there is no barrier at the end. `name` is for
+    readers and messages.
+    """
 
 
 def static_range(*arguments: int) -> range:
@@ -156,13 +166,13 @@ def contract(
     plus: Tile | Sequence[Tile] = (),
     scales: Sequence[Memory] = (),
 ) -> None:
-    """Stores the product of two matrices in a part of an array, as `acc = lhs @ rhs` does, or adds it there.
+    """Stores the product of two matrices in a part of an array, as `acc = lhs @ rhs` does; with `accumulate` adds it.
 
     All are parts of arrays: `contract(x[0:64], w, y[0:64, :])`. Sums are of f32. `plus` is a part of the product's
     size, or a tuple of them, added before it is rounded, as in `acc = lhs @ rhs + d`. `scales=(s, t)` are those of
-    fp8 operands: whole arrays of f32 beside the whole arrays of which the operands are parts. Of an array [m, k] on
-    the left they are [m, k / 128], [m / 128, k / 128], [m, 1], [m / 128, 1], [1, k / 128] or [1, 1], rounded up; on
-    the right, of [k, n], likewise; and those of a transposed operand lie as its array does.
+    fp8 operands: whole arrays of f32, for the whole arrays of which the operands are parts. Of an array [m, k] on
+    the left they are [m, k / 128], [m / 128, k / 128], [m, 1], [m / 128, 1], [1, k / 128] or [1, 1], rounded up; the
+    same on the right, of [k, n]; and those of a transposed operand lie as its array does.
     """
 
 
@@ -218,7 +228,7 @@ def maximum(a: Any, b: Any) -> Tile:
 
 @op
 def clip(a: Any, low: Any, high: Any) -> Tile:
-    """`a` held between two bounds, element by element; a NaN stays."""
+    """`a` held between the bounds `low` and `high`, element by element; a NaN stays."""
 
 
 @op

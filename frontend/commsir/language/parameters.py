@@ -74,8 +74,8 @@ ranks: Any = Dim(RANKS)
 def dims(names: str) -> Any:
     """Names of dimensions for annotations: `rows, n = dims("rows n")`, then `f32[Window, rows, n]`.
 
-    A single name is given alone: `n = dims("n")`. Annotations calculate with them, and with `ranks`, by +, -, * and //:
-    `f32[Array, rows * ranks, n // 2]`.
+    `names` are apart by spaces or commas. One name gives one dimension, not a tuple: `n = dims("n")`. Annotations
+    calculate with them, and with `ranks`, by +, -, * and //: `f32[Array, rows * ranks, n // 2]`.
     """
     made = tuple(Dim(n) for n in re.split(r"[,\s]+", names.strip()))
     for name in made:
@@ -200,10 +200,11 @@ class Memory(_Annotated):
         """`p += a @ b` adds a product to a matrix."""
 
     def load(self, offset: Index, length: int, valid: Index | None = None, after: Token | None = None) -> Tile:
-        """`tile_load`: `length` elements from `offset` on, of which `valid` exist."""
+        """`tile_load`: `length` elements from `offset` on, of which `valid` exist, after the wait of the token
+        `after`."""
 
     def store(self, tile: Tile, offset: Index = 0, valid: Index | None = None) -> None:
-        """`tile_store`."""
+        """`tile_store`: writes `tile`, or its first `valid` elements, from element `offset` on."""
 
 
 class Window(Memory):
@@ -218,7 +219,7 @@ class Window(Memory):
         """The part of rank `peer` of `team` (the world)."""
 
     def multimem(self, team: Team | None = None) -> Array:
-        """One address for all parts: NVLink multicast."""
+        """One address for all parts on the ranks of `team` (the world): NVLink multicast."""
 
 
 class HostWindow(Window):
@@ -286,7 +287,7 @@ class Team:
         """The team of every `factor`-th rank that this rank belongs to."""
 
     def peers(self, reversed: bool = False) -> Iterator[int]:
-        """Every other rank, starting after this one."""
+        """Every other rank, starting after this one; `reversed`: in the opposite order."""
 
     def translate(self, rank: Index, to: Team) -> int:
         """Rank `rank` of this team as a rank of `to`."""
@@ -311,15 +312,36 @@ class Tile:
     def __getitem__(self, i: int) -> Tile:
         """The element of a tile of one element, as a scalar."""
 
-    def sum(self, axis: int | None = None, keepdims: bool = False) -> Tile: ...
-    def prod(self, axis: int | None = None, keepdims: bool = False) -> Tile: ...
-    def min(self, axis: int | None = None, keepdims: bool = False) -> Tile: ...
-    def max(self, axis: int | None = None, keepdims: bool = False) -> Tile: ...
-    def mean(self, axis: int | None = None, keepdims: bool = False) -> Tile: ...
-    def any(self) -> Tile: ...
-    def all(self) -> Tile: ...
-    def astype(self, dtype: Any) -> Tile: ...
-    def item(self) -> Tile: ...
+    def sum(self, axis: int | None = None, keepdims: bool = False) -> Tile:
+        """The sum of the elements as a tile of one element, computed in the tile's own type.
+
+        `axis` and `keepdims` are NumPy's and change nothing, because a tile has one dimension.
+        """
+
+    def prod(self, axis: int | None = None, keepdims: bool = False) -> Tile:
+        """The product of the elements; `axis` and `keepdims` as for `sum`."""
+
+    def min(self, axis: int | None = None, keepdims: bool = False) -> Tile:
+        """The least element; a NaN wins. `axis` and `keepdims` as for `sum`."""
+
+    def max(self, axis: int | None = None, keepdims: bool = False) -> Tile:
+        """The greatest element; a NaN wins. `axis` and `keepdims` as for `sum`."""
+
+    def mean(self, axis: int | None = None, keepdims: bool = False) -> Tile:
+        """The mean of the elements, of integers in f32; `axis` and `keepdims` as for `sum`."""
+
+    def any(self) -> Tile:
+        """Whether some element of a mask is true, as a tile of one element."""
+
+    def all(self) -> Tile:
+        """Whether every element of a mask is true, as a tile of one element."""
+
+    def astype(self, dtype: Any) -> Tile:
+        """The values in the element type `dtype`, such as commsir.bf16; floats are rounded to nearest, ties to even."""
+
+    def item(self) -> Tile:
+        """The element of a tile of one element, as a scalar."""
+
     def __add__(self, other: Any) -> Tile: ...
     def __radd__(self, other: Any) -> Tile: ...
     def __sub__(self, other: Any) -> Tile: ...

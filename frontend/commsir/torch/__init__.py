@@ -91,9 +91,14 @@ def __getattr__(name: str) -> Any:
 
     if _LAZY.get(name) != "call_counts":  # Of which `commsir.stats` is, for programs without torch.
         importlib.import_module(f"{__name__}._needed")
-    if name in _LAZY_MODULES:
-        return importlib.import_module(f"{__name__}.{name}")
-    return getattr(importlib.import_module(f"{__name__}.{_LAZY[name]}"), name)
+    try:
+        module = importlib.import_module(f"{__name__}.{_LAZY.get(name, name)}")
+    except (ImportError, AttributeError) as error:
+        from commsir.torch._needed import explain_old_torch
+
+        explain_old_torch(error)
+        raise
+    return module if name in _LAZY_MODULES else getattr(module, name)
 
 
 def _create(options: Any, backend_options: Any) -> Any:

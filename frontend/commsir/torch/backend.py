@@ -332,7 +332,11 @@ def default_timeout_of(group: Any, device: str) -> float:
 
 
 def abort(group: Any = None, reason: str = "it was aborted") -> None:
-    """Ends all waits of this rank in a group, including those of ops and windows. The group is unusable then."""
+    """Ends all waits of this rank in `group`, a process group (None: the default one), including those of ops and
+    windows.
+
+    Later calls of the group fail; their text has `reason`. Any thread may call it.
+    """
     used = dist.distributed_c10d._get_default_group() if group is None else group
     for name in ("commsir.torch.ops", "commsir.torch.windows"):
         if module := sys.modules.get(name):

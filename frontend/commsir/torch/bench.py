@@ -1,4 +1,4 @@
-"""Collectives of CommsIR beside those of others, in one run: what `python -m commsir.bench` does under torchrun.
+"""Collectives of CommsIR against those of others, in one run: what `python -m commsir.bench` does under torchrun.
 
 On GPUs the others are NCCL, NCCL with registered windows, and the one-shot and two-shot all-reduce of torch's symmetric
 memory; on the CPU it is Gloo. Contenders take turns, so that all see the same machine. Each is checked first, on

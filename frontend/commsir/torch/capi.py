@@ -221,8 +221,8 @@ class Group(OfThisProcess):
     ) -> None:
         self._handle, self._process = 0, os.getpid()
         self.rank, self.size, self.device = rank, size, _device(device)
-        # Training runs large collectives beside its arithmetic: they take as few CTAs as carry what NCCL does. What
-        # runs in the stream of the arithmetic takes as many as are fastest.
+        # Training runs large collectives concurrently with its arithmetic: they take as few CTAs as carry what NCCL
+        # does. What runs in the stream of the arithmetic takes as many as are fastest.
         ctas = -1 if shares_gpu else 0
         meeting = StoreCallbacks(store)
         arguments = (name, rank, size, device, timeout.total_seconds(), nccl_comm, ctas, "")

@@ -43,8 +43,8 @@ def root_of_sources() -> Path | None:
 
 
 def _loaded(library: str) -> list[str]:
-    """The path by which this process has loaded a library. Where a compiler has libstdc++ as an archive alone, its
-    copy in a module would crash at the first stream, beside the one that torch uses."""
+    """The path by which this process has loaded a library. Where a compiler has only an archive of libstdc++, its
+    copy in a module would crash at the first stream, next to the one that torch uses."""
     maps = Path("/proc/self/maps")
     lines = maps.read_text().splitlines() if maps.is_file() else []
     paths = [line.split(maxsplit=5)[5] for line in lines if f"/{library}" in line]

@@ -141,7 +141,7 @@ def _shared(digests: list[str], group: Any) -> list[str]:
 def measure(calls: int = 20) -> reporting.Report:
     """Measures the gain of each kernel in the report, and returns the report with the results.
 
-    All ranks call it, behind the same compiled graphs. Each kernel runs on ones, beside the process group's collective
+    All ranks call it, behind the same compiled graphs. Each kernel runs on ones, against the process group's collective
     and the arithmetic in a kernel of its own; `calls` of each, five times. A kernel that some rank has not is left out,
     and so are matmuls and sizes that are not known when it is compiled. The gain is the mean over the ranks.
     """

@@ -184,7 +184,7 @@ def _sink(graph: Graph, gathered: GatherConcat) -> GatherConcat | None:
 
 
 def _is_same_of_all(pieces: list[Any]) -> bool:
-    """Whether it is one operation of each piece that nothing else reads, with the same numbers beside it."""
+    """Whether it is one operation of each piece that nothing else reads, with the same other operands."""
 
     def shown(node: Node) -> Any:
         return node.target, node.args[1:], node.kwargs
@@ -290,7 +290,7 @@ class _Parts:
         self.of[self.gathered.node] = self.gathered.wait
 
     def takes(self, node: Node) -> bool:
-        """Whether it works element by element on whole rows, with numbers beside them."""
+        """Whether it works element by element on whole rows, with numbers as other operands."""
         value, row = node.meta.get("val"), self.gathered.node.meta["val"].shape[-1]
         if not isinstance(value, torch.Tensor) or not (is_elementwise(node) or moves_nothing(node)):
             return False

@@ -172,7 +172,7 @@ def share(memory: torch.Tensor | torch.cuda.MemPool, group: Any = None) -> None:
 
 
 def unshare(memory: torch.Tensor | torch.cuda.MemPool, group: Any = None) -> None:
-    """Ends `share`, on this rank; waits for kernels that use the memory."""
+    """Ends `share` of `memory` in `group`, on this rank; waits for kernels that use the memory."""
     groups, known = _sharing(group)
     for address, _ in _extents(memory):
         if known.pop(address, None) is not None:
@@ -188,7 +188,7 @@ def window_tensor(
     base: int = 0,
     rank: int = -1,
 ) -> torch.Tensor:
-    """Returns symmetric memory of a group as a tensor.
+    """Returns symmetric memory of a `group` as a tensor of `shape` and `dtype`.
 
     Without `base` it is allocated, collectively. With `base`, an address in a window (`tensor.data_ptr()`), and
     `rank`, it is that rank's copy as this rank reaches it: what is written there, that rank reads; this is for groups

@@ -4,7 +4,7 @@
     y, kept = fused_collective("all_reduce", x, [residual, weight], consume=..., ...)
 
 The group is any process group of torch.distributed, by its name (`group.group_name`): CommsIR makes a group of its own
-beside it, from its store, on the first call, which all ranks must make. An op runs on the current stream; for that
+for it, from its store, on the first call, which all ranks must make. An op runs on the current stream; for that
 stream it is done when it returns.
 """
 
@@ -243,7 +243,7 @@ def _load() -> tuple[Any, _Callbacks]:
             library.commsir_torch_take_defect.restype = ctypes.c_char_p
             return library, callbacks
     raise RuntimeError(
-        "torch.ops.commsir: libcommsir_torch_ops.so was not found; it lies beside libcommsir.so "
+        "torch.ops.commsir: libcommsir_torch_ops.so was not found; it lies next to libcommsir.so "
         "(COMMSIR_LIBRARY names the folder)"
     )
 
@@ -908,7 +908,7 @@ def fused_collective(
 # Prepared calls
 # ---------------------------------------------------------------------------------------------------------------------
 
-#: (input, args, parts=None, out=None) -> results: a call of `fused_collective` but for its tensors.
+#: (input, args, parts=None, out=None) -> results: a call of `fused_collective`, without its tensors.
 PreparedCall = Callable[..., "list[torch.Tensor]"]
 _MOST_PREPARED = 1024
 _prepared_calls: dict[tuple[Any, ...], PreparedCall] = {}

@@ -170,7 +170,7 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         return self.group_on(getattr(self._running, "device", "cpu"))
 
     def group_on(self, device: str) -> capi.Group:
-        """Returns the group for "cpu" or "cuda"."""
+        """Returns the group for `device`, "cpu" or "cuda" (the current GPU)."""
         found = torch.device(device)
         if found.type == "cuda" and found.index is None:
             found = torch.device("cuda", torch.cuda.current_device())
@@ -188,7 +188,8 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
     ) -> torch.distributed.Work:
         """Queues a collective: `run` is called in its turn on the group's thread; for CUDA tensors, in a stream.
 
-        Returns the Work. Counters and reports use `name`. `opts` are the options that torch passed to the method.
+        It reads `inputs` and writes `outputs`, which `run` must not replace. Returns the Work. Counters and reports use
+        `name`. `opts` are the options that torch passed to the method.
         """
         tensors = [*inputs, *outputs]
         if not all(map(_has_memory, tensors)):
@@ -225,7 +226,11 @@ class ProcessGroup(dist.ProcessGroup):  # type: ignore[misc]
         return _JointWork(tensors, [method(*each, used) for each in zip(*given, strict=True)])
 
     def shrink(self, ranks_to_exclude: Sequence[int], shrink_flags: int = 0, options: Any = None) -> ProcessGroup:
-        """Makes a group of the surviving ranks, also if this group has failed. They meet in the store again."""
+        """Makes a group of all ranks but `ranks_to_exclude`, also if this group has failed. They meet in the store
+        again.
+
+        `shrink_flags` and `options` are torch's, as of `torch.distributed.shrink_group`.
+        """
         left = [rank for rank in range(self.settings.size) if rank not in ranks_to_exclude]
         chosen = options if options is not None else self._backend.options
         made = self._backend.shrink(list(ranks_to_exclude), shrink_flags, chosen)

@@ -40,7 +40,7 @@ class Produced:
     dtype: torch.dtype
     #: The region's nodes in the graph's order; the last is the collective's input. None, where that is cast alone.
     inside: tuple[Node, ...]
-    #: A row of the first is the kernel's input; the others are read beside it.
+    #: A row of the first is the kernel's input; it also reads the others.
     arguments: tuple[Argument, ...]
     #: What the kernel gains by it, in µs. None: the model has no figure.
     gain: float | None

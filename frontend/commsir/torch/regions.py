@@ -50,7 +50,7 @@ _FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 _SMALL_FLOATS = (torch.float8_e4m3fn, torch.float8_e5m2)
 #: Integers that casts make, and that arguments may be of.
 _INTEGERS = (torch.int8, torch.int16, torch.int32, torch.int64)
-#: Comparisons of floats, ordered but for `une`, and those of integers that they stand for.
+#: Comparisons of floats, ordered except for `une`, and those of integers that they stand for.
 _INTEGER_ORDERS = {"ogt": "sgt", "oge": "sge", "olt": "slt", "ole": "sle", "oeq": "eq", "une": "ne"}
 #: The largest number that rounds to the largest of e4m3fn, 448: half of the way to what would be the next.
 _MOST_E4M3FN = 464.0

@@ -102,187 +102,183 @@ def _device(asked: torch.device, rank: int) -> torch.device:
     return own
 
 
+class _Calls:
+    """One rank of a communicator: what torchcomms calls."""
+
+    def init(self, device: torch.device, name: str, options: Any = None) -> None:
+        """Bootstraps from a store only; the first call is collective."""
+        settings = getattr(self, "_settings", None) or backend.Settings(
+            _store(name, getattr(options, "timeout", None))
+            if getattr(options, "store", None) is None
+            else options.store,
+            int(os.environ.get("RANK", "0")),
+            int(os.environ.get("WORLD_SIZE", "1")),
+            getattr(options, "timeout", None) or timedelta(minutes=10),
+            name,
+        )
+        self._device, self._name, self._options = _device(device, settings.rank), name, options
+        self._settings, self._group = settings, backend.make_group(settings)
+        #: How often ranks have been split off under a name.
+        self._splits: dict[tuple[str, str], int] = {}
+
+    def finalize(self) -> None:
+        """Waits for all calls and ends."""
+        self._group.shutdown()
+
+    def set_timeout(self, timeout: timedelta) -> None:
+        """Sets the timeout of future calls."""
+        self._group.set_timeout(timeout)
+
+    def get_rank(self) -> int:
+        return int(self._settings.rank)
+
+    def get_size(self) -> int:
+        return int(self._settings.size)
+
+    def get_backend_name(self) -> str:
+        return "commsir"
+
+    def get_comm_name(self) -> str:
+        return str(self._name)
+
+    def get_options(self) -> Any:
+        return self._options
+
+    def get_device(self) -> torch.device:
+        return self._device
+
+    def _finish(self, work: Work, async_op: bool) -> Work | None:
+        """None: the call is over, or what follows in the stream is ordered after it."""
+        if async_op:
+            return work
+        work.wait()
+        return None
+
+    def _done(self, work: Any, async_op: bool) -> Work | None:
+        """Future of a collective."""
+        return self._finish(Work([work]), async_op and not _is_from_torch())
+
+    def _begun(self, work: Any, async_op: bool) -> Work | None:
+        """Future of a send or receive: its peer may call later, and no code asks for its future."""
+        return self._finish(Work([work]), async_op)
+
+    def _opts(self, kind: Any, op: Any = None, root: int | None = None) -> Any:
+        opts = kind()
+        if op is not None:
+            opts.reduceOp = _reduction(op)
+        if root is not None:
+            opts.rootRank = root
+        return opts
+
+    def send(self, tensor: Any, dst: int, async_op: bool = False, options: Any = None) -> Work | None:
+        return self._begun(self._group.send([tensor], dst, 0), async_op)
+
+    def recv(self, tensor: Any, src: int, async_op: bool = False, options: Any = None) -> Work | None:
+        return self._begun(self._group.recv([tensor], src, 0), async_op)
+
+    def batch_op_issue(self, ops: Sequence[Any], async_op: bool = False, options: Any = None) -> Work | None:
+        """Sends and receives that begin together: {type, tensor, peer}. torchcomms calls none of Python's."""
+        works = []
+        for op in ops:
+            sends = "SEND" in str(getattr(op, "type", "")).upper()
+            works.append((self._group.send if sends else self._group.recv)([op.tensor], op.peer, 0))
+        return self._finish(Work(works), async_op)
+
+    def broadcast(self, tensor: Any, root: int, async_op: bool = False, options: Any = None) -> Work | None:
+        opts = self._opts(dist.BroadcastOptions, root=root)
+        return self._done(self._group.broadcast([tensor], opts), async_op)
+
+    def all_reduce(self, tensor: Any, op: Any, async_op: bool = False, options: Any = None) -> Work | None:
+        return self._done(self._group.allreduce([tensor], self._opts(dist.AllreduceOptions, op)), async_op)
+
+    def reduce(self, tensor: Any, root: int, op: Any, async_op: bool = False, options: Any = None) -> Work | None:
+        return self._done(self._group.reduce([tensor], self._opts(dist.ReduceOptions, op, root)), async_op)
+
+    def all_gather(self, outputs: Any, tensor: Any, async_op: bool = False, options: Any = None) -> Work | None:
+        return self._done(self._group.allgather([outputs], [tensor]), async_op)
+
+    all_gather_v = all_gather
+
+    def all_gather_single(self, output: Any, input: Any, async_op: bool = False, options: Any = None) -> Work | None:
+        return self._done(self._group._allgather_base(output, input), async_op)
+
+    def reduce_scatter(
+        self, output: Any, inputs: Any, op: Any, async_op: bool = False, options: Any = None
+    ) -> Work | None:
+        opts = self._opts(dist.ReduceScatterOptions, op)
+        return self._done(self._group.reduce_scatter([output], [inputs], opts), async_op)
+
+    reduce_scatter_v = reduce_scatter
+
+    def reduce_scatter_single(
+        self, output: Any, input: Any, op: Any, async_op: bool = False, options: Any = None
+    ) -> Work | None:
+        opts = self._opts(dist.ReduceScatterOptions, op)
+        return self._done(self._group._reduce_scatter_base(output, input, opts), async_op)
+
+    def all_to_all_single(self, output: Any, input: Any, async_op: bool = False, options: Any = None) -> Work | None:
+        return self._done(self._group.alltoall_base(output, input, [], []), async_op)
+
+    def all_to_all_v_single(
+        self,
+        output: Any,
+        input: Any,
+        output_splits: Sequence[int],
+        input_splits: Sequence[int],
+        async_op: bool = False,
+        options: Any = None,
+    ) -> Work | None:
+        work = self._group.alltoall_base(output, input, list(output_splits), list(input_splits))
+        return self._done(work, async_op)
+
+    def all_to_all(self, outputs: Any, inputs: Any, async_op: bool = False, options: Any = None) -> Work | None:
+        return self._done(self._group.alltoall(outputs, inputs), async_op)
+
+    def barrier(self, async_op: bool = False, options: Any = None) -> Work | None:
+        return self._done(self._group.barrier(), async_op)
+
+    def scatter(self, output: Any, inputs: Any, root: int, async_op: bool = False, options: Any = None) -> Work | None:
+        opts = self._opts(dist.ScatterOptions, root=root)
+        lists = [inputs] if root == self.get_rank() else []
+        return self._done(self._group.scatter([output], lists, opts), async_op)
+
+    def gather(self, outputs: Any, input: Any, root: int, async_op: bool = False, options: Any = None) -> Work | None:
+        opts = self._opts(dist.GatherOptions, root=root)
+        lists = [outputs] if root == self.get_rank() else []
+        return self._done(self._group.gather(lists, [input], opts), async_op)
+
+    def split(self, ranks: Sequence[int], name: str, options: Any = None) -> Any:
+        """A communicator of these ranks, of which the caller is one; None where there are none."""
+        if not ranks:
+            return None
+        every = range(self.get_size())
+        if len(set(ranks)) < len(ranks) or not set(ranks) <= set(every) or self.get_rank() not in ranks:
+            raise RuntimeError(
+                f"commsir: rank {self.get_rank()} of {self._name} (ranks 0 to {every[-1]}) cannot be in a part of"
+                f" ranks {list(ranks)}: name each once, including the caller, or none if the caller is in no part"
+            )
+        own = self._settings
+        # Others may be called the same, of other ranks and of these.
+        part = type(self)()
+        members = hashlib.sha1(",".join(map(str, ranks)).encode()).hexdigest()
+        turn = self._splits[name, members] = self._splits.get((name, members), 0) + 1
+        place = f"{name}.{members}.{turn}"
+        part._settings = backend.Settings(
+            dist.PrefixStore(f"split/{place}", own.store),
+            list(ranks).index(own.rank),
+            len(ranks),
+            own.timeout,
+            f"{own.name}.{place}",
+        )
+        part.init(self._device, name, options)
+        return part
+
+
 def make_backend(base: type[Any]) -> type[Any]:
     """The class to register, over torchcomms' own base class."""
 
-    class Backend(base):  # type: ignore[misc]
+    class Backend(_Calls, base):  # type: ignore[misc]
         """One rank of a communicator."""
-
-        def init(self, device: torch.device, name: str, options: Any = None) -> None:
-            """Bootstraps from a store only; the first call is collective."""
-            settings = getattr(self, "_settings", None) or backend.Settings(
-                _store(name, getattr(options, "timeout", None))
-                if getattr(options, "store", None) is None
-                else options.store,
-                int(os.environ.get("RANK", "0")),
-                int(os.environ.get("WORLD_SIZE", "1")),
-                getattr(options, "timeout", None) or timedelta(minutes=10),
-                name,
-            )
-            self._device, self._name, self._options = _device(device, settings.rank), name, options
-            self._settings, self._group = settings, backend.make_group(settings)
-            #: How often ranks have been split off under a name.
-            self._splits: dict[tuple[str, str], int] = {}
-
-        def finalize(self) -> None:
-            """Waits for all calls and ends."""
-            self._group.shutdown()
-
-        def set_timeout(self, timeout: timedelta) -> None:
-            """Sets the timeout of future calls."""
-            self._group.set_timeout(timeout)
-
-        def get_rank(self) -> int:
-            return int(self._settings.rank)
-
-        def get_size(self) -> int:
-            return int(self._settings.size)
-
-        def get_backend_name(self) -> str:
-            return "commsir"
-
-        def get_comm_name(self) -> str:
-            return str(self._name)
-
-        def get_options(self) -> Any:
-            return self._options
-
-        def get_device(self) -> torch.device:
-            return self._device
-
-        def _finish(self, work: Work, async_op: bool) -> Work | None:
-            """None: the call is over, or what follows in the stream is ordered after it."""
-            if async_op:
-                return work
-            work.wait()
-            return None
-
-        def _done(self, work: Any, async_op: bool) -> Work | None:
-            """Future of a collective."""
-            return self._finish(Work([work]), async_op and not _is_from_torch())
-
-        def _begun(self, work: Any, async_op: bool) -> Work | None:
-            """Future of a send or receive: its peer may call later, and no code asks for its future."""
-            return self._finish(Work([work]), async_op)
-
-        def _opts(self, kind: Any, op: Any = None, root: int | None = None) -> Any:
-            opts = kind()
-            if op is not None:
-                opts.reduceOp = _reduction(op)
-            if root is not None:
-                opts.rootRank = root
-            return opts
-
-        def send(self, tensor: Any, dst: int, async_op: bool = False, options: Any = None) -> Work | None:
-            return self._begun(self._group.send([tensor], dst, 0), async_op)
-
-        def recv(self, tensor: Any, src: int, async_op: bool = False, options: Any = None) -> Work | None:
-            return self._begun(self._group.recv([tensor], src, 0), async_op)
-
-        def batch_op_issue(self, ops: Sequence[Any], async_op: bool = False, options: Any = None) -> Work | None:
-            """Sends and receives that begin together: {type, tensor, peer}. torchcomms calls none of Python's."""
-            works = []
-            for op in ops:
-                sends = "SEND" in str(getattr(op, "type", "")).upper()
-                works.append((self._group.send if sends else self._group.recv)([op.tensor], op.peer, 0))
-            return self._finish(Work(works), async_op)
-
-        def broadcast(self, tensor: Any, root: int, async_op: bool = False, options: Any = None) -> Work | None:
-            opts = self._opts(dist.BroadcastOptions, root=root)
-            return self._done(self._group.broadcast([tensor], opts), async_op)
-
-        def all_reduce(self, tensor: Any, op: Any, async_op: bool = False, options: Any = None) -> Work | None:
-            return self._done(self._group.allreduce([tensor], self._opts(dist.AllreduceOptions, op)), async_op)
-
-        def reduce(self, tensor: Any, root: int, op: Any, async_op: bool = False, options: Any = None) -> Work | None:
-            return self._done(self._group.reduce([tensor], self._opts(dist.ReduceOptions, op, root)), async_op)
-
-        def all_gather(self, outputs: Any, tensor: Any, async_op: bool = False, options: Any = None) -> Work | None:
-            return self._done(self._group.allgather([outputs], [tensor]), async_op)
-
-        all_gather_v = all_gather
-
-        def all_gather_single(
-            self, output: Any, input: Any, async_op: bool = False, options: Any = None
-        ) -> Work | None:
-            return self._done(self._group._allgather_base(output, input), async_op)
-
-        def reduce_scatter(
-            self, output: Any, inputs: Any, op: Any, async_op: bool = False, options: Any = None
-        ) -> Work | None:
-            opts = self._opts(dist.ReduceScatterOptions, op)
-            return self._done(self._group.reduce_scatter([output], [inputs], opts), async_op)
-
-        reduce_scatter_v = reduce_scatter
-
-        def reduce_scatter_single(
-            self, output: Any, input: Any, op: Any, async_op: bool = False, options: Any = None
-        ) -> Work | None:
-            opts = self._opts(dist.ReduceScatterOptions, op)
-            return self._done(self._group._reduce_scatter_base(output, input, opts), async_op)
-
-        def all_to_all_single(
-            self, output: Any, input: Any, async_op: bool = False, options: Any = None
-        ) -> Work | None:
-            return self._done(self._group.alltoall_base(output, input, [], []), async_op)
-
-        def all_to_all_v_single(
-            self,
-            output: Any,
-            input: Any,
-            output_splits: Sequence[int],
-            input_splits: Sequence[int],
-            async_op: bool = False,
-            options: Any = None,
-        ) -> Work | None:
-            work = self._group.alltoall_base(output, input, list(output_splits), list(input_splits))
-            return self._done(work, async_op)
-
-        def all_to_all(self, outputs: Any, inputs: Any, async_op: bool = False, options: Any = None) -> Work | None:
-            return self._done(self._group.alltoall(outputs, inputs), async_op)
-
-        def barrier(self, async_op: bool = False, options: Any = None) -> Work | None:
-            return self._done(self._group.barrier(), async_op)
-
-        def scatter(
-            self, output: Any, inputs: Any, root: int, async_op: bool = False, options: Any = None
-        ) -> Work | None:
-            opts = self._opts(dist.ScatterOptions, root=root)
-            lists = [inputs] if root == self.get_rank() else []
-            return self._done(self._group.scatter([output], lists, opts), async_op)
-
-        def gather(
-            self, outputs: Any, input: Any, root: int, async_op: bool = False, options: Any = None
-        ) -> Work | None:
-            opts = self._opts(dist.GatherOptions, root=root)
-            lists = [outputs] if root == self.get_rank() else []
-            return self._done(self._group.gather(lists, [input], opts), async_op)
-
-        def split(self, ranks: Sequence[int], name: str, options: Any = None) -> Any:
-            """A communicator of these ranks, of which the caller is one; None where there are none."""
-            if not ranks:
-                return None
-            every = range(self.get_size())
-            if len(set(ranks)) < len(ranks) or not set(ranks) <= set(every) or self.get_rank() not in ranks:
-                raise RuntimeError(
-                    f"commsir: rank {self.get_rank()} of {self._name} (ranks 0 to {every[-1]}) cannot be in a part of"
-                    f" ranks {list(ranks)}: name each once, including the caller, or none if the caller is in no part"
-                )
-            own = self._settings
-            # Others may be called the same, of other ranks and of these.
-            part = type(self)()
-            members = hashlib.sha1(",".join(map(str, ranks)).encode()).hexdigest()
-            turn = self._splits[name, members] = self._splits.get((name, members), 0) + 1
-            place = f"{name}.{members}.{turn}"
-            part._settings = backend.Settings(
-                dist.PrefixStore(f"split/{place}", own.store),
-                list(ranks).index(own.rank),
-                len(ranks),
-                own.timeout,
-                f"{own.name}.{place}",
-            )
-            part.init(self._device, name, options)
-            return part
 
     return Backend
 

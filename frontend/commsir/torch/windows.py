@@ -112,7 +112,8 @@ def window(
     device: Any = None,
     timeout: float | None = None,
 ) -> TensorWindow:
-    """Allocates a zeroed tensor on each rank that the others can put to and get from, with `signals` cells. Collective.
+    """Allocates a zeroed tensor of `shape` and `dtype` on each rank that the others can put to and get from, with
+    `signals` cells. Collective, with the same arguments on all ranks.
 
     `group` is a process group of any backend. `device` and `timeout` (seconds of waits) come from its first window. By
     default, waits last 300 seconds, or as long as the process group's if that is shorter.

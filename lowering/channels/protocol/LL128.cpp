@@ -7,7 +7,7 @@
 //
 // Like LL, with packets of 128 bytes: a sender writes lines of the tile to the
 // receiver's memory, each with a flag, the launch's number, in place of its
-// last 8 bytes, which travel beside it with a flag of their own. A receiver
+// last 8 bytes, which travel with it with a flag of their own. A receiver
 // polls its own memory until every line carries the flag. No barrier; an eighth
 // more bytes. It rests on `store128_whole`: that a line which eight threads
 // store at once is seen whole.

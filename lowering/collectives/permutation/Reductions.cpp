@@ -11,7 +11,7 @@
 // Where outputs are no windows, sums go through slots and are copied out of
 // them, which takes as long as a third of an exchange if links wait for it. So
 // they may go in steps, too, and be copied late: what came in one step in the
-// next, and what came in the last step of a round beside the first sends of the
+// next, and what came in the last step of a round with the first sends of the
 // round after it. The owner stores its sums in its own output in the first
 // step, and sends them from there in the others.
 //

@@ -43,12 +43,13 @@ llvm::Error ChannelPool::reserve(size_t bytes) {
   if (wanted > limit || total > limit - wanted)
     return makeError(
         GroupError::Kind::Limit,
-        llvm::formatv("{0} of channel memory are needed beside {1} in use, and "
-                      "the group's limit is {2}. Raise the limit "
-                      "(channelBytes, COMMSIR_CHANNEL_BYTES), or take fewer "
-                      "kernels or another algorithm or protocol",
-                      renderSize(int64_t(bytes)), renderSize(int64_t(total)),
-                      renderSize(int64_t(limit)))
+        llvm::formatv(
+            "{0} of channel memory are needed in addition to {1} in use, and "
+            "the group's limit is {2}. Raise the limit "
+            "(channelBytes, COMMSIR_CHANNEL_BYTES), or take fewer "
+            "kernels or another algorithm or protocol",
+            renderSize(int64_t(bytes)), renderSize(int64_t(total)),
+            renderSize(int64_t(limit)))
             .str());
   auto window = communicator.allocate(wanted);
   if (!window)

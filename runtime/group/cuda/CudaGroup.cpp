@@ -192,8 +192,9 @@ llvm::Error CudaGroup::makeCommunicator() {
   return llvm::Error::success();
 }
 
-/// Bytes of channel memory, CTAs of collectives that run beside others, and
-/// multiprocessors: the least that any rank has, because all choose by it.
+/// Bytes of channel memory, CTAs of collectives that run concurrently with
+/// others, and multiprocessors: the least that any rank has, because all choose
+/// by it.
 llvm::Error CudaGroup::agreeOnLimits() {
   limits = {settings.channelBytes,
             settings.ctas < 0 ? group::kSharedCtas : settings.ctas,

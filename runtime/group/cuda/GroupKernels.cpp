@@ -126,9 +126,9 @@ double CudaGroup::shareOf(const CudaGroupKernel &kernel) const {
   return double(wanted) / double(most);
 }
 
-/// Concurrent kernels run beside each other, one of the others, and NCCL, in an
-/// order that differs by rank: unless all fit, ranks wait for kernels that wait
-/// for a place.
+/// Concurrent kernels run together with each other, one of the others, and
+/// NCCL, in an order that differs by rank: unless all fit, ranks wait for
+/// kernels that wait for a place.
 llvm::Error CudaGroup::checkConcurrent(const CudaGroupKernel &made) const {
   double together = 0, largest = 0;
   int count = 0;
@@ -500,8 +500,8 @@ llvm::Error CudaGroup::discard(GroupKernel &which) {
   return llvm::Error::success();
 }
 
-/// The channels of a capture, its own: a graph is replayed beside launches that
-/// are not captured, and beside other graphs.
+/// The channels of a capture, its own: a graph is replayed concurrently with
+/// launches that are not captured, and with other graphs.
 llvm::Expected<ChannelSet *> CudaGroup::setFor(CudaGroupKernel &kernel,
                                                unsigned long long capture) {
   if (kernel.isShared())

@@ -122,8 +122,8 @@ static int64_t countOf(const Device &device, const RequestLimits &limits) {
                                 : device.getMultiprocessors();
 }
 
-/// All that a request's open options are chosen from, beside the request and
-/// this build of CommsIR.
+/// All that a request's open options are chosen from, in addition to the
+/// request and this build of CommsIR.
 static std::string variantOf(const KernelRequest &request, const Device &device,
                              const RequestLimits &limits) {
   if (isSettled(request))

@@ -14,7 +14,7 @@
 using namespace commsir;
 using namespace commsir::cuda;
 
-/// Whether a new range lies beside the others.
+/// Whether a new range overlaps none of the others.
 llvm::Error CudaGroup::checkRange(const void *own, size_t bytes) const {
   if (windows.overlaps(own, bytes))
     return usage(llvm::formatv("memory at {0:x} is a window of the group "

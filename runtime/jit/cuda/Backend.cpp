@@ -70,7 +70,7 @@ static bool hasManyTiles(mlir::ModuleOp module) {
 }
 
 /// Whether the checker follows so many blocks that a copy of the kernel, to
-/// judge beside the compiler, takes less time.
+/// judge in parallel with compiling, takes less time.
 static bool hasManyBlocks(mlir::ModuleOp module) {
   constexpr uint64_t kFew = 128;
   return any_of(module.getOps<comms::KernelOp>(), [](comms::KernelOp kernel) {

@@ -174,7 +174,7 @@ static Expected<std::string> buildKernel(mlir::ModuleOp module, StringRef name,
                                          const CudaOptions &options,
                                          StringRef nccl, StringRef bytecode,
                                          PtxMaker maker) {
-  // Opening the linker's 90 MB takes 8 ms, which fit beside the passes.
+  // Opening the linker's 90 MB takes 8 ms, which pass while the passes run.
   std::thread loading = startThread([&] { preloadLinker(options.linker); });
   Expected<PtxKernel> ptx = maker(module, name, options);
   {

@@ -63,7 +63,7 @@ static SmallVector<std::string> listFolders(const LoadedObjects &loaded,
                                             StringRef package) {
   SmallVector<std::string> folders;
   for (const std::string &folder : loaded.packages) {
-    // …/site-packages/torch/lib, beside …/site-packages/nvidia.
+    // …/site-packages/torch/lib, next to …/site-packages/nvidia.
     folders.push_back(folder + "/../../nvidia/cu13/lib");
     folders.push_back((folder + "/../../nvidia/" + package + "/lib").str());
   }

@@ -44,11 +44,10 @@ struct LinkedCode {
 /// Makes machine code of `ptx` for `chip` ("sm_90"). `which` is "nvjitlink",
 /// "ptxas", "driver" or empty: COMMSIR_LINKER, else the first that is there.
 /// nvJitLink is COMMSIR_NVJITLINK_LIBRARY, else the one that is loaded, else
-/// one in a Python package beside a loaded torch or beside CommsIR, else one in
-/// LD_LIBRARY_PATH, CUDA_HOME,
-/// CUDA_PATH, /usr/local/cuda or where the system looks; ptxas is
-/// COMMSIR_PTXAS, else likewise in PATH, CUDA_HOME, CUDA_PATH and
-/// /usr/local/cuda.
+/// one in a Python package next to a loaded torch or next to CommsIR, else one
+/// in LD_LIBRARY_PATH, CUDA_HOME, CUDA_PATH, /usr/local/cuda or where the
+/// system looks; ptxas is COMMSIR_PTXAS, else likewise in PATH, CUDA_HOME,
+/// CUDA_PATH and /usr/local/cuda.
 ///
 /// A linker that does not know the chip or the version of the PTX hands over to
 /// the next. When one refuses the PTX, the error has its text and the name of

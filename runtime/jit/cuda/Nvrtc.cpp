@@ -50,7 +50,7 @@ struct Nvrtc {
 };
 } // namespace
 
-/// NVRTC opens its builtins by name when it compiles, and does not look beside
+/// NVRTC opens its builtins by name when it compiles, and does not look next to
 /// itself: what has been opened by then is found.
 static void openBuiltins(StringRef library) {
   std::error_code error;

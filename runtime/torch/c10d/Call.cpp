@@ -715,7 +715,7 @@ void CallWork::synchronize() {
 
 void CallWork::blockCurrentStream() { wait(c10d::kUnsetTimeout); }
 
-/// Sends and receives that the call began are waited for by who waits for it.
+/// Waits for the sends and receives that the call began.
 void CallWork::settle(milliseconds given) {
   std::vector<WorkPtr> works;
   {

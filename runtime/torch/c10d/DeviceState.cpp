@@ -248,7 +248,7 @@ commsir_group *DeviceState::createGroup(milliseconds timeout,
   options.ranks = settings.size;
   options.device = device.is_cpu() ? -1 : device.index();
   options.timeout = static_cast<double>(timeout.count()) / 1000;
-  options.ctas = -1; // Training runs them beside its arithmetic.
+  options.ctas = -1; // Training runs them concurrently with its arithmetic.
   commsir_store cStore = store.asStore();
   commsir_group *own = nullptr;
   commsir_status status =

@@ -26,7 +26,7 @@ comms.kernel @part(%x: memref<256xf32>, %y: memref<64xf32>)
 // -----
 
 // CHECK: comms.proof = {{.*}}computes = ["y"]{{.*}}verdict = "proven"
-// WRONG: says what 'y' holds, but for its element
+// WRONG: says what 'y' holds, except for its element
 comms.kernel @gather(%x: memref<64xf32>, %y: memref<256xf32>)
     attributes {ranks = 4, comms.run_time_extent = 1 : i64, comms.computes = {y = "all_gather(x)"}} {
   %team = comms.team world

@@ -364,7 +364,7 @@ comms.kernel @k(%x: memref<64xf32>, %y: memref<64xf32>)
 // -----
 
 // What cannot be read.
-// expected-error @below {{'comms.kernel' op says what 'y' holds, but for its element 0 at rank 0 this cannot be determined: 'x' of rank 4 is named, but there are 4 ranks}}
+// expected-error @below {{'comms.kernel' op says what 'y' holds, except for its element 0 at rank 0 this cannot be determined: 'x' of rank 4 is named, but there are 4 ranks}}
 comms.kernel @k(%x: memref<64xf32>, %y: memref<64xf32>)
     attributes {ranks = 4, blocks = 1, comms.computes = {y = "x(size)[i]"}} {
   %c0 = arith.constant 0 : index
@@ -376,7 +376,7 @@ comms.kernel @k(%x: memref<64xf32>, %y: memref<64xf32>)
 // -----
 
 // What cannot be read.
-// expected-error @below {{'comms.kernel' op says what 'y' holds, but for its element 0 at rank 0 this cannot be determined: element 64 of 'x' is named, which has 64}}
+// expected-error @below {{'comms.kernel' op says what 'y' holds, except for its element 0 at rank 0 this cannot be determined: element 64 of 'x' is named, which has 64}}
 comms.kernel @k(%x: memref<64xf32>, %y: memref<64xf32>)
     attributes {ranks = 4, blocks = 1, comms.computes = {y = "x[i + 64]"}} {
   %c0 = arith.constant 0 : index

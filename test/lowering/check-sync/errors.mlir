@@ -91,7 +91,7 @@ comms.kernel @other_block() attributes {ranks = 2 : i64, blocks = 2 : i64} {
   comms.channel_barrier %ch : !comms.channel<ll, 8xf32>
   comms.for_peers %world as %p {
     // expected-error @below {{'comms.recv' op receives slot 1 on rank 1 block 0, which rank 0 block 1 sent}}
-    // expected-note @below {{block b receives from block b alone: share the tiles among blocks in the same way on both sides}}
+    // expected-note @below {{block b receives only from block b: share the tiles among blocks in the same way on both sides}}
     %got = comms.recv %ch[%other] from %p : !comms.channel<ll, 8xf32> -> tensor<8xf32>
   }
   comms.barrier %world grid

@@ -144,6 +144,7 @@ CASES: dict[str, tuple[str, int, str]] = {
     "torch-method": ("y[0] = x[0].to(bf16)", 1, r"no attribute 'to'.*astype\(bf16\)"),
     "softmax": ("y[0] = x[0].softmax()", 1, r"no attribute 'softmax'.*exp\(t - t.max\(\)\)"),
     "outs-as-team": ("all_reduce(x, y)", 1, "the team is the array 'y'.*outs=y"),
+    "op-as-team": ("all_reduce(x, 'max')", 1, 'that is a reduction: op="max"'),
     "extent-as-team": ("barrier('grid')", 1, "the team is the string 'grid'.*by name"),
     "cell-without-subscript": ("wait_signal(s, ge=1)", 1, r"as a subscript: s\[0\]"),
     "mask-as-subscript": ("y[x[0] > 0] = 1", 1, "a subscript is a tile of 64 bool.*where"),

@@ -54,6 +54,20 @@ def test_it_is_this_checkout_with_all_entry_points(fresh: Path) -> None:
     assert torchcomms == "('commsir', 'commsir.torch.torchcomms')"
 
 
+def test_a_path_in_any_script_works_in_any_locale(tmp_path: Path) -> None:
+    """Python before 3.12 does not start if it cannot decode a .pth file."""
+    package, folder = tmp_path / "sources é 中", tmp_path / "venv"
+    package.mkdir()
+    (package / "found.py").write_text("print('found')")
+    run(sys.executable, "-m", "venv", "--without-pip", folder)
+    program = "import pathlib, sys, make_wheel; sys.stdout.write(make_wheel.path_line(pathlib.Path(sys.argv[1])))"
+    line = run(sys.executable, "-c", f"import sys; sys.path[:0] = [{str(ROOT / 'frontend')!r}]; {program}", package)
+    (site,) = folder.glob("lib/python3*/site-packages")
+    (site / "sources.pth").write_text(line)
+    for locale in ("C", "C.UTF-8"):
+        assert run("env", f"LC_ALL={locale}", folder / "bin" / "python", "-c", "import found") == "found\n"
+
+
 def test_it_has_the_programs_of_the_wheel(fresh: Path) -> None:
     assert {path.name for path in fresh.parent.glob("comms-*")} == {
         "comms-bench",

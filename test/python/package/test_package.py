@@ -119,6 +119,20 @@ def test_functions_that_need_torch_report_it() -> None:
         assert "commsir.torch needs torch" in done.stderr and "pip install torch" in done.stderr, (use, done.stderr)
 
 
+@pytest.mark.parametrize("use", ["compile_options()", "window(2)", "ProcessGroup"])
+def test_an_old_torch_is_named(use: str, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch" / "__init__.py").write_text("__version__ = '1.13.1+cpu'")
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    done = python(f"import commsir.torch; commsir.torch.{use}", PYTHONPATH=path)
+    assert done.returncode and "commsir.torch needs torch 2.11 or newer; this is torch 1.13.1+cpu" in done.stderr
+
+
+def test_an_old_python_is_named() -> None:
+    done = python("import sys; sys.version_info = (3, 9, 1); import commsir")
+    assert done.returncode and "commsir needs Python 3.10 or newer" in done.stderr
+
+
 def test_doctor_is_a_function_and_a_module() -> None:
     done = python("import commsir.doctor, commsir; assert commsir.doctor().ok; assert commsir.doctor.doctor().ok")
     assert done.returncode == 0, done.stderr

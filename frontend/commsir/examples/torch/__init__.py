@@ -1,4 +1,4 @@
-"""Programs of PyTorch, unmodified but for the backend's name; any of them also runs with gloo or nccl.
+"""Programs of PyTorch, unmodified except for the backend's name; any of them also runs with gloo or nccl.
 
     torchrun --standalone --nproc-per-node 4 -m commsir.examples.torch.fsdp_digits --backend commsir
 

@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> tuple[float, list[str]]:
         import commsir.torch
 
         compiled = torch.compile(model, fullgraph=True, options=commsir.torch.compile_options())
-        compiled(prompt)  # Ranks agree on the kernels, beside the sums of the process group.
+        compiled(prompt)  # Ranks agree on the kernels, in addition to the sums of the process group.
         logits = compiled(prompt)
         fused = [str(one) for one in commsir.torch.fusions()]
     else:

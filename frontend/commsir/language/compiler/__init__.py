@@ -20,7 +20,7 @@ layer asks of those above it is declared once, in `base`.
     statements     what has none
     kernel         the whole
 
-Beside them:
+Next to them:
 
     values         what expressions are
     region_values  values that regions yield to the code after them

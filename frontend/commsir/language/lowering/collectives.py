@@ -139,8 +139,8 @@ def _region(
     if c.captures and keyword == "produce":
         used = next(iter(c.captures.values()))[0]
         c.fail(
-            f"the function for produce uses {used.describe()} of the kernel around it, but gets the inputs' rows alone",
-            "give an array beside the inputs, as in all_gather((x, it), …), or use it in consume",
+            f"the function for produce uses {used.describe()} of the kernel around it, but gets only the inputs' rows",
+            "give an array next to the inputs, as in all_gather((x, it), …), or use it in consume",
         )
     arguments = [*arguments, *(tile for _, tile in c.captures.values())]
     parameters = ", ".join(f"{t.name}: {t.type}" for t in arguments)

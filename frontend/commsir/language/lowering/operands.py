@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..compiler import Compiler
 from ..compiler.values import Cell, Cells, Const, Memory, Scalar, Seq, Team, Tile, Token, Value, View, Window
+from ..contracts import KINDS
 from ..diagnostics import did_you_mean
 from ..dtypes import BOOL, F32, I32, INDEX, DType
 
@@ -15,6 +16,8 @@ def a_team(c: Compiler, team: Value) -> Team:
     if team == Const(None):
         return c.team("world")
     if isinstance(team, Const) and isinstance(team.py, str):
+        if team.py in KINDS:
+            c.fail(f"the team is {team.describe()}", f'that is a reduction: op="{team.py}"')
         return c.team(
             c.choice(team, "the team", ("world", "lsa", "rail"), "; pass the arguments after the team by name")
         )

@@ -24,7 +24,7 @@ comms.kernel @one_forgets(%s: !comms.signal<1>)
     }
   }
   // expected-error @below {{deadlock: rank 0, block 0 waits for signal s[0] >= 3; observed 2 (launch 1)}}
-  // expected-note @below {{signaled in this launch by rank 1, 2}}
+  // expected-note @below {{signaled in this launch by ranks 1, 2}}
   // expected-note @below {{rank 3 block 0 has ended launch 1 without it}}
   // expected-note @below {{every rank that the wait counts must signal this cell in every launch: look for a signal under a condition, to another cell or to another rank}}
   %t = comms.wait_signal %s[%c0] ge %want : !comms.signal<1>
