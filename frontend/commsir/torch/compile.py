@@ -692,8 +692,10 @@ def _skip(graph: Graph, collective: Collective) -> None:
     source = collective.node.args[0]
     if not collective.may_be_fused() or not isinstance(source, Node) or source.meta["val"].device.type != "cpu":
         return
+    operation = (collective.foreign.operation,) if collective.foreign else ()
     with graph.inserting_before(collective.node):
-        graph.call_function(torch.ops.commsir._unfused.default, (source, collective.group)).meta["val"] = None
+        skip = graph.call_function(torch.ops.commsir._unfused.default, (source, collective.group, *operation))
+        skip.meta["val"] = None
 
 
 def _skip_all(graph: Graph, why: str) -> None:
@@ -702,6 +704,7 @@ def _skip_all(graph: Graph, why: str) -> None:
     for one in list(collectives_of(graph)):
         reporting.note(replace(_entry(one, name), because=(f"the pass has a defect: {why}",)))
         _skip(graph, one)
+    foreign_collectives.announce(graph)
 
 
 def fuse_collectives(graph: Graph, join_sums: bool = True, prefetch_weights: bool = False) -> int:
@@ -763,7 +766,9 @@ def _fuse_one(
     value = collective.value
     fused, because = _FusionResult(), [why_not] if why_not else []
     gain = None
-    beside = matmuls.fuse(graph, collective, everything, _Hoister(graph, collective.node), stands)
+    beside = None
+    if not collective.foreign:  # Those ops run the process group's collective until ranks agree.
+        beside = matmuls.fuse(graph, collective, everything, _Hoister(graph, collective.node), stands)
     if beside:
         if beside.names and collective.op == "all_gather":
             because.clear()  # What keeps arithmetic from moving before a concatenation: a matmul has moved.
@@ -841,7 +846,7 @@ class CollectivePass(_Pass):
             return
         written = foreign_collectives.write(graph)
         fuse_collectives(graph, self.join_sums, self.prefetch_weights)
-        foreign_collectives.restore(graph, written)
+        foreign_collectives.restore(written)
 
     def uuid(self) -> Any:
         """For Inductor's cache: changes when what the pass does changes. None: nothing says when; nothing is cached."""
