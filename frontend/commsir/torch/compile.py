@@ -55,7 +55,7 @@ from commsir.torch.regions import (
     same_sizes,
     strided_alone,
 )
-from commsir.torch.reporting import Fusion, Report, clear_fusions, fusions, report
+from commsir.torch.reporting import Fusion, Report, clear_fusions, described, fusions, report
 
 __all__ = [
     "CollectivePass",
@@ -134,10 +134,10 @@ class _Hoister:
         last = self._appended(node)
         assert last is not None
         if last is self._start:
-            return f"which needs {last} itself"
+            return f"which needs {described(last)} itself"
         if last.target is torch.ops.higher_order.with_effects or is_communication(last):
             return "which is there once a later collective has begun"
-        what = f"for which {last} " if last is not node else "which "
+        what = f"for which {described(last)} " if last is not node else "which "
         return f"{what}has an effect after the collective has begun"
 
     def _needed_by(self, node: Node) -> list[Node]:
@@ -217,9 +217,9 @@ def _grow(graph: Graph, start: Node, region: Region, before: _Hoister) -> tuple[
         later = [source for source in node.all_input_nodes if source not in inside and source not in before]
         try:
             if late:
-                raise Unsupported(f"{node} needs {late[0]}, which comes after the kernel")
+                raise Unsupported(f"{described(node)} needs {described(late[0])}, which comes after the kernel")
             if later:
-                raise Unsupported(f"{node} needs {later[0]}, {before.why_not(later[0])}")
+                raise Unsupported(f"{described(node)} needs {described(later[0])}, {before.why_not(later[0])}")
             region.add(node)
             inside[node] = None
         except Unsupported as why:
@@ -444,7 +444,8 @@ def _limit_results(region: Region, inside: list[Node]) -> tuple[list[Node], list
         best = best[:1]
     first = next(node for node in kept if node not in best)
     return best, [
-        f"{count} of its values are needed elsewhere, a kernel writes {_MOST_OUTPUTS}: it ends before {first}"
+        f"{count} of its values are needed elsewhere, a kernel writes {_MOST_OUTPUTS}: it ends before "
+        f"{described(first)}"
     ]
 
 

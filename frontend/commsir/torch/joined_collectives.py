@@ -24,6 +24,7 @@ from torch.fx import Graph, Node
 
 from commsir.torch.collectives import Collective, collectives_of, is_communication, set_value
 from commsir.torch.regions import Unsupported, moves_nothing, reduced_dims, same_sizes
+from commsir.torch.reporting import described
 
 __all__ = ["JoinedCollectives", "join"]
 
@@ -278,7 +279,7 @@ def _join_tree(
             groups.setdefault(_group_of(one), {})[one.node] = leaf
     made: dict[Node, JoinedCollectives] = {}
     for leaves in (some for some in groups.values() if len(some) > 1 and _takes(begun.known[next(iter(some))])):
-        others = ", ".join(str(node) for node in begun.between(leaves))
+        others = ", ".join(described(node) for node in begun.between(leaves))
         for node in leaves:
             why[node] = f"it is added to others of its kind, but others begin between them: {others}"
         for run in begun.runs(leaves):
