@@ -9,12 +9,19 @@ the same, and where each has written the same, all go over to the kernel.
 The collective's number in the process group tells which calls belong together, also where some rank calls it from a
 function that is not compiled. Such a rank writes nothing, so the others leave the collective as it is. Nobody waits
 for what may never be written.
+
+An operation of another library need not be counted by the process group. There each rank writes, with what it wants, a
+number that it never uses again. Behind the operation, ranks that have read the same numbers of all are in the same
+call. They tell each other so, and the first word in the store decides: that of the last rank, or that of one which has
+waited too long.
 """
 
 from __future__ import annotations
 
 import hashlib
 import logging
+import secrets
+import time
 from collections import Counter, deque
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -33,6 +40,8 @@ _Made = TypeVar("_Made")
 _TRIES = 3
 #: Then it says so once for so many collectives of the process group, in a call that is the same for all ranks.
 _PERIOD = 1024
+#: Seconds that ranks which want the same behind an uncounted operation wait for each other.
+_PATIENCE = 2.0
 
 
 def digest_of(*what: Any) -> str:
@@ -64,17 +73,22 @@ class Agreement:
         """Ends the votes at this site: no kernel can be made there, which all ranks have heard."""
         self._closed.add(site)
 
-    def attempt(self, site: str, wanted: str, collective: Callable[[], _Made]) -> tuple[_Made, bool]:
+    def attempt(
+        self, site: str, wanted: str, collective: Callable[[], _Made], is_counted: bool = True
+    ) -> tuple[_Made, bool]:
         """Runs `collective`, which ends on the host. Returns its result, and whether all ranks want `wanted` in its
-        place.
+        place. `is_counted`: the process group counts it.
         """
         number = self._number()
         self._calls += 1
         self._tries[site] += 1
         self._periods[site] = number // _PERIOD
-        self._write(f"{number}/{wanted}/{self._rank}")
-        made = collective()
-        all_want = bool(self._store.check([f"{number}/{wanted}/{rank}" for rank in range(self._ranks)]))
+        if is_counted:
+            self._write(f"{number}/{wanted}/{self._rank}")
+            made = collective()
+            all_want = bool(self._store.check([f"{number}/{wanted}/{rank}" for rank in range(self._ranks)]))
+        else:
+            made, all_want = self._attempt_uncounted(wanted, collective)
         if all_want:
             self._tries[site] = _TRIES
         elif self._tries[site] == _TRIES:
@@ -85,6 +99,38 @@ class Agreement:
             )
         return made, all_want
 
+    def _attempt_uncounted(self, wanted: str, collective: Callable[[], _Made]) -> tuple[_Made, bool]:
+        own = f"vote/{self._rank}"
+        self._set(own, f"{wanted} {secrets.token_hex(8)}")
+        made = collective()
+        votes = self._votes()
+        is_wanted = len(votes) == self._ranks and all(vote.startswith(f"{wanted} ") for vote in votes)
+        all_want = is_wanted and self._decided(digest_of(votes))
+        self._set(own, "-")
+        return made, all_want
+
+    def _votes(self) -> list[str]:
+        """What all ranks have written last; nothing where one has never written."""
+        keys = [f"vote/{rank}" for rank in range(self._ranks)]
+        return [self._store.get(key).decode() for key in keys] if self._store.check(keys) else []
+
+    def _decided(self, call: str) -> bool:
+        """Whether all ranks have come here in that call. All that have hear the same."""
+        came, decision = f"came/{call}", f"decided/{call}"
+        self._store.add(came, 1)
+        deadline = time.monotonic() + _PATIENCE
+        while True:
+            if self._store.add(came, 0) == self._ranks:
+                said = self._store.compare_set(decision, "", "yes")
+            elif time.monotonic() > deadline:
+                said = self._store.compare_set(decision, "", "no")
+            elif self._store.check([decision]):
+                said = self._store.get(decision)
+            else:
+                time.sleep(0.0005)
+                continue
+            return bool(said == b"yes")
+
     def _number(self) -> int:
         """Returns the number of the process group's last collective, which is equal on all ranks."""
         try:
@@ -92,10 +138,13 @@ class Agreement:
         except Exception:  # A backend that does not count: ranks go by the calls that they have made here.
             return self._calls
 
-    def _write(self, key: str) -> None:
-        self._store.set(key, "")
+    def _set(self, key: str, value: str) -> None:
+        self._store.set(key, value)
         # Not before the store answers has it what was written.
         self._store.check([key])
+
+    def _write(self, key: str) -> None:
+        self._set(key, "")
         self._written.append(key)
         # All have ended the call before the last, and looked: they have begun the last.
         if len(self._written) > 2:

@@ -12,9 +12,26 @@ from torch.fx.node import map_arg
 
 from commsir.torch.agreement import digest_of
 from commsir.torch.capi import element_type
+from commsir.torch.foreign_calls import ForeignCall
 from commsir.torch.regions import Region, Unsupported
 
-__all__ = ["Collective", "collectives_of", "is_communication", "named_argument", "set_value", "site_of"]
+__all__ = [
+    "FOREIGN",
+    "WHY_LEFT",
+    "Collective",
+    "collectives_of",
+    "is_communication",
+    "named_argument",
+    "operation_of",
+    "registered",
+    "set_value",
+    "site_of",
+]
+
+#: Keys of a node's `meta`: the call of another library's operation that it replaces, and why a call is not replaced.
+FOREIGN, WHY_LEFT = "commsir_foreign", "commsir_why_left"
+#: Operations of other libraries that are registered as collectives, and what foreign_collectives.py knows of them.
+registered: dict[Any, Any] = {}
 
 _functional = torch.ops._c10d_functional
 #: Operations that ranks meet in.
@@ -48,6 +65,13 @@ class Collective:
     whole: bool
     #: The type that travels in place of the input's: everything that reads the result casts it to that.
     sent: torch.dtype | None = field(default=None, compare=False)
+    #: The call of another library's operation that it stands for.
+    foreign: ForeignCall | None = None
+
+    @property
+    def foreign_text(self) -> str:
+        """That call as text; empty: it is torch's."""
+        return self.foreign.text() if self.foreign else ""
 
     @property
     def value(self) -> torch.Tensor | None:
@@ -119,9 +143,11 @@ class Collective:
             yield last
 
     def _partial_reason(self) -> str:
+        if why := self.node.meta.get(WHY_LEFT):
+            return str(why)
         if self.op == "all_to_all":
             return "its parts are not of one size that is known when it is compiled"
-        target = _target(self.node)
+        target = operation_of(self.node)
         taken = "regions begin with all_reduce, reduce_scatter_tensor, all_gather_into_tensor and all_to_all_single"
         if target.namespace == "commsir":
             return "it is a call of torch.ops.commsir in the program, which is left as it is"
@@ -149,7 +175,7 @@ def first_tensor(value: Any) -> torch.Tensor | None:
     return value if isinstance(value, torch.Tensor) else None
 
 
-def _target(node: Node) -> Any:
+def operation_of(node: Node) -> Any:
     """Returns the called operation, without a wrapper for effects, or for writing into its arguments."""
     if node.target is torch.ops.higher_order.with_effects:
         return node.args[1]
@@ -160,6 +186,8 @@ def _target(node: Node) -> Any:
 
 def _is_named_as_collective(target: Any) -> bool:
     """Whether it is an operation of another library that may be a collective, by its name."""
+    if target in registered:
+        return True
     if not isinstance(target, torch._ops.OpOverload) or target.namespace in ("aten", "prims", *_COMMUNICATION):
         return False
     return any(one in target._opname for one in _NAMES)
@@ -169,14 +197,14 @@ def is_communication(node: Node) -> bool:
     """Whether other ranks may wait for the operation."""
     if node.op != "call_function":
         return False
-    target = _target(node)
+    target = operation_of(node)
     return getattr(target, "namespace", "") in _COMMUNICATION or _is_named_as_collective(target)
 
 
 def named_argument(node: Node, *names: str) -> Any:
     """The argument of a call with one of these names; None: it has none."""
-    schema = getattr(_target(node), "_schema", None)
-    given = node.args if _target(node) is node.target else node.args[2:]
+    schema = getattr(operation_of(node), "_schema", None)
+    given = node.args if operation_of(node) is node.target else node.args[2:]
     for place, argument in enumerate(schema.arguments if schema else ()):
         if argument.name in names:
             return node.kwargs.get(argument.name, given[place] if place < len(given) else argument.default_value)
@@ -184,7 +212,7 @@ def named_argument(node: Node, *names: str) -> Any:
 
 
 def _collective(node: Node) -> Collective | None:
-    target = _target(node)
+    target = operation_of(node)
     if node.op != "call_function" or not isinstance(target, torch._ops.OpOverload):
         return None
     name = target._opname
@@ -193,7 +221,7 @@ def _collective(node: Node) -> Collective | None:
     reduce_op, group = named_argument(node, "reduce_op"), named_argument(node, "group_name", "group", "process_group")
     op = _FUSED.get(node.target)
     whole = op is not None and (op != "all_to_all" or _has_equal_parts(node))
-    return Collective(node, op or name, str(reduce_op or ""), group, whole)
+    return Collective(node, op or name, str(reduce_op or ""), group, whole, foreign=node.meta.get(FOREIGN))
 
 
 def _has_equal_parts(node: Node) -> bool:
@@ -217,9 +245,19 @@ def site_of(collective: Collective, all_of_graph: list[Collective], *what: Any) 
         # Ranks need not have come to know the same sizes as constants.
         return tuple(size if isinstance(size, int) else "?" for size in one.shape)
 
-    same_group = [one for one in all_of_graph if one.group == collective.group]
-    kinds = [(one.op, one.reduce_op, sizes(one)) for one in same_group]
-    return digest_of(kinds, same_group.index(collective), *what)
+    # Other libraries' operations need not be known on every rank.
+    own = [one for one in all_of_graph if one.group == collective.group and _library(one) == _library(collective)]
+    kinds = [(one.op, one.reduce_op, sizes(one)) for one in own]
+    place = digest_of(kinds, own.index(collective), *what)
+    return collective.foreign.at(place) if collective.foreign else place
+
+
+def _library(one: Collective) -> str:
+    """The operation of another library that it is; empty: torch's."""
+    if one.foreign:
+        return one.foreign.operation
+    target = operation_of(one.node)
+    return "" if target.namespace in _COMMUNICATION else str(target.name())
 
 
 def set_value(node: Node) -> None:

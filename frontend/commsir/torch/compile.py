@@ -55,7 +55,7 @@ from commsir.torch.regions import (
     same_sizes,
     strided_alone,
 )
-from commsir.torch.reporting import Fusion, Report, clear_fusions, fusions, report
+from commsir.torch.reporting import Fusion, Report, clear_fusions, described, fusions, report
 
 __all__ = [
     "CollectivePass",
@@ -134,10 +134,10 @@ class _Hoister:
         last = self._appended(node)
         assert last is not None
         if last is self._start:
-            return f"which needs {last} itself"
+            return f"which needs {described(last)} itself"
         if last.target is torch.ops.higher_order.with_effects or is_communication(last):
             return "which is there once a later collective has begun"
-        what = f"for which {last} " if last is not node else "which "
+        what = f"for which {described(last)} " if last is not node else "which "
         return f"{what}has an effect after the collective has begun"
 
     def _needed_by(self, node: Node) -> list[Node]:
@@ -217,9 +217,9 @@ def _grow(graph: Graph, start: Node, region: Region, before: _Hoister) -> tuple[
         later = [source for source in node.all_input_nodes if source not in inside and source not in before]
         try:
             if late:
-                raise Unsupported(f"{node} needs {late[0]}, which comes after the kernel")
+                raise Unsupported(f"{described(node)} needs {described(late[0])}, which comes after the kernel")
             if later:
-                raise Unsupported(f"{node} needs {later[0]}, {before.why_not(later[0])}")
+                raise Unsupported(f"{described(node)} needs {described(later[0])}, {before.why_not(later[0])}")
             region.add(node)
             inside[node] = None
         except Unsupported as why:
@@ -444,7 +444,8 @@ def _limit_results(region: Region, inside: list[Node]) -> tuple[list[Node], list
         best = best[:1]
     first = next(node for node in kept if node not in best)
     return best, [
-        f"{count} of its values are needed elsewhere, a kernel writes {_MOST_OUTPUTS}: it ends before {first}"
+        f"{count} of its values are needed elsewhere, a kernel writes {_MOST_OUTPUTS}: it ends before "
+        f"{described(first)}"
     ]
 
 
@@ -692,8 +693,10 @@ def _skip(graph: Graph, collective: Collective) -> None:
     source = collective.node.args[0]
     if not collective.may_be_fused() or not isinstance(source, Node) or source.meta["val"].device.type != "cpu":
         return
+    operation = (collective.foreign.operation,) if collective.foreign else ()
     with graph.inserting_before(collective.node):
-        graph.call_function(torch.ops.commsir._unfused.default, (source, collective.group)).meta["val"] = None
+        skip = graph.call_function(torch.ops.commsir._unfused.default, (source, collective.group, *operation))
+        skip.meta["val"] = None
 
 
 def _skip_all(graph: Graph, why: str) -> None:
@@ -702,6 +705,7 @@ def _skip_all(graph: Graph, why: str) -> None:
     for one in list(collectives_of(graph)):
         reporting.note(replace(_entry(one, name), because=(f"the pass has a defect: {why}",)))
         _skip(graph, one)
+    foreign_collectives.announce(graph)
 
 
 def fuse_collectives(graph: Graph, join_sums: bool = True, prefetch_weights: bool = False) -> int:
@@ -763,7 +767,9 @@ def _fuse_one(
     value = collective.value
     fused, because = _FusionResult(), [why_not] if why_not else []
     gain = None
-    beside = matmuls.fuse(graph, collective, everything, _Hoister(graph, collective.node), stands)
+    beside = None
+    if not collective.foreign:  # Those ops run the process group's collective until ranks agree.
+        beside = matmuls.fuse(graph, collective, everything, _Hoister(graph, collective.node), stands)
     if beside:
         if beside.names and collective.op == "all_gather":
             because.clear()  # What keeps arithmetic from moving before a concatenation: a matmul has moved.
@@ -841,7 +847,7 @@ class CollectivePass(_Pass):
             return
         written = foreign_collectives.write(graph)
         fuse_collectives(graph, self.join_sums, self.prefetch_weights)
-        foreign_collectives.restore(graph, written)
+        foreign_collectives.restore(written)
 
     def uuid(self) -> Any:
         """For Inductor's cache: changes when what the pass does changes. None: nothing says when; nothing is cached."""

@@ -32,6 +32,7 @@ from commsir.torch.regions import (
     reduced_dims,
     same_sizes,
 )
+from commsir.torch.reporting import described
 
 __all__ = ["GatherConcat", "let_trace", "sink", "sink_permutations"]
 
@@ -253,7 +254,7 @@ def _unsupported_reason(gathered: GatherConcat) -> str:
     beside = [one for one in reader.all_input_nodes if not _comes_from(one, gathered.node)]
     if not same_sizes(reader.meta["val"].shape, gathered.node.meta["val"].shape) or not beside:
         return f"{reader.target} has what is gathered in another shape, {list(reader.meta['val'].shape)}"
-    return f"{reader.target} needs {beside[0]}, which is not in pieces"
+    return f"{reader.target} needs {described(beside[0])}, which is not in pieces"
 
 
 def _comes_from(node: Node, source: Node) -> bool:

@@ -24,6 +24,7 @@ from torch.fx import Graph, Node
 
 from commsir.torch.collectives import Collective, collectives_of, is_communication, set_value
 from commsir.torch.regions import Unsupported, moves_nothing, reduced_dims, same_sizes
+from commsir.torch.reporting import described
 
 __all__ = ["JoinedCollectives", "join"]
 
@@ -115,7 +116,7 @@ class _GraphCollectives:
 def _join_same(begun: _GraphCollectives) -> dict[Node, JoinedCollectives]:
     alike: dict[Any, list[Node]] = {}
     for one in begun.left():
-        alike.setdefault((one.node.target, one.node.args), []).append(one.node)
+        alike.setdefault((one.node.target, one.foreign_text, one.node.args), []).append(one.node)
     made: dict[Node, JoinedCollectives] = {}
     for nodes in (some for some in alike.values() if len(some) > 1 and _takes(begun.known[some[0]])):
         for first, *others in begun.runs(nodes):
@@ -165,7 +166,7 @@ def _begun_by(leaf: Node) -> Node | None:
 
 def _group_of(collective: Collective) -> Any:
     """Properties that must be equal for collectives to be joined; shapes are equal if results are added."""
-    return collective.op, collective.group, collective.node.args[1:], _dtype(collective.node)
+    return collective.op, collective.group, collective.foreign_text, collective.node.args[1:], _dtype(collective.node)
 
 
 def _without(graph: Graph, leaf: Node) -> None:
@@ -278,11 +279,11 @@ def _join_tree(
             groups.setdefault(_group_of(one), {})[one.node] = leaf
     made: dict[Node, JoinedCollectives] = {}
     for leaves in (some for some in groups.values() if len(some) > 1 and _takes(begun.known[next(iter(some))])):
-        others = ", ".join(str(node) for node in begun.between(leaves))
+        others = ", ".join(described(node) for node in begun.between(leaves))
         for node in leaves:
             why[node] = f"it is added to others of its kind, but others begin between them: {others}"
         for run in begun.runs(leaves):
-            if reason := why_apart([begun.known[node] for node in run]):
+            if reason := "" if begun.known[run[0]].foreign else why_apart([begun.known[node] for node in run]):
                 why.update(dict.fromkeys(run, reason))
             else:
                 made[run[-1]] = _join_run(graph, run, leaves, had)

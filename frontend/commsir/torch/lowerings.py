@@ -73,10 +73,10 @@ def lower() -> None:
     torch.fx.node.has_side_effect(unfused)
 
     @register_lowering(unfused, type_promotion_kind=None)
-    def _(x: Any, group: Any) -> None:
+    def _(x: Any, group: Any, operation: str = "") -> None:
         graph: Any = virtualized.V.graph
         there = len(graph.operations)
-        ir.FallbackKernel.create(unfused, x, group)
+        ir.FallbackKernel.create(unfused, x, group, operation)
         _keep_order(graph, graph.operations[there:])
 
     _order_collectives()

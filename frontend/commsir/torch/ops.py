@@ -36,6 +36,7 @@ from commsir.errors import UsageError
 from commsir.torch import _release, backend, capi, defects, lazy_views, region_values
 from commsir.torch.agreement import Agreement, digest_of
 from commsir.torch.destroy_hooks import when_gone
+from commsir.torch.foreign_calls import ForeignCall
 from commsir.torch.rendezvous import Rendezvous, store_of
 
 __all__ = [
@@ -415,7 +416,7 @@ for _name, _fake in _FAKES.items():
     _LIBRARY.register_fake(f"commsir::{_name}.out", _fake_out(_fake))
 _LIBRARY.register_fake("commsir::fused_collective", _fake_fused_collective)
 _LIBRARY.register_fake("commsir::fused_collective.out", _fake_fused_collective_out)
-_LIBRARY.register_fake("commsir::_unfused", lambda input, group_name: None)
+_LIBRARY.register_fake("commsir::_unfused", lambda input, group_name, operation="": None)
 #: By which compiled code keeps the order of calls, and those whose results nobody reads: other ranks wait for them.
 #: It is torch's own, and not public yet: None where a torch has no such thing.
 _ordered: Any = getattr(getattr(torch._library, "effects", None), "EffectType", None)
@@ -579,15 +580,24 @@ _TIMES = "*"
 
 def repeated(site: str, times: int) -> str:
     """The name of a place that stands for so many equal collectives."""
-    return f"{site}{_TIMES}{times}" if times > 1 else site
+    place, between, call = site.partition("\n")
+    return f"{place}{_TIMES}{times}{between}{call}" if times > 1 else site
 
 
 def _times(site: str) -> int:
-    return int(site.partition(_TIMES)[2] or 1)
+    return int(site.partition("\n")[0].partition(_TIMES)[2] or 1)
 
 
-def _collective(op: str, input: torch.Tensor, reduce_op: str, group_name: str) -> torch.Tensor:  # noqa: A002
-    """The process group's own, as the program has it."""
+def _collective(
+    op: str,
+    input: torch.Tensor,  # noqa: A002
+    reduce_op: str,
+    group_name: str,
+    foreign: ForeignCall | None = None,
+) -> torch.Tensor:
+    """The process group's own, or the operation of another library, as the program has it."""
+    if foreign:
+        return foreign.run(op, input, _size(group_name.encode()))
     functional, ranks, given = _OPS._c10d_functional, _size(group_name.encode()), input.contiguous()
     if op == "all_reduce":
         begun = functional.all_reduce(given, reduce_op, group_name)
@@ -601,13 +611,15 @@ def _collective(op: str, input: torch.Tensor, reduce_op: str, group_name: str) -
     return cast(torch.Tensor, functional.wait_tensor(begun))
 
 
-def _each_of(op: str, parts: list[torch.Tensor], reduce_op: str, group_name: str) -> list[torch.Tensor]:
-    """The process group's own collective of each part, as on ranks that run them one by one."""
+def _each_of(
+    op: str, parts: list[torch.Tensor], reduce_op: str, group_name: str, foreign: ForeignCall | None
+) -> list[torch.Tensor]:
+    """The program's collective of each part, as on ranks that run them one by one."""
     made = list[torch.Tensor]()
     for part in parts:
         if made:  # Each is a step of the group; the first has been one.
-            _OPS.commsir._unfused(part, group_name)
-        made.append(_collective(op, part, reduce_op, group_name))
+            _OPS.commsir._unfused(part, group_name, foreign.operation if foreign else "")
+        made.append(_collective(op, part, reduce_op, group_name, foreign))
     return made
 
 
@@ -707,8 +719,10 @@ def _apart(
         defects.report_kernel(RuntimeError(defect.decode()), call, _size(group_name.encode()), produce, sources)
     sent = _produced(input, args[:sources], produce) if produce and not parts else [input]
 
+    foreign = ForeignCall.of(site)
+
     def collective() -> list[torch.Tensor]:
-        return _each_of(op, parts or sent * _times(site), reduce_op, group_name)
+        return _each_of(op, parts or sent * _times(site), reduce_op, group_name, foreign)
 
     def ended() -> list[torch.Tensor]:
         arrived = collective()
@@ -735,7 +749,7 @@ def _apart(
             shapes,
             _native.version(),
         )
-        arrived, all_want = agreement.attempt(site, digest_of(*kernel), ended)
+        arrived, all_want = agreement.attempt(site, digest_of(*kernel), ended, is_counted=foreign is None)
         if all_want:
             call = (op, input, args, reduce_op, consume, out_types, out_columns, symmetric)
             made = _agreed(agreement, call, group_name, device, site, produce, sources)

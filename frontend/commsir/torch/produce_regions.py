@@ -21,6 +21,7 @@ from commsir.torch.capi import element_type
 from commsir.torch.collectives import Collective
 from commsir.torch.matmul import model
 from commsir.torch.regions import CASTS, Argument, Region, Unsupported, is_arithmetic, moves_nothing
+from commsir.torch.reporting import described
 
 __all__ = ["Produced", "narrow", "narrowed_type", "produce"]
 
@@ -133,8 +134,10 @@ def _unsupported_reason(source: Node, end: Node, movable: dict[Node, None], refu
         return ""
     others = [user for user in source.users if user is not end]
     if others:
-        return f"produce: {source} is needed by {others[0]} as well"
-    return "" if source in movable else f"produce: what {source} reads may be written before the collective begins"
+        return f"produce: {described(source)} is needed by {described(others[0])} as well"
+    if source in movable:
+        return ""
+    return f"produce: what {described(source)} reads may be written before the collective begins"
 
 
 def _gain(region: Region, chain: Sequence[Node]) -> float | None:
@@ -167,12 +170,13 @@ def produce(graph: Graph, collective: Collective, columns: int) -> tuple[Produce
         region = _translated(chain, collective, columns, refused)
     first = _first(region)
     if first is None:
-        return None, f"produce: nothing that {source} is made of has its rows"
+        return None, f"produce: nothing that {described(source)} is made of has its rows"
     if region.tiles[source].width != columns:
-        return None, f"produce: rows of {source} are made of one element each"
+        return None, f"produce: rows of {described(source)} are made of one element each"
     gain = _gain(region, chain)
     if gain is not None and gain <= 0:
-        return None, f"produce: {chain[0]} is made in passing by the kernel before it: {-gain:.1f} µs less than fused"
+        made = f"{described(chain[0])} is made in passing by the kernel before it"
+        return None, f"produce: {made}: {-gain:.1f} µs less than fused"
     rest = [one for one in region.arguments if one is not first]
     return Produced(region, source, source.meta["val"].dtype, tuple(chain), (first, *rest), gain), ""
 

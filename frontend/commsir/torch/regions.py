@@ -24,6 +24,7 @@ from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx import Graph, Node
 
 from commsir.torch.capi import element_type
+from commsir.torch.reporting import described
 
 __all__ = [
     "CASTS",
@@ -349,18 +350,18 @@ class Region:
         if self._is_repeated(value.shape):
             copied = tuple(self.shape)
             return Argument(node, self.width, False, copied, str(copied))
-        raise Unsupported(f"{node} has shape {list(value.shape)}, other rows than the collective's result")
+        raise Unsupported(f"{described(node)} has shape {list(value.shape)}, other rows than the collective's result")
 
     def argument(self, node: Node) -> Tile:
         """A tensor from outside: read by the region."""
         value = node.meta.get("val")
         if not isinstance(value, torch.Tensor):
-            raise Unsupported(f"{node} is not a tensor")
+            raise Unsupported(f"{described(node)} is not a tensor")
         is_number = value.dtype is torch.float64 and value.dim() == 0
         if value.dtype not in (*_FLOATS, *_SMALL_FLOATS, *_INTEGERS, torch.bool) and not is_number:
-            raise Unsupported(f"{node} is of {value.dtype}")
+            raise Unsupported(f"{described(node)} is of {value.dtype}")
         if value.device != self.device:
-            raise Unsupported(f"{node} is on {value.device}, the collective on {self.device}")
+            raise Unsupported(f"{described(node)} is on {value.device}, the collective on {self.device}")
         given = self._argument_of(node, value)
         if given not in self.arguments:
             self.arguments[given] = self._read(Tile(f"%b{len(self.arguments)}", given.width), given.dtype)
@@ -383,7 +384,7 @@ class Region:
             if tile is None:
                 return self._constant_of(value) or self.argument(value)
             if not isinstance(tile, Tile):
-                raise Unsupported(f"{value} is several values")
+                raise Unsupported(f"{described(value)} is several values")
             return tile
         if isinstance(value, int) and kind not in ("f32", "i1"):
             return self.integer(int(value), width, kind)
@@ -420,7 +421,7 @@ class Region:
             source, number = node.args
             parts = self.tiles.get(source) if isinstance(source, Node) else None
             if not isinstance(parts, tuple) or not isinstance(number, int):
-                raise Unsupported(f"{node} takes a part of something else")
+                raise Unsupported(f"{described(node)} takes a part of something else")
             return parts[number]
         rule = _RULES.get(node.target)
         if rule is None:
@@ -445,10 +446,10 @@ class Region:
     def _checked(self, node: Node, tile: Tile, width: int, dtype: torch.dtype) -> Tile:
         """A result of the node as wide as it has to be; of constants, or one element for all, it may be narrower."""
         if tile.width not in (1, width):
-            raise Unsupported(f"{node} cuts rows, or joins them")
+            raise Unsupported(f"{described(node)} cuts rows, or joins them")
         kind = "i1" if dtype is torch.bool else element_type(dtype) if dtype in _INTEGERS else "f32"
         if tile.kind != kind:
-            raise Unsupported(f"{node} calculates with {dtype}")
+            raise Unsupported(f"{described(node)} calculates with {dtype}")
         return self.across(tile, width)
 
     def _check_elements(self, node: Node) -> None:
@@ -464,7 +465,9 @@ class Region:
                 # As many elements as the result has: each goes with its own.
                 or _same(value.numel(), count)
             ):
-                raise Unsupported(f"{node} has the elements of {source} along other dimensions than rows")
+                raise Unsupported(
+                    f"{described(node)} has the elements of {described(source)} along other dimensions than rows"
+                )
 
     def text(self, yields: list[tuple[Node, str]], first: Argument | None = None) -> str:
         """The region's text; `yields` are nodes, and the types that they are stored in. `first` comes before the other
@@ -491,7 +494,7 @@ def _check_result(node: Node, value: Any) -> None:
             return
         if dtype in (*_SMALL_FLOATS, *_INTEGERS) and (node.target in CASTS or moves_nothing(node)):
             return
-    raise Unsupported(f"{node} is of {dtype}")
+    raise Unsupported(f"{described(node)} is of {dtype}")
 
 
 def same_sizes(a: Sequence[Any], b: Sequence[Any]) -> bool:
@@ -773,7 +776,7 @@ for _name, _how in {"gt": "ogt", "ge": "oge", "lt": "olt", "le": "ole", "eq": "o
 def _masks(op: str) -> _Rule:
     def rule(region: Region, node: Node) -> Tile:
         if any(getattr(one.meta.get("val"), "dtype", None) is not torch.bool for one in node.all_input_nodes):
-            raise Unsupported(f"{node} is of bits: masks alone are translated")
+            raise Unsupported(f"{described(node)} is of bits: masks alone are translated")
         return region.logical(op, *_pair(region, node.args[0], node.args[1]))
 
     return rule
@@ -792,7 +795,7 @@ def _logical_not(region: Region, node: Node) -> Tile:
 @_rule(aten.bitwise_not.default)
 def _bitwise_not(region: Region, node: Node) -> Tile:
     if node.meta["val"].dtype is not torch.bool:
-        raise Unsupported(f"{node} is of bits: masks alone are translated")
+        raise Unsupported(f"{described(node)} is of bits: masks alone are translated")
     return region.negation(region.operand(node.args[0]))
 
 
@@ -867,7 +870,7 @@ def _clamp(region: Region, node: Node) -> Tile:
 def _power(region: Region, node: Node) -> Tile:
     tile, exponent = region.numbers_of(region.operand(node.args[0])), node.args[1]
     if not isinstance(exponent, (int, float)):
-        raise Unsupported(f"{node} raises to {exponent}, which is not known when it is compiled")
+        raise Unsupported(f"{described(node)} raises to {exponent}, which is not known when it is compiled")
     if exponent in (0.5, -0.5):
         return region.unary("math.sqrt" if exponent == 0.5 else "math.rsqrt", tile)
     if exponent == int(exponent) and abs(exponent) <= _MOST_MULTIPLIED:
@@ -893,7 +896,7 @@ def _convert(region: Region, node: Node) -> Tile:
     if dtype in _INTEGERS:
         return region.integers_of(tile, kind)
     if dtype not in (*_FLOATS, *_SMALL_FLOATS):
-        raise Unsupported(f"{node} casts to {dtype}")
+        raise Unsupported(f"{described(node)} casts to {dtype}")
     tile = region.numbers_of(tile)
     if kind == "f8E4M3FN" and not _torch_saturates():
         tile = _overflow(region, tile)
@@ -927,12 +930,12 @@ def _expand(region: Region, node: Node) -> Tile:
 def _check_reduced(node: Node, tile: Tile) -> None:
     """Raises where the node does not reduce whole rows, of which the tile is one."""
     if tile.width == 1:
-        raise Unsupported(f"{node} reduces what has one element a row")
+        raise Unsupported(f"{described(node)} reduces what has one element a row")
     size = row_sizes(node)
     if size is None:
-        raise Unsupported(f"{node} reduces other dimensions than the last")
+        raise Unsupported(f"{described(node)} reduces other dimensions than the last")
     if size != tile.width:
-        raise Unsupported(f"{node} reduces {size} elements, of rows of {tile.width}")
+        raise Unsupported(f"{described(node)} reduces {size} elements, of rows of {tile.width}")
 
 
 def _reduced(region: Region, node: Node) -> Tile:
@@ -942,7 +945,7 @@ def _reduced(region: Region, node: Node) -> Tile:
     tile = region.numbers_of(region.operand(source))
     _check_reduced(node, tile)
     if node.kwargs.get("dtype") not in (None, torch.float32):
-        raise Unsupported(f"{node} reduces in {node.kwargs['dtype']}")
+        raise Unsupported(f"{described(node)} reduces in {node.kwargs['dtype']}")
     return tile
 
 
@@ -1015,7 +1018,7 @@ def cut_dim(node: Node) -> int:
 
 def _number(node: Node, value: Any) -> int:
     if not isinstance(value, int):
-        raise Unsupported(f"{node} takes a part whose place or size is not known when it is compiled")
+        raise Unsupported(f"{described(node)} takes a part whose place or size is not known when it is compiled")
     return value
 
 
@@ -1024,10 +1027,10 @@ def _stride_in_row(region: Region, node: Node, shape: Sequence[Any], width: int,
     dims = region.row_dims(shape, width)
     inside = dim % max(len(shape), 1) - (len(shape) - dims)
     if dims == 0 or inside < 0:
-        raise Unsupported(f"{node} takes some rows, or joins rows of several tensors")
+        raise Unsupported(f"{described(node)} takes some rows, or joins rows of several tensors")
     last = [_number(node, size) for size in shape[len(shape) - dims :]]
     if prod(last[:inside]) != 1:
-        raise Unsupported(f"{node} takes parts of rows of {width} elements that do not lie in one piece")
+        raise Unsupported(f"{described(node)} takes parts of rows of {width} elements that do not lie in one piece")
     return prod(last[inside + 1 :])
 
 
@@ -1036,7 +1039,7 @@ def _parts(region: Region, node: Node, pieces: Sequence[tuple[int, int]]) -> tup
     source = node.args[0]
     assert isinstance(source, Node)
     if source not in region.tiles:
-        raise Unsupported(f"{node} is a view of a tensor from outside")
+        raise Unsupported(f"{described(node)} is a view of a tensor from outside")
     tile, shape = region.operand(source), source.meta["val"].shape
     step = _stride_in_row(region, node, shape, tile.width, cut_dim(node))
     return tuple(region.part(tile, begin * step, size * step) for begin, size in pieces)
@@ -1052,7 +1055,7 @@ def _slice(region: Region, node: Node) -> Tile:
     size = _size_along(node)
     begin, end, step = _slice_of(node)
     if step not in (None, 1):
-        raise Unsupported(f"{node} takes elements that do not lie side by side")
+        raise Unsupported(f"{described(node)} takes elements that do not lie side by side")
     first, last, _ = slice(*(None if one is None else _number(node, one) for one in (begin, end))).indices(size)
     return _parts(region, node, [(first, max(last - first, 0))])[0]
 
@@ -1099,10 +1102,10 @@ def _pad(region: Region, node: Node) -> Tile:
     value: Any = node.args[2] if len(node.args) > 2 else node.kwargs.get("value", 0)
     before, after = (_number(node, size) for size in sizes[:2])
     if any(sizes[2:]) or min(before, after) < 0:
-        raise Unsupported(f"{node} pads other dimensions than the last, or takes parts away")
+        raise Unsupported(f"{described(node)} pads other dimensions than the last, or takes parts away")
     tile, shape = region.numbers_of(region.operand(source)), source.meta["val"].shape
     if source not in region.tiles or _stride_in_row(region, node, shape, tile.width, -1) != 1:
-        raise Unsupported(f"{node} is no row of what is computed here")
+        raise Unsupported(f"{described(node)} is no row of what is computed here")
     sides = [region.constant(float(value), size) for size in (before, after) if size]
     return region.joined([*sides[: before > 0], tile, *sides[before > 0 :]])
 
@@ -1127,9 +1130,11 @@ def _cat(region: Region, node: Node) -> Tile:
 def _check_places(region: Region, node: Node, whole: Sequence[Any], places: Sequence[Any], what: str) -> None:
     """Raises where the places are not some of the last dimension of `whole`, the same number in each row."""
     if not whole or node.args[1] % len(whole) != len(whole) - 1:  # type: ignore[operator]
-        raise Unsupported(f"{node} {what} along another dimension than rows")
+        raise Unsupported(f"{described(node)} {what} along another dimension than rows")
     if not same_sizes(whole[:-1], places[:-1]) or not isinstance(places[-1], int) or places[-1] > _MOST_SCATTERED:
-        raise Unsupported(f"{node} {what} {list(places)} elements: up to {_MOST_SCATTERED} of each row are taken")
+        raise Unsupported(
+            f"{described(node)} {what} {list(places)} elements: up to {_MOST_SCATTERED} of each row are taken"
+        )
 
 
 @_cut(aten.gather.default)
@@ -1139,12 +1144,12 @@ def _gather(region: Region, node: Node) -> Tile:
     source, _, index = node.args
     assert isinstance(source, Node) and isinstance(index, Node)
     if source not in region.tiles:
-        raise Unsupported(f"{node} is of elements of a tensor from outside")
+        raise Unsupported(f"{described(node)} is of elements of a tensor from outside")
     whole = source.meta["val"].shape
     _check_places(region, node, whole, index.meta["val"].shape, "gathers")
     tile = region.numbers_of(region.operand(source))
     if not _same(tile.width, whole[-1]):
-        raise Unsupported(f"{node} gathers elements of rows of {whole[-1]}, not of {tile.width}")
+        raise Unsupported(f"{described(node)} gathers elements of rows of {whole[-1]}, not of {tile.width}")
     places = region.across(region.numbers_of(region.operand(index)), region.width)
     columns = region.emit(f"comms.iota : {region.tensor(tile.width)}", tile.width)
     least, found = region.constant(-math.inf, tile.width), []
@@ -1161,12 +1166,12 @@ def _scatter_operands(region: Region, node: Node) -> tuple[Tile, Tile, Tile]:
     shape, places = node.meta["val"].shape, index.meta["val"].shape
     base = region._constant_of(whole)
     if base is None:
-        raise Unsupported(f"{node} writes into {whole}, which is not one known number")
+        raise Unsupported(f"{described(node)} writes into {described(whole)}, which is not one known number")
     _check_places(region, node, shape, places, "scatters")
     if not _same(region.width, shape[-1]):
-        raise Unsupported(f"{node} scatters into rows of {shape[-1]}, not of {region.width}")
+        raise Unsupported(f"{described(node)} scatters into rows of {shape[-1]}, not of {region.width}")
     if isinstance(source, Node) and not same_sizes(source.meta["val"].shape, places):
-        raise Unsupported(f"{node} scatters some of the elements of {source}")
+        raise Unsupported(f"{described(node)} scatters some of the elements of {described(source)}")
     saved = region.shape, region.width
     region.begin_node(places)  # Arguments are read as tensors of that shape.
     at = region.across(region.numbers_of(region.operand(index)), region.width)

@@ -5,6 +5,7 @@ One list holds an entry per collective of each compiled graph. `fusions()` and `
 
 from __future__ import annotations
 
+import operator
 import os
 import re
 import sys
@@ -19,6 +20,7 @@ __all__ = [
     "Fusion",
     "Report",
     "clear_fusions",
+    "described",
     "drop",
     "fusions",
     "graph_name",
@@ -245,6 +247,26 @@ def source_of(node: Node) -> tuple[str, str]:
     line = f"{os.path.basename(own[-1][0])}:{own[-1][1]}: {own[-1][3].strip()}" if own else ""
     names = [str(value[0]) for value in modules]
     return line, re.sub(r"^L\['(\w+)'\]\.?|_modules\[?'?|'\]", r"", names[-1]) if names else ""
+
+
+def described(node: Node) -> str:
+    """The operation that makes a value, and the line of the program that asks for it: "aten.relu at model.py:7"."""
+    if node.op == "placeholder":
+        return f"an input of the graph{_shape_of(node)}"
+    if node.op == "output":
+        return "the program's result"
+    if node.target is operator.getitem and isinstance(node.args[0], Node):
+        return described(node.args[0])
+    place = ":".join(source_of(node)[0].split(":")[:2])
+    # Calls with effects have the operation among their arguments.
+    called = [one for one in (node.target, *node.args[:2]) if isinstance(one, torch._ops.OpOverload)]
+    name = str(called[0]).removesuffix(".default") if called else getattr(node.target, "__name__", str(node.target))
+    return f"{name} at {place}" if place else name
+
+
+def _shape_of(node: Node) -> str:
+    value = node.meta.get("val")
+    return f" of shape {[*value.shape]}" if isinstance(value, torch.Tensor) else ""
 
 
 def _file_of(kind: Any) -> str:

@@ -16,10 +16,18 @@ using namespace commsir::torch_ops;
 /// first launch or never.
 static constexpr unsigned kDisagreements = 3;
 
+std::string_view commsir::torch_ops::operationOf(std::string_view site) {
+  size_t begin = site.find('\n');
+  if (begin == std::string_view::npos)
+    return {};
+  std::string_view call = site.substr(begin + 1);
+  return call.substr(0, call.find('\n'));
+}
+
 void LockedGroup::agree(const std::string &site) {
   std::lock_guard<std::mutex> lock(mutex);
   agreed[site] = 0;
-  hasEverAgreed = true;
+  agreedOperations.emplace(operationOf(site));
 }
 
 void LockedGroup::note(std::string_view site, bool isSame) {

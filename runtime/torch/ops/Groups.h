@@ -58,11 +58,12 @@ struct LockedGroup {
     std::lock_guard<std::mutex> lock(mutex);
     return agreed.find(site) != agreed.end();
   }
-  /// Whether there has been any such site: from then on ranks may have to meet
-  /// in this group.
-  bool hasAgreed() {
+  /// Whether there has been any such site of that operation of another library,
+  /// or (empty) of torch's collectives: from then on ranks may have to meet in
+  /// this group.
+  bool hasAgreed(std::string_view operation) {
     std::lock_guard<std::mutex> lock(mutex);
-    return hasEverAgreed;
+    return agreedOperations.find(operation) != agreedOperations.end();
   }
   void agree(const std::string &site);
   /// Records the outcome of a call at such a site: `isSame` on all ranks. A few
@@ -74,10 +75,14 @@ struct LockedGroup {
 private:
   /// Number of consecutive mismatches per site.
   std::map<std::string, unsigned, std::less<>> agreed;
-  bool hasEverAgreed = false;
+  std::set<std::string, std::less<>> agreedOperations;
   /// Whether any site has mismatches.
   bool hasDisagreed = false;
 };
+
+/// The operation of another library that runs at a site of a compiled graph,
+/// which is the second line of its name; empty: one of torch's collectives.
+std::string_view operationOf(std::string_view site);
 
 class Groups {
 public:

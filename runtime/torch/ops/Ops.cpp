@@ -732,8 +732,10 @@ static std::vector<Tensor> emptyOutputs(const std::string &op,
 // that this rank runs it apart.
 
 /// Tells the other ranks, which may be about to run a kernel instead.
-static void announceFallback(LockedGroup &used) {
-  if (used.device >= 0 || !used.hasAgreed())
+/// `operation`: that of another library which is the collective, if any. A rank
+/// that does not know it as one tells nothing, and none has agreed then.
+static void announceFallback(LockedGroup &used, std::string_view operation) {
+  if (used.device >= 0 || !used.hasAgreed(operation))
     return;
   int32_t given = 0, taken = 0;
   commsir_collective call = {};
@@ -754,9 +756,9 @@ static void announceFallback(LockedGroup &used) {
 }
 
 /// Before a collective of a compiled graph that is left as it is.
-static void unfused(Tensor input, std::string group) {
+static void unfused(Tensor input, std::string group, std::string operation) {
   if (LockedGroup *used = Groups::get().findMade(group, deviceNumber(input)))
-    announceFallback(*used);
+    announceFallback(*used, operation);
 }
 
 static std::vector<Tensor>
@@ -821,7 +823,7 @@ fused(std::string op, Tensor input, std::vector<Tensor> args,
       return outs;
     }
   } else if (used) {
-    announceFallback(*used);
+    announceFallback(*used, operationOf(site));
   }
   return runApart(op, input, args, reduce, consume, outTypes, outColumns,
                   symmetric, group, site, parts, {produce, sources});
@@ -959,7 +961,7 @@ STABLE_TORCH_LIBRARY(commsir, m) {
   m.def("fused_collective.out(str op, Tensor input, Tensor[] args, str "
         "reduce_op, str consume, bool symmetric, str group_name, *, "
         "Tensor(a!)[] outs) -> ()");
-  m.def("_unfused(Tensor input, str group_name) -> ()");
+  m.def("_unfused(Tensor input, str group_name, str operation='') -> ()");
   m.def("_apart(str op, Tensor input, Tensor[] args, str reduce_op, str "
         "consume, str out_types, int[] out_columns, bool symmetric, str "
         "group_name, str site, Tensor[]? parts, str produce, int sources) -> "

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -92,3 +93,406 @@ def keeps_order(rank: int, size: int, in_place: bool) -> tuple[str, ...]:
         x = _tensor(rank, ROWS, WIDTH, dtype=torch.float32, seed=turn)
         _compare(function(x), compiled(x), 2e-5)
     return fusing.fusions()[0].because
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Operations of an engine
+# ---------------------------------------------------------------------------------------------------------------------
+
+#: What the engine calls its groups. "own": a group of its own, so that the registered one does not count its calls.
+GROUPS: dict[str, Any] = {}
+CALLS = 5
+#: How often operations have run.
+RUNS = [0]
+
+
+def _group(name: str) -> Any:
+    """The group of a run."""
+    RUNS[0] += 1
+    return GROUPS[name]
+
+
+def _gathered(x: torch.Tensor, group: Any) -> torch.Tensor:
+    made = x.new_empty(group.size() * x.shape[0], *x.shape[1:])
+    dist.all_gather_into_tensor(made, x.contiguous(), group=group)
+    return made
+
+
+@torch.library.custom_op("engine::total", mutates_args=())
+def _total(x: torch.Tensor, group_name: str) -> torch.Tensor:
+    made = x.clone()
+    dist.all_reduce(made, group=_group(group_name))
+    return made
+
+
+@_total.register_fake
+def _(x: torch.Tensor, group_name: str) -> torch.Tensor:
+    return torch.empty_like(x)
+
+
+def _keep_group(ctx: Any, inputs: Any, output: Any) -> None:
+    ctx.group_name = inputs[1]
+
+
+_total.register_autograd(lambda ctx, grad: (_total(grad, ctx.group_name), None), setup_context=_keep_group)
+
+
+@torch.library.custom_op("engine::total_", mutates_args=("x",))
+def _total_in_place(x: torch.Tensor, group_name: str) -> None:
+    dist.all_reduce(x, group=_group(group_name))
+
+
+@torch.library.custom_op("engine::gather_into", mutates_args=("out",))
+def _gather_into(out: torch.Tensor, x: torch.Tensor, group_name: str) -> None:
+    out.copy_(_gathered(x, _group(group_name)))
+
+
+@torch.library.custom_op("engine::gather_pieces", mutates_args=())
+def _gather_pieces(x: torch.Tensor, group_name: str) -> list[torch.Tensor]:
+    group = _group(group_name)
+    return [one.clone() for one in _gathered(x, group).chunk(group.size())]
+
+
+@_gather_pieces.register_fake
+def _(x: torch.Tensor, group_name: str) -> list[torch.Tensor]:
+    return [torch.empty_like(x) for _ in range(GROUPS[group_name].size())]
+
+
+@torch.library.custom_op("engine::shares", mutates_args=())
+def _shares(x: torch.Tensor, dim: int, sizes: list[int], group_name: str) -> torch.Tensor:
+    """Has what the process group need not know: a dimension and a list."""
+    rows = torch.cat(torch.split(x, sizes, dim))
+    made = rows.new_empty(rows.shape[0] // len(sizes), *rows.shape[1:])
+    dist.reduce_scatter_tensor(made, rows, group=_group(group_name))
+    return made
+
+
+@_shares.register_fake
+def _(x: torch.Tensor, dim: int, sizes: list[int], group_name: str) -> torch.Tensor:
+    shape = list(x.shape)
+    shape[dim] = sizes[0]
+    return x.new_empty(shape)
+
+
+def in_place(x: torch.Tensor, name: str) -> Any:
+    h = x * 2
+    _total_in_place(h, name)
+    return torch.relu(h) + 1
+
+
+def in_place_of_a_view(x: torch.Tensor, name: str) -> Any:
+    """A row for each head."""
+    h = x * 2
+    _total_in_place(h.view(-1, WIDTH // 2), name)
+    return _f.rms_norm(h, (WIDTH,))
+
+
+def in_place_of_an_input(x: torch.Tensor, name: str) -> Any:
+    h = x.clone()
+    _total_in_place(h, name)
+    h += 1
+    _total_in_place(h, name)
+    return h * 0.5
+
+
+def of_a_part(x: torch.Tensor, name: str) -> Any:
+    """What it writes is some rows of a tensor."""
+    h = x * 2
+    _total_in_place(h[1:3], name)
+    return torch.relu(h)
+
+
+def into(x: torch.Tensor, name: str) -> Any:
+    made = x.new_empty(GROUPS[name].size() * x.shape[0], WIDTH)
+    _gather_into(made, x, name)
+    return torch.relu(made)
+
+
+def pieces(x: torch.Tensor, name: str) -> Any:
+    return torch.cat([torch.relu(one * 3) for one in _gather_pieces(x, name)])
+
+
+def one_piece(x: torch.Tensor, name: str) -> Any:
+    """Nothing is fused, and the pieces are still those of the operation."""
+    first, *_ = _gather_pieces(x, name)
+    return first @ first.t()
+
+
+def shares(x: torch.Tensor, name: str) -> Any:
+    size = GROUPS[name].size()
+    return torch.tanh(_shares(x, 1, [WIDTH // size] * size, name))
+
+
+def norm(x: torch.Tensor, name: str) -> Any:
+    h = _total(x * 1.5, name) + x
+    return _f.rms_norm(h, (WIDTH,)), h
+
+
+def sums(x: torch.Tensor, name: str) -> Any:
+    """Several become one."""
+    return torch.relu(_total(x, name) + _total(x * 2, name) + 1)
+
+
+def twice(x: torch.Tensor, name: str) -> Any:
+    """Of one tensor, where ranks may have one for both."""
+    return _total(x, name) * 2, _total(x, name) + 1
+
+
+def beside_torch(x: torch.Tensor, name: str) -> Any:
+    """Torch's own collectives before and after."""
+    h: Any = torch.relu(funcol.all_reduce(x, "sum", dist.group.WORLD))
+    h = _total(h, name) * 0.25
+    made: Any = funcol.all_reduce(h, "sum", dist.group.WORLD) - 1
+    return made
+
+
+#: Each, and whether a kernel can run in its place.
+ENGINE: dict[str, tuple[Callable[..., Any], bool]] = {
+    one.__name__: (one, one not in (of_a_part, one_piece))
+    for one in (
+        *(in_place, in_place_of_a_view, in_place_of_an_input, of_a_part, into, pieces, one_piece, shares),
+        *(norm, sums, twice, beside_torch),
+    )
+}
+_REGISTERED = {
+    "engine::total": "all_reduce",
+    "engine::total_": "all_reduce",
+    "engine::gather_into": "all_gather",
+    "engine::gather_pieces": "all_gather",
+    "engine::shares": "reduce_scatter",
+}
+
+
+def _register(names: Any = _REGISTERED) -> None:
+    foreign_collectives._meanings.clear()
+    for name in names:
+        foreign_collectives.register_collective(name, _REGISTERED[name], groups=GROUPS)
+
+
+def _make_groups(rank: int, size: int, of: str) -> Any:
+    """The group that the operations are registered for, and the name that they know it by."""
+    GROUPS.clear()
+    halves = [dist.new_group(list(range(begin, begin + 2))) for begin in range(0, size, 2)]
+    mine = {"world": dist.group.WORLD, "half": halves[rank // 2], "own": dist.new_group()}[of]
+    GROUPS[of] = mine
+    return dist.group.WORLD if of == "own" else mine
+
+
+def _as_registered(name: str, group: Any) -> None:
+    """Registers a group in place of that in which the operation runs."""
+    for target, meaning in list(foreign_collectives._meanings.items()):
+        foreign_collectives._meanings[target] = dataclasses.replace(meaning, groups={name: group})
+
+
+def _run(function: Callable[..., Any], name: str, rank: int, compiles: bool = True) -> list[int]:
+    """Compares a function, compiled, with itself in each call. How often operations ran in each."""
+    compiled = _compiled(function, leaves=True) if compiles else function
+    ran = []
+    for turn in range(CALLS):
+        x = _tensor(rank, ROWS, WIDTH, dtype=torch.float32, seed=turn)
+        before = RUNS[0]
+        got = compiled(x.clone(), name)
+        ran.append(RUNS[0] - before)
+        _compare(function(x.clone(), name), got, 2e-5)
+    return ran
+
+
+def engine(rank: int, size: int, names: list[str], of: str) -> dict[str, list[int]]:
+    """Functions of operations that all ranks have registered."""
+    group = _make_groups(rank, size, of)
+    _register()
+    _as_registered(of, group)
+    try:
+        return {name: _run(ENGINE[name][0], of, rank) for name in names}
+    finally:
+        foreign_collectives._meanings.clear()
+
+
+def _in_order(rank: int) -> list[str]:
+    """Ranks know the same operations, in different orders."""
+    return list(_REGISTERED)[:: -1 if rank else 1]
+
+
+def _one_each(rank: int) -> list[str]:
+    return [list(_REGISTERED)[rank % 2]]
+
+
+#: What a rank registers, by its number; whether kernels run in the place of engine::total.
+REGISTRATIONS: dict[str, tuple[Callable[[int], Any], bool]] = {
+    "same": (lambda rank: _REGISTERED, True),
+    "other order": (_in_order, True),
+    "first rank alone": (lambda rank: [] if rank else _REGISTERED, False),
+    "last rank not": (lambda rank: [] if rank == dist.get_world_size() - 1 else _REGISTERED, False),
+    "one each": (_one_each, False),
+    "more on one": (lambda rank: _REGISTERED if rank else ["engine::total"], True),
+}
+
+
+def _another(x: torch.Tensor, name: str, rank: int) -> Any:
+    """One rank has nothing to fuse."""
+    h = _total(x, name)
+    return h @ h.t() if rank == 0 else (h * 2) @ h.t()
+
+
+def differ(rank: int, size: int, how: str, of: str) -> dict[str, list[int]]:
+    """Ranks that register different operations."""
+    group = _make_groups(rank, size, of)
+    _register(REGISTRATIONS[how][0](rank))
+    _as_registered(of, group)
+    try:
+        ran = {name: _run(ENGINE[name][0], of, rank) for name in ("norm", "sums", "beside_torch", "in_place")}
+        ran["another"] = _run(lambda x, name: _another(x, name, rank), of, rank)
+        ran["norm again"] = _run(norm, of, rank)
+        return ran
+    finally:
+        foreign_collectives._meanings.clear()
+
+
+def change(rank: int, size: int, of: str) -> list[int]:
+    """After ranks have agreed, one has other graphs now and then, and then none are compiled on it."""
+    group = _make_groups(rank, size, of)
+    _register()
+    _as_registered(of, group)
+
+    def function(x: torch.Tensor, name: str, has_more: bool) -> Any:
+        h = _total(x, name)
+        return h @ h.t() if has_more else h * 2
+
+    compiled, ran = _compiled(function, leaves=True), []
+    try:
+        for turn in range(8):
+            x = _tensor(rank, ROWS, WIDTH, dtype=torch.float32, seed=turn)
+            before, has_more = RUNS[0], rank == 0 and turn % 3 == 2
+            got = compiled(x, of, has_more)
+            ran.append(RUNS[0] - before)
+            _compare(function(x, of, has_more), got, 2e-5)
+        return ran
+    finally:
+        foreign_collectives._meanings.clear()
+
+
+def not_compiled(rank: int, size: int, of: str) -> list[int]:
+    """One rank runs the operations as they are."""
+    group = _make_groups(rank, size, of)
+    _register()
+    _as_registered(of, group)
+    try:
+        return _run(norm, of, rank, compiles=rank != 0)
+    finally:
+        foreign_collectives._meanings.clear()
+
+
+def gradients(rank: int, size: int, of: str) -> tuple[list[str], list[str]]:
+    """An operation with a derivative, which is a collective as well. What is fused in each direction."""
+    group = _make_groups(rank, size, of)
+    _register()
+    _as_registered(of, group)
+
+    def function(x: torch.Tensor) -> Any:
+        normed = _f.rms_norm(_total(torch.tanh(x), of) + x, (WIDTH,))
+        return (normed * torch.arange(WIDTH)).square().sum()
+
+    def step(run: Callable[..., Any], x: torch.Tensor) -> tuple[torch.Tensor, Any]:
+        given = x.clone().requires_grad_()
+        loss = run(given)
+        loss.backward()
+        return loss.detach(), given.grad
+
+    compiled = _compiled(function, leaves=True)
+    try:
+        for turn in range(4):
+            x = _tensor(rank, ROWS, WIDTH, dtype=torch.float32, seed=turn)
+            _compare(step(function, x), step(compiled, x), 1e-4)
+        said = {one.graph.split(", ")[1]: one for one in fusing.fusions()}
+        return list(said["forward"].fused), list(said["backward"].fused + said["backward"].produced)
+    finally:
+        foreign_collectives._meanings.clear()
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# What cannot be taken
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+@torch.library.custom_op("engine::total_and_more", mutates_args=())
+def _total_and_more(
+    x: torch.Tensor, more: torch.Tensor | None, dtype: torch.dtype | None, group_name: str
+) -> torch.Tensor:
+    made = x + (0 if more is None else more)
+    dist.all_reduce(made, group=_group(group_name))
+    return made
+
+
+@_total_and_more.register_fake
+def _(x: torch.Tensor, more: torch.Tensor | None, dtype: torch.dtype | None, group_name: str) -> torch.Tensor:
+    return torch.empty_like(x)
+
+
+@torch.library.custom_op("engine::totals", mutates_args=())
+def _totals(xs: list[torch.Tensor], group_name: str) -> list[torch.Tensor]:
+    return [one.clone() for one in xs]
+
+
+@torch.library.custom_op("engine::total_and_return", mutates_args=("x",))
+def _total_and_return(x: torch.Tensor) -> torch.Tensor:
+    return x.clone()
+
+
+@torch.library.custom_op("engine::nothing_to_read", mutates_args=())
+def _nothing_to_read(size: int) -> torch.Tensor:
+    return torch.ones(size)
+
+
+#: Programs, and what the report says of their operations.
+LEFT: dict[str, tuple[Callable[..., Any], str, str]] = {
+    "other tensor": (lambda x: _total_and_more(x, x, None, "world") * 2, "all_reduce", "reads other tensors"),
+    "dtype": (lambda x: _total_and_more(x, None, torch.float32, "world") * 2, "all_reduce", "its argument dtype is"),
+    "other collective": (lambda x: _total(x, "world") * 2, "all_gather", "is not that of an all_gather of [4, 32]"),
+    "unknown group": (lambda x: _total(x, "world") * 2, "all_reduce", "there is no process group 'world'"),
+    "part": (lambda x: of_a_part(x, "world"), "all_reduce", "writes into a part of a tensor"),
+    "integers": (lambda x: _total(x.long(), "world") * 2, "all_reduce", "it is of torch.int64"),
+}
+_OPERATIONS = {"other tensor": _total_and_more, "dtype": _total_and_more, "part": _total_in_place}
+#: Operations that are refused, and what is said.
+REFUSED: dict[str, tuple[Any, str]] = {
+    "lists": (_totals, "takes lists of tensors"),
+    "both": (_total_and_return, "writes into its arguments and returns tensors"),
+    "no tensor": (_nothing_to_read, "reads no tensor"),
+    "two results": (torch.ops.aten.max.dim, "returns Tensor, Tensor"),
+}
+
+
+def left(rank: int, size: int, name: str) -> list[str]:
+    """Operations that are registered and stay: why, by the report."""
+    GROUPS.clear()
+    GROUPS["world"] = dist.group.WORLD
+    function, op, _ = LEFT[name]
+    groups = {"tp": dist.group.WORLD} if name == "unknown group" else GROUPS
+    foreign_collectives.register_collective(_OPERATIONS.get(name, _total), op, groups=groups)
+    try:
+        compiled = _compiled(function, leaves=True)
+        for turn in range(2):
+            x = _tensor(rank, ROWS, WIDTH, dtype=torch.float32, seed=turn)
+            _compare(function(x), compiled(x), 2e-5)
+        assert not fusing.fusions()[0].fused
+        return list(fusing.fusions()[0].because)
+    finally:
+        foreign_collectives._meanings.clear()
+
+
+def unknown_sizes(rank: int, size: int) -> tuple[tuple[str, ...], list[int]]:
+    """Rows of a number that is not known when it is compiled."""
+    _make_groups(rank, size, "world")
+    _register()
+    try:
+        compiled, ran = _compiled(norm, leaves=True), []
+        for rows in (4, 7, 3, 9, 0, 5):
+            x = _tensor(rank, rows, WIDTH, dtype=torch.float32)
+            torch._dynamo.maybe_mark_dynamic(x, 0)  # type: ignore[no-untyped-call, unused-ignore]
+            before = RUNS[0]
+            got = compiled(x, "world")
+            ran.append(RUNS[0] - before)
+            _compare(norm(x, "world"), got, 2e-5)
+        return fusing.fusions()[0].fused, ran
+    finally:
+        foreign_collectives._meanings.clear()

@@ -222,9 +222,12 @@ def sent_as_it_is(x: Any, t: Any) -> Any:
 KEPT: dict[str, tuple[Callable[..., Any], str]] = {
     "cast_to_two": (cast_to_two, ""),
     "cast_and_kept": (cast_and_kept, ""),
-    "needed_twice": (needed_twice, "produce: relu is needed by output as well"),
-    "of_columns": (of_columns, "produce: sum_1 reduces other dimensions than the last"),
-    "of_no_row": (of_no_row, "produce: nothing that mul is made of has its rows"),
+    "needed_twice": (needed_twice, "produce: aten.relu at produce_checks.py is needed by the program's result as well"),
+    "of_columns": (
+        of_columns,
+        "produce: aten.sum.dim_IntList at produce_checks.py reduces other dimensions than the last",
+    ),
+    "of_no_row": (of_no_row, "produce: nothing that aten.mul.Tensor at produce_checks.py is made of has its rows"),
     "sent_as_it_is": (sent_as_it_is, ""),
 }
 

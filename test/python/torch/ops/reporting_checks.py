@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
 from typing import Any
 
 import commsir.torch.compile as fusing
 import torch
+import torch._inductor.custom_graph_pass
 import torch.distributed
 import torch.distributed._functional_collectives as funcol
 from compile_checks import _compiled, _tensor
@@ -122,3 +124,68 @@ def sources(rank: int, size: int, name: str) -> list[tuple[str, str]]:
     compiled = _compiled(SOURCES[name][0](), leaves=True)
     compiled(_tensor(rank, 4, 32, dtype=torch.float32))
     return [(one.source, one.module) for one in fusing.report()]
+
+
+def without_numbers(why: str) -> str:
+    """A reason without the numbers of lines."""
+    return re.sub(r"(\.py):\d+", r"\1", why)
+
+
+def _gather(x: Any, dim: int = 0) -> Any:
+    return funcol.all_gather_tensor(x, dim, dist.group.WORLD)
+
+
+def _split_beside(x: Any) -> Any:
+    """What is not in pieces is one of the parts of a tensor."""
+    parts = torch.split(torch.cat([x, x, x, x], -1).cos(), 64, -1)
+    return _gather(x, 1) + parts[1]
+
+
+def _late(x: Any) -> Any:
+    first = _sum(x)
+    second = _sum(x * 3) @ x.t()
+    return first.relu() + second.sum(-1, keepdim=True)
+
+
+def _needed(x: Any) -> Any:
+    h = torch.relu(x * 2)
+    return _sum(h) + 1, h @ h.t()
+
+
+def _columns(x: Any) -> Any:
+    return _sum(x).relu().sum(0) * 2
+
+
+def _long(x: Any) -> Any:
+    return _sum(x).to(torch.int64) * 2
+
+
+def _strided(x: Any) -> Any:
+    return _sum(x)[:, 1:30:3] + 1
+
+
+#: Programs that are not fused as a whole.
+REASONS: dict[str, Callable[[Any], Any]] = {
+    one.__name__: one for one in (_split_beside, _late, _needed, _columns, _long, _strided)
+}
+
+
+class _Names(torch._inductor.custom_graph_pass.CustomGraphPass):
+    """The names of the graph's nodes before the pass."""
+
+    found: set[str]
+
+    def __call__(self, graph: torch.fx.Graph) -> None:
+        # What a function or an operation is called may be the name of a node as well.
+        self.found = {node.name for node in graph.nodes if re.search(r"\d", node.name) or node.name == "getitem"}
+
+    def uuid(self) -> None:
+        return None
+
+
+def reasons(rank: int, size: int, name: str) -> tuple[list[str], set[str]]:
+    """What the report says, and the names of the graph's nodes."""
+    names = _Names()
+    compiled = _compiled(REASONS[name], leaves=True, post_grad_custom_post_pass=names)
+    compiled(_tensor(rank, 4, 32, dtype=torch.float32))
+    return [why for one in fusing.report() for why in one.because], names.found

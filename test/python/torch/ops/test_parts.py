@@ -20,7 +20,7 @@ _LEFT = {
     "written_later": "aten.copy.default is not among",
     "of_integers": "it is of torch.int64",
     "gathered": "needs what all ranks have sent, along dimension 1",
-    "sent_joined": "nothing that cat is made of has its rows",
+    "sent_joined": "nothing that aten.cat at parts_checks.py:",
     "no_rows": "cuts rows, or joins them",
     "no_columns": "has no elements",
     "of_several": "which is there once a later collective has begun",

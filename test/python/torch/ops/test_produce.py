@@ -5,6 +5,7 @@ from __future__ import annotations
 import produce_checks
 import pytest
 from harness import World
+from reporting_checks import without_numbers
 
 
 @pytest.mark.parametrize("name", list(produce_checks.PRODUCED))
@@ -26,4 +27,5 @@ def test_takes_rows_of_any_number(pair: World, name: str) -> None:
 def test_gives_reasons(pair: World, name: str) -> None:
     for said in pair.run(produce_checks.produces, "commsir", name=name):
         produced, _, because, text = said[-1]
-        assert not produced and because == tuple(filter(None, [produce_checks.KEPT[name][1]])), text
+        said_here = tuple(without_numbers(one) for one in because)
+        assert not produced and said_here == tuple(filter(None, [produce_checks.KEPT[name][1]])), text

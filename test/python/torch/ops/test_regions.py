@@ -7,6 +7,7 @@ import regions_checks
 import torch
 from commsir.torch.regions import Region, Tile, Unsupported
 from harness import World
+from reporting_checks import without_numbers
 
 #: The rest is done in float32.
 _IN_BFLOAT16 = {"masked", "norm_over_heads", "over_the_batch"}
@@ -44,7 +45,7 @@ def test_gathers_batches_of_any_size(pair: World, name: str) -> None:
 @pytest.mark.parametrize("name", list(regions_checks.KEPT))
 def test_reports_the_reason_for_a_concatenation(pair: World, name: str) -> None:
     for because in pair.run(regions_checks.says_why, "gloo", name=name):
-        assert because == (regions_checks.KEPT[name][1],)
+        assert tuple(map(without_numbers, because)) == (regions_checks.KEPT[name][1],)
 
 
 @pytest.mark.parametrize(

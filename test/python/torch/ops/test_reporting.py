@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -21,12 +22,8 @@ def test_names_the_line(pair: World, name: str) -> None:
 
 
 def _layer(number: int) -> list[Fusion]:
-    """Two sums of a layer, and a gather that is left. Names of nodes end in numbers."""
-    beside = (
-        f"aten.add.Tensor needs add_{number}, which is not in pieces"
-        if number
-        else "aten.add.Tensor needs add, which is not in pieces"
-    )
+    """Two sums of a layer, and a gather that is left."""
+    beside = "aten.add.Tensor needs aten.mul.Tensor at model.py:8, which is not in pieces"
     one = Fusion(
         "all_reduce", "0", (4, 64), ("aten.add.Tensor",), (), dtype="bfloat16", graph="0, forward", predicted=5.0
     )
@@ -47,7 +44,16 @@ def test_layers_that_are_alike_have_one_line() -> None:
         "  80 x all_reduce  4x64 bfloat16  add         5.0        -         model.py:7: return self.o_proj(h)",
         "  80 x all_reduce  4x64 bfloat16  add         5.0        -         model.py:9: return self.down_proj(h)",
         "  80 x all_gather  4x64 bfloat16  -           -          -         layers.0",
-        "      aten.add.Tensor needs add, which is not in pieces",
+        "      aten.add.Tensor needs aten.mul.Tensor at model.py:8, which is not in pieces",
         "  all_reduce       8x64 bfloat16  add         5.0        -         model.py:7: return self.o_proj(h)",
     ]
     assert len(Report(layers).as_dicts()) == 240
+
+
+@pytest.mark.parametrize("name", list(reporting_checks.REASONS))
+def test_names_no_nodes_of_the_graph(pair: World, name: str) -> None:
+    """A reader knows operations and lines of the program, not the graph's `getitem_13`."""
+    for because, nodes in pair.run(reporting_checks.reasons, "gloo", name=name):
+        assert because, "there is no reason"
+        for why in because:
+            assert not nodes & set(re.findall(r"[\w.]+", why)), why
