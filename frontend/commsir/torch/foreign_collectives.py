@@ -218,7 +218,7 @@ class _Call:
         written = _tensor_names(target, True)
         read = [name for name in _tensor_names(target, False) if given.get(name) is not None]
         if len(read) + len(written) > 2 or (not written and len(read) != 1):
-            raise Unsupported("it reads other tensors beside its input")
+            raise Unsupported("it reads other tensors besides its input")
         reads = (read or written)[0]
         source, shape = _source(node, given, reads, is_written=not read)
         value = node.meta["val"][1] if written else node.meta["val"]

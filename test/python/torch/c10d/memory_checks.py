@@ -387,6 +387,6 @@ def short_storages(rank: int, size: int) -> None:
     dist.all_reduce(y)
     y.data = torch.ones(2, columns)
     dist.all_reduce(y)
-    y.set_(torch.ones(6, columns))  # type: ignore[no-untyped-call]
+    y.set_(torch.ones(6, columns))  # type: ignore[call-overload]
     dist.all_reduce(y)
     assert y.shape == (6, columns)

@@ -9,7 +9,7 @@ import time
 import warnings
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, cast
 from unittest import mock
 
 import commsir
@@ -366,7 +366,7 @@ def wrong_operands(rank: int, size: int) -> None:
     if DEVICE == "cuda":
         _fails("an output is on cpu", partial(call, [weight], [out.cpu()]))
         _fails("an argument is on cpu", partial(call, [weight.cpu()], [out]))
-    _fails("the input is None, not a tensor", partial(call, [weight], [out], None))
+    _fails("the input is None, not a tensor", partial(call, [weight], [out], cast(Any, None)))
     prepared = ops.prepare("x" * 100_000, text, [(torch.float32, 64)], group=dist.group.WORLD)
     _fails(f"{'x' * 80} [...] with arithmetic: there is no such collective", partial(prepared, x, [weight], out=[out]))
     _fails(f"no reduction '{'x' * 80} [...]'", partial(ops.all_reduce, x, "x" * 100_000))
