@@ -49,9 +49,10 @@ llvm::StringRef commsir::driver::describe(Nesting nesting) {
 static constexpr llvm::StringLiteral kSplitMark = "// -----";
 
 /// Whether a terminal may take `byte`, behind `before`, for a command. UTF-8
-/// has the control characters U+0080 to U+009F in two bytes.
+/// has the control characters U+0080 to U+009F in two bytes. A terminal ignores
+/// zeros, with which strings of lowered code end.
 static bool isControl(unsigned char before, unsigned char byte) {
-  return (byte < ' ' && byte != '\n' && byte != '\t') || byte == 0x7F ||
+  return (byte && byte < ' ' && byte != '\n' && byte != '\t') || byte == 0x7F ||
          (before == 0xC2 && byte >= 0x80 && byte < 0xA0);
 }
 

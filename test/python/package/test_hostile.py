@@ -71,7 +71,7 @@ TEXTS: dict[str, tuple[str, str]] = {
     "strings": (kernel("", attributes=", note = [" + ", ".join(['""'] * 500000) + "]"), ""),
     "chain": (kernel(chain("arith.muli", "index", FROM_DATA)), ""),
     "constant chain": (kernel(chain("arith.muli", "index", "  %i0 = arith.constant 0 : index\n")), ""),
-    "zero in a name": (kernel("", name='@"a\\00b"'), CONTROL),
+    "zero in a name": (kernel("", name='@"a\\00b"'), "a kernel's name must not contain a zero byte"),
     "control in a comment": (kernel("  // \x1b[2J\n  comms.nosuch"), CONTROL),
     "control in a string": (kernel("", attributes=', note = "\x1b[2J"'), CONTROL),
     "control in an escape": (kernel("", attributes=', note = "a\\1B[2J"'), CONTROL),
