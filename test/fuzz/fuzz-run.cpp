@@ -128,7 +128,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   if (llvm::sys::fs::createUniqueDirectory("fuzz-run", path))
     complain("no folder for temporary files");
   std::string folder = path.str().str();
-  auto remove = llvm::make_scope_exit(
+  llvm::scope_exit remove(
       [&] { (void)llvm::sys::fs::remove_directories(folder); });
   std::optional<Options> options = readOptions(commandLine, folder);
   if (!options)
