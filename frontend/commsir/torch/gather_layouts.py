@@ -109,7 +109,7 @@ def _takes(node: Node, gathered: GatherConcat, mapped: dict[Node, Node]) -> bool
     value, whole = node.meta.get("val"), gathered.node.meta["val"].shape
     if not isinstance(value, torch.Tensor):
         return False
-    fits = same_sizes(value.shape, whole) and (is_elementwise(node) or moves_nothing(node))
+    fits = _has_rows_of(value.shape, whole, gathered) and (is_elementwise(node) or moves_nothing(node))
     if gathered.keeps_rows and not fits:
         # A number for each row, kept as a dimension.
         fits = same_sizes(value.shape, [*whole[:-1], 1]) and (is_elementwise(node) or is_row_statistic(node))
@@ -119,6 +119,18 @@ def _takes(node: Node, gathered: GatherConcat, mapped: dict[Node, Node]) -> bool
         return not isinstance(value, torch.Tensor) or value.dim() <= most
 
     return fits and all(one in mapped or is_small(one.meta.get("val")) for one in node.all_input_nodes)
+
+
+def _has_rows_of(shape: Any, whole: Any, gathered: GatherConcat) -> bool:
+    """Whether a tensor has the gathered shape; or, where rows are joined, the same rows in another shape."""
+    if gathered.keeps_rows or not len(shape) or _unknown_sizes(shape) > 1:
+        return same_sizes(shape, whole)
+    return same_sizes(shape[-1:], whole[-1:]) and same_sizes([prod(shape)], [prod(whole)])
+
+
+def _unknown_sizes(shape: Any) -> int:
+    """How many sizes are not known when it is compiled."""
+    return sum(not isinstance(size, int) for size in shape)
 
 
 def _movable_nodes(graph: Graph, gathered: GatherConcat) -> list[Node]:
@@ -176,8 +188,11 @@ def _sink(graph: Graph, gathered: GatherConcat) -> GatherConcat | None:
     members = set(inside)
     (last,) = (node for node in inside if any(user not in members for user in node.users))
     with graph.inserting_before(last):
-        whole = _concatenated(graph, mapped[last], gathered)
-    last.replace_all_uses_with(whole)
+        whole = made = _concatenated(graph, mapped[last], gathered)
+        if not same_sizes(whole.meta["val"].shape, last.meta["val"].shape):
+            made = graph.call_function(_ATEN.reshape.default, (whole, _known_shape(last)))
+            made.meta = {**last.meta}
+    last.replace_all_uses_with(made)
     for node in reversed(inside):
         graph.erase_node(node)
     _erase(graph, gathered.node)
@@ -245,14 +260,15 @@ def _unsupported_reason(gathered: GatherConcat) -> str:
     reader = _first_reader(gathered.node)
     if reader is None:
         return "nothing follows: the program returns what is gathered"
-    if _takes(reader, gathered, {gathered.node: gathered.node}):
+    views = {one: one for one in reader.all_input_nodes if _comes_from(one, gathered.node)}
+    if _takes(reader, gathered, {gathered.node: gathered.node, **views}):
         return f"{reader.target} could be done with the pieces, but what is gathered is read elsewhere, too"
     if not is_arithmetic(reader):
         return f"{reader.target} is not among the operations that regions hold"
     if not is_elementwise(reader):
         return f"{reader.target} needs what all ranks have sent, along dimension {gathered.dim}"
     beside = [one for one in reader.all_input_nodes if not _comes_from(one, gathered.node)]
-    if not same_sizes(reader.meta["val"].shape, gathered.node.meta["val"].shape) or not beside:
+    if not _has_rows_of(reader.meta["val"].shape, gathered.node.meta["val"].shape, gathered) or not beside:
         return f"{reader.target} has what is gathered in another shape, {list(reader.meta['val'].shape)}"
     return f"{reader.target} needs {described(beside[0])}, which is not in pieces"
 

@@ -60,6 +60,8 @@ _CONSTANTS = (aten.full.default, aten.scalar_tensor.default)
 _MOST_CUT_BYTES = 96 << 10
 #: How many elements of a row are scattered or gathered, each by a comparison with all places of the row.
 _MOST_SCATTERED = 16
+#: How many places of a row a float32 tells apart.
+_MOST_PLACES = 1 << 24
 #: Up to this whole exponent a power is made by multiplications, as Inductor makes it.
 _MOST_MULTIPLIED = 31
 
@@ -492,7 +494,7 @@ def _check_result(node: Node, value: Any) -> None:
     if isinstance(value, torch.Tensor):
         if dtype in _FLOATS or dtype is torch.bool:
             return
-        if dtype in (*_SMALL_FLOATS, *_INTEGERS) and (node.target in CASTS or moves_nothing(node)):
+        if dtype in (*_SMALL_FLOATS, *_INTEGERS) and (node.target in (*CASTS, *_PLACES) or moves_nothing(node)):
             return
     raise Unsupported(f"{described(node)} is of {dtype}")
 
@@ -525,6 +527,8 @@ _JOINS = (
 )
 #: And the ones that compute what they cut out.
 _COMPUTED = (aten.glu.default, aten.gather.default)
+#: What makes places in rows.
+_PLACES = (aten.argmax.default, aten.argmin.default, aten.max.dim, aten.min.dim)
 CASTS = (torch.ops.prims.convert_element_type.default, aten._to_copy.default)
 _WAIT = torch.ops._c10d_functional.wait_tensor.default
 _VIEWS = {
@@ -962,6 +966,31 @@ def _amax(region: Region, node: Node) -> Tile:
 @_reduction(aten.amin.default)
 def _amin(region: Region, node: Node) -> Tile:
     return region.reduce("min", _reduced(region, node))
+
+
+def _place(region: Region, node: Node, how: str) -> tuple[Tile, Tile]:
+    """The largest (smallest) element of each row, and the place of the first that is: NaN is both."""
+    tile, dtype = _reduced(region, node), node.all_input_nodes[0].meta["val"].dtype
+    if dtype not in _FLOATS:
+        raise Unsupported(f"{described(node)} compares {dtype}")
+    if tile.width > _MOST_PLACES:
+        raise Unsupported(f"places in rows of {tile.width} elements: up to {_MOST_PLACES} are taken")
+    found = region.reduce(how, tile)
+    is_there = region.logical("arith.ori", region.compare("oeq", tile, found), region.compare("uno", tile, tile))
+    columns = region.emit(f"comms.iota : {region.tensor(tile.width)}", tile.width)
+    behind = region.constant(float(tile.width), tile.width)
+    return found, region.integers_of(region.reduce("min", region.select(is_there, columns, behind)), "i64")
+
+
+@_reduction(aten.argmax.default, aten.argmin.default)
+def _place_of_one(region: Region, node: Node) -> Tile:
+    how = "max" if node.target is aten.argmax.default else "min"
+    return _place(region, node, how)[1]
+
+
+@_reduction(aten.max.dim, aten.min.dim)
+def _one_and_its_place(region: Region, node: Node) -> tuple[Tile, Tile]:
+    return _place(region, node, "max" if node.target is aten.max.dim else "min")
 
 
 @_reduction(aten.any.dim)

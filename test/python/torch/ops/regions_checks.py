@@ -183,6 +183,23 @@ def gathered_signs(h: Any, t: Any) -> Any:
     return torch.copysign(torch.ones_like(chosen), chosen), chosen.nan_to_num(7, 8, 9)
 
 
+def places(h: Any, t: Any) -> Any:
+    """The first of equal elements; NaN is the largest and the smallest; infinite rows."""
+    near, odd = (h * 2).round(), torch.where(t["mask"], h, torch.where(h > 1, math.nan, -math.inf))
+    most, at_most = near.max(-1)
+    least, at_least = odd.min(-1, keepdim=True)
+    rows = torch.where(t["row_mask"], -math.inf, near)
+    return (
+        most * 2,
+        at_most,
+        least.nan_to_num(7, 8, 9),
+        at_least,
+        odd.argmax(-1),
+        near.argmin(-1, keepdim=True),
+        rows.argmax(-1),
+    )
+
+
 #: What is said of operations that stay outside, if any.
 FUSED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     one.__name__: (one, ())
@@ -214,6 +231,7 @@ FUSED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
         parts_alone,
         scattered_sums,
         gathered_signs,
+        places,
     )
 }
 FUSED["scattered"] = (scattered, ("which is not one known number",))
@@ -321,6 +339,12 @@ def norm_of_all(x: Any, w: Any) -> Any:
     return _f.rms_norm(h.float(), (h.shape[-1],)).to(h.dtype) * 2
 
 
+def of_flat_rows(x: Any, w: Any) -> Any:
+    """Logits of rows that are seen in the shape of the batch."""
+    h = _gathered(x.view(-1, x.shape[-1]), 1)
+    return torch.tanh(h.view(*x.shape[:-1], -1) / 30) * 30
+
+
 def returned_too(x: Any, w: Any) -> Any:
     """Logits that the program returns, and casts for a softmax over the batch."""
     h = _gathered(x, 2)
@@ -377,6 +401,7 @@ def says_why(rank: int, size: int, name: str) -> tuple[str, ...]:
 
 GATHERED: dict[str, tuple[Callable[..., Any], str]] = {
     "logits": (logits, "aten.tanh"),
+    "of_flat_rows": (of_flat_rows, "aten.tanh"),
     "sequence": (sequence, "aten.rsqrt"),
     "one_sequence": (one_sequence, "aten.rsqrt"),
     "softmax_of_all": (softmax_of_all, "aten.amax"),

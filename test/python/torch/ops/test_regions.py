@@ -36,7 +36,7 @@ def test_gathered_along_another_dimension(pair: World, name: str) -> None:
         assert regions_checks.GATHERED[name][1] in fused, (fused, because)
 
 
-@pytest.mark.parametrize("name", ["logits", "softmax_of_all", "loss_of_all", "norm_of_all"])
+@pytest.mark.parametrize("name", ["logits", "of_flat_rows", "softmax_of_all", "loss_of_all", "norm_of_all"])
 def test_gathers_batches_of_any_size(pair: World, name: str) -> None:
     for fused, because in pair.run(regions_checks.gathers, "gloo", name=name, dynamic=True):
         assert regions_checks.GATHERED[name][1] in fused, (fused, because)
