@@ -6,10 +6,12 @@
 //===----------------------------------------------------------------------===//
 //
 // The plans of frontend/commsir/torch/matmul/overlapped.py written by hand:
-// cuBLASLt multiplies blocks of rows, copy engines move them in streams of
+// cuBLASLt multiplies blocks of rows, copy engines move them in a stream of
 // their own, 4-byte copies and small kernels signal, small kernels wait and add
-// up. One process, one thread a GPU, peer access. A call is captured in a
-// graph, as ours is.
+// up. One process, one thread a GPU, peer access. Copies from other GPUs of one
+// process stall for seconds now and then, so that the sums of an all_reduce are
+// sent here, while those plans fetch them. Calls are captured in graphs, as
+// ours are.
 //
 //   matmul [--ranks N] [--rows N,...] [--width N] [--only NAME] [--json FILE]
 //
@@ -281,11 +283,11 @@ private:
 
 struct Rank {
   int rank{}, ranks{};
-  cudaStream_t main{}, sends{}, fetches{};
+  cudaStream_t main{}, sends{};
   cudaEvent_t forked{}, joined{};
   std::unique_ptr<Products> products;
   /// Every rank's copy of the memory that peers write to or read from.
-  BF16 *arrive[kMaxRanks]{}, *totals[kMaxRanks]{};
+  BF16 *arrive[kMaxRanks]{}, *results[kMaxRanks]{};
   Peers peers{};
   uint32_t *one{}, *failed{};
   /// This rank's rows and weight of either kind, results and parts of them.
@@ -312,19 +314,13 @@ public:
   }
 
   /// Copies `count` elements to a place at rank `to`, and signals it.
-  void put(int to, BF16 *there, const BF16 *from, size_t count, int block) {
+  void put(int to, BF16 *there, const BF16 *from, size_t count, int slot) {
     fork(rank.sends);
     CUDA(cudaMemcpyAsync(there, from, count * sizeof(BF16),
                          cudaMemcpyDeviceToDevice, rank.sends));
-    uint32_t *flag =
-        rank.peers.flags[to] + (kArrived + block) * kMaxRanks + rank.rank;
+    uint32_t *flag = rank.peers.flags[to] + slot * kMaxRanks + rank.rank;
     CUDA(cudaMemcpyAsync(flag, rank.one, sizeof(uint32_t),
                          cudaMemcpyDeviceToDevice, rank.sends));
-  }
-
-  void tell(int block) {
-    signalOthers<<<1, 32, 0, rank.main>>>(rank.peers, kReady + block, rank.rank,
-                                          rank.ranks);
   }
 
   void take(int from, int slot) {
@@ -337,18 +333,7 @@ public:
                                          rank.ranks, rank.failed);
   }
 
-  void fetch(const BF16 *there, BF16 *to, size_t count) {
-    fork(rank.fetches);
-    CUDA(cudaMemcpyAsync(to, there, count * sizeof(BF16),
-                         cudaMemcpyDeviceToDevice, rank.fetches));
-    hasFetched = true;
-  }
-
-  void end() {
-    join(rank.sends);
-    if (hasFetched)
-      join(rank.fetches);
-  }
+  void end() { join(rank.sends); }
 
 private:
   void fork(cudaStream_t to) {
@@ -361,7 +346,6 @@ private:
   }
 
   Rank &rank;
-  bool hasFetched = false;
 };
 
 //===----------------------------------------------------------------------===//
@@ -374,7 +358,7 @@ static void allGatherMatmul(Rank &rank, Sizes sizes) {
   Call call(rank);
   for (int step = 1; step < rank.ranks; ++step) {
     int to = call.next(step);
-    call.put(to, rank.arrive[to] + rank.rank * size, rank.rows, size, 0);
+    call.put(to, rank.arrive[to] + rank.rank * size, rank.rows, size, kArrived);
   }
   auto multiply = [&](const BF16 *given, int source) {
     rank.products->multiply(given, rank.weight, nullptr,
@@ -407,7 +391,8 @@ public:
       rank.products->multiply(rank.rows + first(to) * sizes.k, rank.weight,
                               nullptr, rank.made + place, rows, sizes.n,
                               sizes.k);
-      call.put(to, rank.arrive[to] + place, rank.made + place, size, block);
+      call.put(to, rank.arrive[to] + place, rank.made + place, size,
+               kArrived + block);
     }
   }
 
@@ -449,30 +434,24 @@ static void matmulAllReduce(Rank &rank, Sizes sizes, int blocks) {
   size_t rows = sizes.rows / (rank.ranks * blocks), size = rows * sizes.n;
   Call call(rank);
   Partials partials(rank, call, sizes, rows);
-  // The products of a block, the copies of the sums of the one before the last,
-  // and the sum of the last.
-  for (int block = 0; block < blocks + 2; ++block) {
+  // The products of a block, and the sum of the one before, which goes to all.
+  for (int block = 0; block <= blocks; ++block) {
     if (block < blocks)
       partials.send(block,
                     [&](int r) { return (block * rank.ranks + r) * rows; });
-    if (block > 1) {
-      int done = block - 2;
-      call.takeOthers(kReady + done);
-      BF16 *to = rank.out + done * rank.ranks * size;
-      for (int step = 1; step < rank.ranks; ++step) {
-        int source = call.before(step);
-        call.fetch(rank.totals[source] + done * size, to + source * size, size);
-      }
-      CUDA(cudaMemcpyAsync(
-          to + rank.rank * size, rank.totals[rank.rank] + done * size,
-          size * sizeof(BF16), cudaMemcpyDeviceToDevice, rank.main));
-    }
-    if (0 < block && block <= blocks) {
-      partials.total(block - 1, ((block - 1) * rank.ranks + rank.rank) * rows,
-                     rank.totals[rank.rank] + (block - 1) * size);
-      call.tell(block - 1);
+    if (block == 0)
+      continue;
+    size_t row = ((block - 1) * rank.ranks + rank.rank) * rows;
+    BF16 *sum = rank.out + row * sizes.n;
+    partials.total(block - 1, row, sum);
+    for (int step = 1; step < rank.ranks; ++step) {
+      int to = call.next(step);
+      call.put(to, rank.results[to] + row * sizes.n, sum, size,
+               kReady + block - 1);
     }
   }
+  for (int block = 0; block < blocks; ++block)
+    call.takeOthers(kReady + block);
   call.end();
 }
 
@@ -613,14 +592,13 @@ static void setUp(std::vector<Rank> &world, size_t rows, size_t width) {
     int least, greatest;
     CUDA(cudaDeviceGetStreamPriorityRange(&least, &greatest));
     CUDA(cudaStreamCreateWithFlags(&rank.main, cudaStreamNonBlocking));
-    for (cudaStream_t *stream : {&rank.sends, &rank.fetches})
-      CUDA(cudaStreamCreateWithPriority(stream, cudaStreamNonBlocking,
-                                        greatest));
+    CUDA(cudaStreamCreateWithPriority(&rank.sends, cudaStreamNonBlocking,
+                                      greatest));
     for (cudaEvent_t *event : {&rank.forked, &rank.joined})
       CUDA(cudaEventCreateWithFlags(event, cudaEventDisableTiming));
     rank.products = std::make_unique<Products>(rank.main);
-    BF16 *arrive, *totals;
-    for (BF16 **memory : {&arrive, &totals, &rank.rows, &rank.out, &rank.made})
+    BF16 *arrive;
+    for (BF16 **memory : {&arrive, &rank.rows, &rank.out, &rank.made})
       CUDA(cudaMalloc(memory, most * sizeof(BF16)));
     CUDA(cudaMalloc(&rank.weight, width * width / ranks * sizeof(BF16)));
     uint32_t *flags, one = 1;
@@ -632,7 +610,7 @@ static void setUp(std::vector<Rank> &world, size_t rows, size_t width) {
     CUDA(cudaMemcpy(rank.one, &one, 4, cudaMemcpyHostToDevice));
     for (Rank &other : world) {
       other.arrive[r] = arrive;
-      other.totals[r] = totals;
+      other.results[r] = rank.out;
       other.peers.flags[r] = flags;
     }
   }
