@@ -15,6 +15,7 @@ from commsir import _native, errors
 from commsir.torch import ops
 from commsir.torch.agreement import digest_of
 from commsir.torch.destroy_hooks import when_gone
+from commsir.torch.foreign_calls import ForeignCall
 from commsir.torch.matmul import model, overlapped
 from commsir.torch.matmul.factor import BLOCK, FP8, Factor, padded, scaled_rows
 
@@ -216,7 +217,7 @@ def _takes_overlapped(
         return made
 
     wanted = digest_of(site, *what, _native.version())
-    made, all_want = agreement.attempt(site, wanted, ended)
+    made, all_want = agreement.attempt(site, wanted, ended, is_counted=ForeignCall.of(site) is None)
     if all_want:
         _agreed.add((name, int(device.index), site))
     return False, made
@@ -230,10 +231,10 @@ when_gone(_forget)
 
 
 def _collective(op: str, input: torch.Tensor, name: str, site: str) -> torch.Tensor:  # noqa: A002
-    """At a place of a compiled graph the process group's own, which other ranks may have left as it is."""
+    """At a place of a compiled graph the program's own, which other ranks may have left as it is."""
     moves = op in ("all_gather", "all_to_all")
     if site:
-        return ops._collective(op, input, "" if moves else "sum", name)
+        return ops._collective(op, input, "" if moves else "sum", name, ForeignCall.of(site))
     given = input.contiguous()
     return cast(torch.Tensor, getattr(_OPS.commsir, op)(given, *(() if moves else ("sum",)), name))
 
@@ -408,7 +409,7 @@ def _send_products(
 
     def in_turn() -> _Tensor:
         made = factor.multiply(_flat(a), 0).view(*a.shape[:-1], factor.columns)
-        return _collective(op, made, group_name, site)
+        return _collective(op, made, group_name, site).view(shape)
 
     choice = _choose("all_to_all_behind" if op == "all_to_all" else op, ranks, rows, a, [factor])
     if choice.blocks:

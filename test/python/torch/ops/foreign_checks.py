@@ -11,6 +11,7 @@ import torch
 import torch.distributed
 from commsir.torch import foreign_collectives
 from compile_checks import _compare, _compiled, _Targets, _tensor, _theirs, _written, funcol
+from matmul_checks import _always
 
 dist: Any = torch.distributed
 ROWS, WIDTH = 4, 32
@@ -367,6 +368,25 @@ def change(rank: int, size: int, of: str) -> list[int]:
             ran.append(RUNS[0] - before)
             _compare(function(x, of, has_more), got, 2e-5)
         return ran
+    finally:
+        foreign_collectives._meanings.clear()
+
+
+def multiplied(rank: int, size: int, of: str, how: str) -> tuple[list[tuple[str, ...]], list[int]]:
+    """Matmuls before operations, with `how` ranks register: what is fused, and how often operations ran."""
+    group = _make_groups(rank, size, of)
+    _register(REGISTRATIONS[how][0](rank))
+    _as_registered(of, group)
+    w = _tensor(0, WIDTH, WIDTH, dtype=torch.float32, seed=9)
+
+    def function(x: torch.Tensor, name: str) -> Any:
+        h = _total((x @ w).view(2, -1, WIDTH), name).view(x.shape)
+        return torch.tanh(_shares(h @ w, 0, [ROWS // size] * size, name)), h
+
+    try:
+        with _always():
+            ran = _run(function, of, rank)
+            return [one.fused for one in fusing.fusions()], ran
     finally:
         foreign_collectives._meanings.clear()
 

@@ -83,6 +83,16 @@ def test_one_rank_does_not_compile(pair: World, of: str) -> None:
 
 
 @pytest.mark.parametrize("of", _OF)
+@pytest.mark.parametrize("how", ["same", "last rank not", "one each"])
+def test_matmuls_before_them(pair: World, of: str, how: str) -> None:
+    """On the CPU the operations run behind the matmuls that their op makes; so they do where ranks differ."""
+    for fused, ran in pair.run(foreign_checks.multiplied, "commsir", of=of, how=how, timeout=60):
+        assert ran == [2] * foreign_checks.CALLS, ran
+        if how == "same":
+            assert all("aten.mm" in names for names in fused) and len(fused) == 2, fused
+
+
+@pytest.mark.parametrize("of", _OF)
 def test_gradients(pair: World, of: str) -> None:
     for forward, backward in pair.run(foreign_checks.gradients, "commsir", of=of, timeout=60):
         assert "aten.rsqrt" in forward and backward, (forward, backward)
