@@ -118,7 +118,7 @@ def test_first_mistakes() -> None:
     x, text = torch.ones(2, 4), "(%a: tensor<4xf32>) {\n  comms.yield %a : tensor<4xf32>\n}"
     with pytest.raises(commsir.UsageError, match="has an output at least"):
         commsir.torch.ops.prepare("all_reduce", text, [])
-    with pytest.raises(commsir.UsageError, match=r"outputs has 'f32': an output is a torch.dtype"):
+    with pytest.raises(commsir.UsageError, match=r"outputs has \('f32', 4\): an output is a torch.dtype"):
         commsir.torch.ops.prepare("all_reduce", text, [("f32", 4)])  # type: ignore[list-item]
     with pytest.raises(commsir.UsageError, match=r"outputs has \(torch.float32,\): an output is a torch.dtype"):
         commsir.torch.ops.prepare("all_reduce", text, [(torch.float32,)])  # type: ignore[list-item]
