@@ -60,8 +60,8 @@ OF_COLLECTIVES: dict[str, str] = {
     "args": "a tuple of arrays; `consume` gets one row of each",
     "consume": "a function from one row of each result, and one of each of `args`, to one row of each of `outs`",
     "produce": "a function from one row of each input to the tiles to send. None: the rows are sent",
-    "algorithm": 'the name of an algorithm. None: chosen by size and machine',
-    "protocol": 'the name of a protocol. None: chosen by size and machine',
+    "algorithm": "the name of an algorithm. None: chosen by size and machine",
+    "protocol": "the name of a protocol. None: chosen by size and machine",
 }
 
 
