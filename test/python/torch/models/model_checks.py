@@ -124,8 +124,10 @@ MODELS: dict[str, tuple[str, dict[str, Any]]] = {
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
 #: The first of 16 token ids, where it is not 3. GLM-4-MoE routes a token to two experts. For one of the ids from 3 on,
 #: the scores of the second and the third best expert differ by 2e-5 in float32. In bfloat16, compiled scores are up to
-#: 7e-4 off, so the third may be chosen. For the ids from 87 on, these scores differ by 5e-3 or more.
-_FIRST_ID = {"GLM-4-MoE": 87}
+#: 7e-4 off, so the third may be chosen. For the ids from 87 on, these scores differ by 5e-3 or more. Llama 4 routes a
+#: token to one expert. In bfloat16 its two best scores differ by 4e-3 or more for the ids from 20 on. They
+#: differ by 3e-3 and 1e-3 at the least for those from 3 and from 40 on, where compiled code decodes other logits.
+_FIRST_ID = {"GLM-4-MoE": 87, "Llama 4": 20}
 
 
 def _transformers() -> Any:
