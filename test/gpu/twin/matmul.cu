@@ -52,9 +52,7 @@ constexpr int kFlags = (2 * kMostBlocks + 1) * kMaxRanks;
 constexpr size_t kWorkspace = 32 << 20;
 constexpr int kAlgorithms = 8;
 constexpr int kSamples = 16;
-/// Calls of a graph, as test/gpu/matmul.py has them. Threads of one process
-/// launch all ranks' graphs: one whose copies fill the driver's queue blocks
-/// the others', for which its own copies wait.
+/// Calls of a graph, as test/gpu/matmul.py has them.
 constexpr int kCallsAtOnce = 10;
 /// The seed of the first rank's weight; that of its rows is 0.
 constexpr int kWeights = 100;

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import commsir.torch.compile as fusing
@@ -285,6 +286,18 @@ def _as_registered(name: str, group: Any) -> None:
         foreign_collectives._meanings[target] = dataclasses.replace(meaning, groups={name: group})
 
 
+@contextlib.contextmanager
+def _registered(rank: int, size: int, of: str, names: Any = _REGISTERED) -> Iterator[None]:
+    """Operations for a group that they know as `of`."""
+    group = _make_groups(rank, size, of)
+    _register(names)
+    _as_registered(of, group)
+    try:
+        yield
+    finally:
+        foreign_collectives._meanings.clear()
+
+
 def _run(function: Callable[..., Any], name: str, rank: int, compiles: bool = True) -> list[int]:
     """Compares a function, compiled, with itself in each call. How often operations ran in each."""
     compiled = _compiled(function, leaves=True) if compiles else function
@@ -300,13 +313,8 @@ def _run(function: Callable[..., Any], name: str, rank: int, compiles: bool = Tr
 
 def engine(rank: int, size: int, names: list[str], of: str) -> dict[str, list[int]]:
     """Functions of operations that all ranks have registered."""
-    group = _make_groups(rank, size, of)
-    _register()
-    _as_registered(of, group)
-    try:
+    with _registered(rank, size, of):
         return {name: _run(ENGINE[name][0], of, rank) for name in names}
-    finally:
-        foreign_collectives._meanings.clear()
 
 
 def _in_order(rank: int) -> list[str]:
@@ -337,30 +345,22 @@ def _another(x: torch.Tensor, name: str, rank: int) -> Any:
 
 def differ(rank: int, size: int, how: str, of: str) -> dict[str, list[int]]:
     """Ranks that register different operations."""
-    group = _make_groups(rank, size, of)
-    _register(REGISTRATIONS[how][0](rank))
-    _as_registered(of, group)
-    try:
+    with _registered(rank, size, of, REGISTRATIONS[how][0](rank)):
         ran = {name: _run(ENGINE[name][0], of, rank) for name in ("norm", "sums", "beside_torch", "in_place")}
         ran["another"] = _run(lambda x, name: _another(x, name, rank), of, rank)
         ran["norm again"] = _run(norm, of, rank)
         return ran
-    finally:
-        foreign_collectives._meanings.clear()
 
 
 def change(rank: int, size: int, of: str) -> list[int]:
     """After ranks have agreed, one has other graphs now and then, and then none are compiled on it."""
-    group = _make_groups(rank, size, of)
-    _register()
-    _as_registered(of, group)
 
     def function(x: torch.Tensor, name: str, has_more: bool) -> Any:
         h = _total(x, name)
         return h @ h.t() if has_more else h * 2
 
     compiled, ran = _compiled(function, leaves=True), []
-    try:
+    with _registered(rank, size, of):
         for turn in range(8):
             x = _tensor(rank, ROWS, WIDTH, dtype=torch.float32, seed=turn)
             before, has_more = RUNS[0], rank == 0 and turn % 3 == 2
@@ -368,45 +368,29 @@ def change(rank: int, size: int, of: str) -> list[int]:
             ran.append(RUNS[0] - before)
             _compare(function(x, of, has_more), got, 2e-5)
         return ran
-    finally:
-        foreign_collectives._meanings.clear()
 
 
 def multiplied(rank: int, size: int, of: str, how: str) -> tuple[list[tuple[str, ...]], list[int]]:
     """Matmuls before operations, with `how` ranks register: what is fused, and how often operations ran."""
-    group = _make_groups(rank, size, of)
-    _register(REGISTRATIONS[how][0](rank))
-    _as_registered(of, group)
     w = _tensor(0, WIDTH, WIDTH, dtype=torch.float32, seed=9)
 
     def function(x: torch.Tensor, name: str) -> Any:
         h = _total((x @ w).view(2, -1, WIDTH), name).view(x.shape)
         return torch.tanh(_shares(h @ w, 0, [ROWS // size] * size, name)), h
 
-    try:
-        with _always():
-            ran = _run(function, of, rank)
-            return [one.fused for one in fusing.fusions()], ran
-    finally:
-        foreign_collectives._meanings.clear()
+    with _registered(rank, size, of, REGISTRATIONS[how][0](rank)), _always():
+        ran = _run(function, of, rank)
+        return [one.fused for one in fusing.fusions()], ran
 
 
 def not_compiled(rank: int, size: int, of: str) -> list[int]:
     """One rank runs the operations as they are."""
-    group = _make_groups(rank, size, of)
-    _register()
-    _as_registered(of, group)
-    try:
+    with _registered(rank, size, of):
         return _run(norm, of, rank, compiles=rank != 0)
-    finally:
-        foreign_collectives._meanings.clear()
 
 
 def gradients(rank: int, size: int, of: str) -> tuple[list[str], list[str]]:
     """An operation with a derivative, which is a collective as well. What is fused in each direction."""
-    group = _make_groups(rank, size, of)
-    _register()
-    _as_registered(of, group)
 
     def function(x: torch.Tensor) -> Any:
         normed = _f.rms_norm(_total(torch.tanh(x), of) + x, (WIDTH,))
@@ -419,14 +403,12 @@ def gradients(rank: int, size: int, of: str) -> tuple[list[str], list[str]]:
         return loss.detach(), given.grad
 
     compiled = _compiled(function, leaves=True)
-    try:
+    with _registered(rank, size, of):
         for turn in range(4):
             x = _tensor(rank, ROWS, WIDTH, dtype=torch.float32, seed=turn)
             _compare(step(function, x), step(compiled, x), 1e-4)
         said = {one.graph.split(", ")[1]: one for one in fusing.fusions()}
         return list(said["forward"].fused), list(said["backward"].fused + said["backward"].produced)
-    finally:
-        foreign_collectives._meanings.clear()
 
 
 # ---------------------------------------------------------------------------------------------------------------------
