@@ -1,7 +1,7 @@
 """The torch ops, torch.compile and the backend on the GPUs of this machine, and the times of their calls.
 
 Usage: torchrun --nproc-per-node 4 test/gpu/torch_run.py [--only PART] [--json FILE]
-PARTs: checks, backend, windows, interop, compile, speed, host.
+PARTs: checks, backend, windows, interop, compile, registered, speed, host.
 
 The checks are those of test/python/torch, on CUDA tensors. Speed is measured against NCCL and torch's symmetric memory,
 for eager calls and in CUDA graphs: the slowest rank, the median of 9 rounds in which contenders take turns. Ends with
@@ -192,6 +192,49 @@ def check_compile(rank: int, size: int, failed: list[str]) -> None:
         attempt(f"compile {ordered.__name__}", partial(ordered, rank, size), failed)
     counts = attempt("profile", lambda: compile_checks.kernels(rank, size), failed)
     say("       ops and kernels of one call:", {k: v for k, v in (counts or {}).items() if v and "cuda" not in k})
+
+
+def check_registered(rank: int, size: int, failed: list[str]) -> None:
+    """Operations of an engine that are registered as collectives, on all ranks or on some."""
+    import foreign_checks as checks
+
+    def along(name: str) -> None:
+        assert checks.ALONG[name][1] in checks.along(rank, size, name)[0]
+
+    def engine(of: str) -> None:
+        ran = checks.engine(rank, size, list(checks.ENGINE), of)
+        assert all((ran[name][-1] == 0) == fused for name, (_, fused) in checks.ENGINE.items()), ran
+
+    def differ(how: str) -> None:
+        ran, fused = checks.differ(rank, size, how, "own"), checks.REGISTRATIONS[how][1]
+        assert (ran["norm"][-1] == 0) == fused and ran["norm again"][-1] == ran["norm"][-1], ran
+        assert all(ran["another"]), ran
+
+    def change() -> None:
+        ran = checks.change(rank, size, "own")
+        assert ran == [1, 0, 1, 0, 0, 1, 0, 0], ran
+
+    def not_compiled() -> None:
+        ran = checks.not_compiled(rank, size, "own")
+        assert ran == [1] * checks.CALLS, ran
+
+    def overlapped(how: str) -> None:
+        _, ran = checks.overlapped(rank, size, how)
+        assert (ran[-1] == 0) == checks.REGISTRATIONS[how][1], ran
+
+    def gradients() -> None:
+        forward, backward = checks.gradients(rank, size, "own")
+        assert "aten.rsqrt" in forward and backward, (forward, backward)
+
+    for name in checks.ALONG:
+        attempt(f"registered {name}", partial(along, name), failed)
+    for of in ("world", "own"):
+        attempt(f"registered for the group {of}", partial(engine, of), failed)
+    for how in ("same", "last rank not", "one each"):
+        attempt(f"registered by ranks: {how}", partial(differ, how), failed)
+        attempt(f"registered behind a matmul: {how}", partial(overlapped, how), failed)
+    for one in (change, not_compiled, gradients):
+        attempt(f"registered, {one.__name__}", one, failed)
 
 
 def check_backend(rank: int, size: int, failed: list[str]) -> None:
@@ -679,6 +722,8 @@ def main() -> int:
         check_interop(rank, size, failed)
     if options.only in ("", "compile"):
         check_compile(rank, size, failed)
+    if options.only in ("", "registered"):
+        check_registered(rank, size, failed)
     if options.only in ("", "speed") and not (failed or SHARES):
         speed(report, options.rounds)
     if options.only == "host":

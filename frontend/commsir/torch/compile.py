@@ -41,6 +41,7 @@ from commsir.torch.matmul import graph as matmuls
 from commsir.torch.matmul import model
 from commsir.torch.prefetched_weights import emit, weights_behind
 from commsir.torch.produce_regions import Produced, narrow, narrowed_type, produce
+from commsir.torch.region_lines import join_lines
 from commsir.torch.regions import (
     Argument,
     Region,
@@ -843,11 +844,11 @@ class CollectivePass(_Pass):
 
     def change(self, graph: Graph) -> None:
         """Fuses what it can in the graph."""
-        if next(collectives_of(graph), None) is None and not foreign_collectives.is_any_in(graph):
-            return
-        written = foreign_collectives.write(graph)
-        fuse_collectives(graph, self.join_sums, self.prefetch_weights)
-        foreign_collectives.restore(written)
+        if next(collectives_of(graph), None) is not None or foreign_collectives.is_any_in(graph):
+            written = foreign_collectives.write(graph)
+            fuse_collectives(graph, self.join_sums, self.prefetch_weights)
+            foreign_collectives.restore(written)
+        join_lines(graph)
 
     def uuid(self) -> Any:
         """For Inductor's cache: changes when what the pass does changes. None: nothing says when; nothing is cached."""

@@ -13,10 +13,10 @@ from typing import Any
 
 import torch
 
-__all__ = ["ForeignCall"]
+__all__ = ["SEPARATOR", "ForeignCall"]
 
-#: A place of a compiled graph that is such a call: its name, the operation, and the rest.
-_SEPARATOR = "\n"
+#: Between the parts of a place of a compiled graph that is such a call: its name, the operation, and the rest.
+SEPARATOR = "\t"
 
 
 @dataclass(frozen=True)
@@ -41,14 +41,14 @@ class ForeignCall:
     def text(self) -> str:
         """The call as text, which begins with the operation."""
         rest = [self.given, self.reads, self.writes, self.is_list, self.dim, self.shape, self.sent]
-        return f"{self.operation}{_SEPARATOR}{json.dumps(rest)}"
+        return f"{self.operation}{SEPARATOR}{json.dumps(rest)}"
 
     @classmethod
     @functools.cache
     def of(cls, site: str) -> ForeignCall | None:
         """The call at a place of a compiled graph, whose name `at` has made; None: it is one of torch's collectives."""
-        _, _, text = site.partition(_SEPARATOR)
-        operation, _, rest = text.partition(_SEPARATOR)
+        _, _, text = site.partition(SEPARATOR)
+        operation, _, rest = text.partition(SEPARATOR)
         if not operation:
             return None
         given, reads, writes, is_list, dim, shape, sent = json.loads(rest)
@@ -56,7 +56,7 @@ class ForeignCall:
 
     def at(self, place: str) -> str:
         """The name of a place at which the call is."""
-        return f"{place}{_SEPARATOR}{self.text()}"
+        return f"{place}{SEPARATOR}{self.text()}"
 
     def run(self, op: str, input: torch.Tensor, ranks: int) -> torch.Tensor:  # noqa: A002
         """The result of torch's collective `op` for its input, as the operation computes it."""

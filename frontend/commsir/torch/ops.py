@@ -36,7 +36,8 @@ from commsir.errors import UsageError
 from commsir.torch import _release, backend, capi, defects, lazy_views, region_values
 from commsir.torch.agreement import Agreement, digest_of
 from commsir.torch.destroy_hooks import when_gone
-from commsir.torch.foreign_calls import ForeignCall
+from commsir.torch.foreign_calls import SEPARATOR, ForeignCall
+from commsir.torch.region_lines import in_one_line
 from commsir.torch.rendezvous import Rendezvous, store_of
 
 __all__ = [
@@ -580,12 +581,12 @@ _TIMES = "*"
 
 def repeated(site: str, times: int) -> str:
     """The name of a place that stands for so many equal collectives."""
-    place, between, call = site.partition("\n")
+    place, between, call = site.partition(SEPARATOR)
     return f"{place}{_TIMES}{times}{between}{call}" if times > 1 else site
 
 
 def _times(site: str) -> int:
-    return int(site.partition("\n")[0].partition(_TIMES)[2] or 1)
+    return int(site.partition(SEPARATOR)[0].partition(_TIMES)[2] or 1)
 
 
 def _collective(
@@ -898,6 +899,7 @@ def fused_collective(
     """
     if torch.compiler.is_compiling():
         types, columns = _texts_of(outputs)
+        consume, produce = in_one_line(consume), in_one_line(produce)
         call = (reduce_op, consume, types, columns, symmetric, _named(group), "", None, produce, sources)
         return list(_OPS.commsir.fused_collective(op, input, args, *call))
     key = (op, consume, tuple(outputs), reduce_op, symmetric, _named(group), produce, sources)

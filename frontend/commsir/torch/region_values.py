@@ -16,7 +16,9 @@ import torch
 __all__ = ["UnknownOperation", "evaluate", "type_of"]
 
 _HEAD = re.compile(r"%(\w+): tensor<(\d+)x(\w+)>")
-_LINE = re.compile(r"\s*%(\w+) = ([\w.]+)\s?(.*)")
+#: Between two operations, in one line or not.
+_BETWEEN = re.compile(r"\s+(?=%\w+ = |comms\.yield\s)")
+_OPERATION = re.compile(r"%(\w+) = ([\w.]+)\s?(.*)")
 _TYPE = re.compile(r"tensor<(\d+)x(\w+)>")
 _NAME = re.compile(r"%(\w+)")
 _DTYPES = {
@@ -123,7 +125,7 @@ def _element_wise(op: str, text: str, given: _Values) -> torch.Tensor | None:
 
 
 def _made(op: str, text: str, given: _Values, width: int, dtype: torch.dtype) -> torch.Tensor:
-    """The result of one line, of that many elements a row."""
+    """The result of one operation, of that many elements a row."""
     if op in _CASTS:
         return _truncated(given[0], dtype) if op == "arith.truncf" else given[0].to(dtype)
     if op == "comms.broadcast_row":
@@ -156,8 +158,9 @@ def evaluate(region: str, rows: Sequence[torch.Tensor]) -> list[torch.Tensor]:
         values[name] = given.reshape(-1, int(width)).to(_DTYPES[kind])
         count = max(count, len(values[name]))
     device = rows[0].device
-    for line in body.splitlines():
-        if found := _LINE.match(line):
+    *operations, last = _BETWEEN.split(body)
+    for operation in operations:
+        if found := _OPERATION.match(operation):
             name, op, text = found.groups()
             width, kind = _TYPE.findall(text)[-1]
             dtype = _DTYPES[kind] if op not in ("arith.cmpf", "arith.cmpi") else torch.bool
@@ -168,5 +171,4 @@ def evaluate(region: str, rows: Sequence[torch.Tensor]) -> list[torch.Tensor]:
             else:
                 given_values = [values[one] for one in _NAME.findall(text)]
                 values[name] = _made(op, text, given_values, int(width), dtype)
-    last = next(line for line in reversed(body.splitlines()) if "comms.yield" in line)
     return [values[name].expand(count, -1).contiguous() for name in _NAME.findall(last)]

@@ -17,11 +17,11 @@ using namespace commsir::torch_ops;
 static constexpr unsigned kDisagreements = 3;
 
 std::string_view commsir::torch_ops::operationOf(std::string_view site) {
-  size_t begin = site.find('\n');
+  size_t begin = site.find('\t');
   if (begin == std::string_view::npos)
     return {};
   std::string_view call = site.substr(begin + 1);
-  return call.substr(0, call.find('\n'));
+  return call.substr(0, call.find('\t'));
 }
 
 void LockedGroup::agree(const std::string &site) {

@@ -81,7 +81,8 @@ private:
 };
 
 /// The operation of another library that runs at a site of a compiled graph,
-/// which is the second line of its name; empty: one of torch's collectives.
+/// the second of the parts of its name, which tabs divide; empty: one of
+/// torch's collectives.
 std::string_view operationOf(std::string_view site);
 
 class Groups {

@@ -551,6 +551,9 @@ class _Targets(fusing.CollectivePass):
     def __call__(self, graph: torch.fx.Graph) -> None:
         super().__call__(graph)
         self.found = [str(node.target) for node in graph.nodes]
+        # Inductor writes nodes into comments of one line.
+        broken = [shown for node in graph.nodes if "\n" in (shown := str(node.format_node()))]
+        assert not broken, broken
 
 
 def registered(rank: int, size: int, by_name: bool) -> tuple[list[Said], list[str], Any]:

@@ -383,6 +383,25 @@ def multiplied(rank: int, size: int, of: str, how: str) -> tuple[list[tuple[str,
         return [one.fused for one in fusing.fusions()], ran
 
 
+def overlapped(rank: int, size: int, how: str) -> tuple[list[tuple[str, ...]], list[int]]:
+    """A matmul of GPUs that is large enough to be overlapped with the operation behind it."""
+    rows, terms, columns = 4096, 8192 // size, 8192
+    w = _tensor(rank, terms, columns, dtype=torch.bfloat16, seed=9) / 64
+
+    def function(x: torch.Tensor) -> Any:
+        return torch.relu(_total(x @ w, "own"))
+
+    with _registered(rank, size, "own", REGISTRATIONS[how][0](rank)):
+        compiled, ran = _compiled(function, leaves=True), []
+        for turn in range(CALLS):
+            x = _tensor(rank, rows, terms, dtype=torch.bfloat16, seed=turn)
+            before = RUNS[0]
+            got = compiled(x)
+            ran.append(RUNS[0] - before)
+            _compare(function(x), got, 2e-2)
+        return [one.fused for one in fusing.fusions()], ran
+
+
 def not_compiled(rank: int, size: int, of: str) -> list[int]:
     """One rank runs the operations as they are."""
     with _registered(rank, size, of):
@@ -394,7 +413,7 @@ def gradients(rank: int, size: int, of: str) -> tuple[list[str], list[str]]:
 
     def function(x: torch.Tensor) -> Any:
         normed = _f.rms_norm(_total(torch.tanh(x), of) + x, (WIDTH,))
-        return (normed * torch.arange(WIDTH)).square().sum()
+        return (normed * torch.arange(WIDTH, device=x.device)).square().sum()
 
     def step(run: Callable[..., Any], x: torch.Tensor) -> tuple[torch.Tensor, Any]:
         given = x.clone().requires_grad_()

@@ -6,10 +6,11 @@ from collections.abc import Callable
 from typing import Any
 
 import commsir.torch.compile as fusing
+import commsir.torch.ops as ops
 import torch
 import torch.distributed
 import torch.distributed._functional_collectives as funcol
-from compile_checks import _compare, _compiled, _tensor
+from compile_checks import _compare, _compiled, _Targets, _tensor
 
 WIDTH = 16
 dist: Any = torch.distributed
@@ -222,3 +223,44 @@ def measures(rank: int, size: int) -> tuple[list[float | None], str]:
     compiled(*given, _tensor(0, WIDTH, WIDTH, dtype=torch.float32, seed=3))
     said = fusing.measure(calls=2)
     return [one.measured for one in said], str(said)
+
+
+_TEXT = f"""(%sum: tensor<{WIDTH}xf32>) {{
+    // Twice the sum.
+    %0 = arith.addf %sum, %sum : tensor<{WIDTH}xf32> // "twice"
+    comms.yield %0 : tensor<{WIDTH}xf32>
+}}"""
+
+
+def _with_text(x: Any, y: Any, w: Any) -> Any:
+    """Joined sums beside a region that the program has written."""
+    (made,) = ops.fused_collective("all_reduce", x + y, [], _TEXT, [(torch.float32, WIDTH)])
+    return two(x, y, w), made
+
+
+def _by_name(x: Any, y: Any, w: Any) -> Any:
+    """The op itself, whose text only the pass can put in a line."""
+    name = dist.group.WORLD.group_name
+    call = ("all_reduce", x + y, [], "sum", _TEXT, "f32", [WIDTH], False, name, "", None, "", 0)
+    return torch.ops.commsir.fused_collective(*call)
+
+
+def in_lines(rank: int, size: int) -> None:
+    """Every node of a compiled graph is shown in one line, with the pass and, for the function, without."""
+
+    def check_graph(module: torch.fx.GraphModule, inputs: Any) -> Any:
+        assert all("\n" not in str(node.format_node()) for node in module.graph.nodes)
+        return module.forward
+
+    given = [_tensor(rank, 8, WIDTH, dtype=torch.float32, seed=seed) for seed in (1, 2)]
+    given.append(_tensor(0, WIDTH, WIDTH, dtype=torch.float32, seed=3))
+    for function in (_with_text, _by_name):
+        seen = _Targets()
+        compiled = _compiled(function, leaves=True, post_grad_custom_post_pass=seen)
+        for _ in range(3):
+            for want, got in zip(function(*given), compiled(*given), strict=True):
+                _compare(want, got, 2e-5)
+        assert {"commsir.fused_collective.default", "with_effects"} & set(seen.found)
+    torch._dynamo.reset()
+    alone = torch.compile(_with_text, fullgraph=True, backend=check_graph)
+    _compare(_with_text(*given)[1], alone(*given)[1], 2e-5)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import joining_checks
 import pytest
 import torch
+from commsir.torch.region_lines import in_one_line
 from harness import World
 
 
@@ -63,3 +64,14 @@ def test_measures_what_all_ranks_have(pair: World) -> None:
     for (joined, other), table in pair.run(joining_checks.measures, "gloo"):
         assert joined is not None and f"{joined:.1f}" in table
         assert other is None
+
+
+def test_shows_nodes_in_one_line_each(pair: World) -> None:
+    """Inductor's comments in generated code end with the line."""
+    pair.run(joining_checks.in_lines, "commsir")
+
+
+def test_a_region_in_one_line() -> None:
+    text = '(%a: f32) {\n  // One "comment.\n  %0 = x.y "of // slashes" : f32 // Another.\n\n  comms.yield %0\n}'
+    assert in_one_line(text) == '(%a: f32) { %0 = x.y "of // slashes" : f32 comms.yield %0 }'
+    assert in_one_line(in_one_line(text)) == in_one_line(text)
