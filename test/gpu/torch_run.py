@@ -48,7 +48,7 @@ def say(*text: object) -> None:
 
 def attempt(name: str, check: Callable[[], Any], failed: list[str]) -> Any:
     """Runs a check on all ranks; all learn whether it held on every one."""
-    result, wrong = None, 0
+    result, wrong, began = None, 0, time.monotonic()
     try:
         result = check()
     except Exception:
@@ -59,7 +59,7 @@ def attempt(name: str, check: Callable[[], Any], failed: list[str]) -> Any:
     dist.all_reduce(count)
     if int(count):
         failed.append(name)
-    say(f"{'failed' if int(count) else 'ok':6} {name}")
+    say(f"{'failed' if int(count) else 'ok':6} {name} ({time.monotonic() - began:.1f} s)")
     return result
 
 
@@ -201,8 +201,8 @@ def check_registered(rank: int, size: int, failed: list[str]) -> None:
     def along(name: str) -> None:
         assert checks.ALONG[name][1] in checks.along(rank, size, name)[0]
 
-    def engine(of: str) -> None:
-        ran = checks.engine(rank, size, list(checks.ENGINE), of)
+    def engine() -> None:
+        ran = checks.engine(rank, size, list(checks.ENGINE), "own")
         assert all((ran[name][-1] == 0) == fused for name, (_, fused) in checks.ENGINE.items()), ran
 
     def differ(how: str) -> None:
@@ -226,15 +226,14 @@ def check_registered(rank: int, size: int, failed: list[str]) -> None:
         forward, backward = checks.gradients(rank, size, "own")
         assert "aten.rsqrt" in forward and backward, (forward, backward)
 
-    for name in checks.ALONG:
-        attempt(f"registered {name}", partial(along, name), failed)
-    for of in ("world", "own"):
-        attempt(f"registered for the group {of}", partial(engine, of), failed)
-    for how in ("same", "last rank not", "one each"):
+    for how in ("last rank not", "one each", "same"):
         attempt(f"registered by ranks: {how}", partial(differ, how), failed)
         attempt(f"registered behind a matmul: {how}", partial(overlapped, how), failed)
     for one in (change, not_compiled, gradients):
         attempt(f"registered, {one.__name__}", one, failed)
+    attempt("registered operations of an engine", engine, failed)
+    for name in checks.ALONG:
+        attempt(f"registered {name}", partial(along, name), failed)
 
 
 def check_backend(rank: int, size: int, failed: list[str]) -> None:

@@ -101,7 +101,8 @@ def keeps_order(rank: int, size: int, in_place: bool) -> tuple[str, ...]:
 # Operations of an engine
 # ---------------------------------------------------------------------------------------------------------------------
 
-#: What the engine calls its groups. "own": a group of its own, so that the registered one does not count its calls.
+#: What the engine calls its groups. "own": a group of its own, so that the registered one, which no other check has,
+#: does not count its calls.
 GROUPS: dict[str, Any] = {}
 CALLS = 5
 #: How often operations have run.
@@ -277,7 +278,7 @@ def _make_groups(rank: int, size: int, of: str) -> Any:
     halves = [dist.new_group(list(range(begin, begin + 2))) for begin in range(0, size, 2)]
     mine = {"world": dist.group.WORLD, "half": halves[rank // 2], "own": dist.new_group()}[of]
     GROUPS[of] = mine
-    return dist.group.WORLD if of == "own" else mine
+    return dist.new_group() if of == "own" else mine
 
 
 def _as_registered(name: str, group: Any) -> None:
