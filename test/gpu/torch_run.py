@@ -210,10 +210,6 @@ def check_registered(rank: int, size: int, failed: list[str]) -> None:
         assert (ran["norm"][-1] == 0) == fused and ran["norm again"][-1] == ran["norm"][-1], ran
         assert all(ran["another"]), ran
 
-    def change() -> None:
-        ran = checks.change(rank, size, "own")
-        assert ran == [1, 0, 1, 0, 0, 1, 0, 0], ran
-
     def not_compiled() -> None:
         ran = checks.not_compiled(rank, size, "own")
         assert ran == [1] * checks.CALLS, ran
@@ -229,7 +225,7 @@ def check_registered(rank: int, size: int, failed: list[str]) -> None:
     for how in ("last rank not", "one each", "same"):
         attempt(f"registered by ranks: {how}", partial(differ, how), failed)
         attempt(f"registered behind a matmul: {how}", partial(overlapped, how), failed)
-    for one in (change, not_compiled, gradients):
+    for one in (not_compiled, gradients):
         attempt(f"registered, {one.__name__}", one, failed)
     attempt("registered operations of an engine", engine, failed)
     for name in checks.ALONG:

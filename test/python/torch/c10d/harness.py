@@ -54,6 +54,8 @@ def _serve(rank: int, size: int, port: int, environment: dict[str, str], pipe: C
             check: Callable[..., Any] = getattr(importlib.import_module(module), name)
             store = dist.PrefixStore(str(number), meeting)
             if backend:
+                if backend == "gloo" and environment["CHECK_TENSORS"] == "cuda":
+                    backend = "cpu:gloo,cuda:nccl"
                 dist.init_process_group(
                     backend,
                     store=store,

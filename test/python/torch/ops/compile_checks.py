@@ -17,13 +17,16 @@ from commsir.torch import foreign_collectives, ops, regions
 
 COLUMNS = 96
 DEVICE = os.environ.get("CHECK_DEVICE", "cpu")
+#: On the CPU, what is left to Inductor runs as it is: a C++ compiler would take longer than all else.
+#: Inductor knows no order of what falls back, which it does not reorder either where it is told so by its lite mode.
+LITE: dict[str, Any] = {"fallback_by_default": True, "reorder_for_peak_memory": False} if DEVICE == "cpu" else {}
 #: Much of it is without types.
 dist: Any = torch.distributed
 
 
 def _tensor(rank: int, *shape: int, dtype: torch.dtype, seed: int = 0) -> torch.Tensor:
     generator = torch.Generator().manual_seed(1000 * seed + rank)
-    return torch.randn(shape, generator=generator).to(DEVICE, dtype)
+    return torch.randn(shape, generator=generator, device="cpu").to(DEVICE, dtype)
 
 
 def _rms_norm(h: torch.Tensor, weight: torch.Tensor, eps: float = 1e-6) -> torch.Tensor:
@@ -113,10 +116,7 @@ def _compiled(function: Callable[..., Any], leaves: bool, **options: Any) -> Cal
     torch._inductor.config.cpp_cache_precompile_headers = False
     torch._dynamo.reset()
     fusing.clear_fusions()
-    # What is left to Inductor runs as it is: a C++ compiler would take longer than all else.
-    # Inductor knows no order of what falls back, which it does not reorder either where it is told so by its lite mode.
-    lite = {"fallback_by_default": True, "reorder_for_peak_memory": False}
-    left = lite if leaves and DEVICE == "cpu" else {}
+    left = LITE if leaves else {}
     return torch.compile(function, fullgraph=True, options={**fusing.compile_options(**options), **left})
 
 

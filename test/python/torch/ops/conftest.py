@@ -13,15 +13,29 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "c10d"))
 from harness import World  # noqa: E402
 
 
-@pytest.fixture(scope="session")
-def world() -> Iterator[World]:
-    made = World(4)
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--tensors", default="cpu", help="cpu or cuda: where tensors are; on GPUs, a rank has one of its own"
+    )
+
+
+def _made(request: pytest.FixtureRequest, ranks: int, *imports: str) -> Iterator[World]:
+    tensors = request.config.getoption("--tensors")
+    if tensors == "cuda":
+        import torch
+
+        if torch.cuda.device_count() < ranks:
+            pytest.skip(f"there are fewer than {ranks} GPUs")
+    made = World(ranks, imports, tensors=tensors)
     yield made
     made.stop()
 
 
 @pytest.fixture(scope="session")
-def pair() -> Iterator[World]:
-    made = World(2, ("torch._dynamo", "torch._inductor.compile_fx"))
-    yield made
-    made.stop()
+def world(request: pytest.FixtureRequest) -> Iterator[World]:
+    yield from _made(request, 4)
+
+
+@pytest.fixture(scope="session")
+def pair(request: pytest.FixtureRequest) -> Iterator[World]:
+    yield from _made(request, 2, "torch._dynamo", "torch._inductor.compile_fx")

@@ -18,7 +18,7 @@ import torch.distributed
 import torch.distributed._functional_collectives as funcol
 from commsir.torch import defects, lowerings, ops, produce_regions, region_values, regions
 from commsir.torch.agreement import Agreement
-from compile_checks import _compare, _compiled, _tensor
+from compile_checks import DEVICE, _compare, _compiled, _tensor
 
 dist: Any = torch.distributed
 SQUARE = 16
@@ -134,7 +134,7 @@ def after_agreement(rank: int, size: int, prepared: bool) -> tuple[list[str], in
     for _ in range(4):
         _compare(want.abs(), call(good)(x, [])[0], 2e-5)
     region_values._BY_NAME["math.nothing"] = torch.neg
-    backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+    backend = dist.group.WORLD._get_backend(torch.device(DEVICE))
     try:
         with _lenient() as texts:
             for _ in range(3):

@@ -13,6 +13,7 @@ import torch
 import torch.distributed
 import torch.distributed._functional_collectives as funcol
 from commsir.torch import ops
+from compile_checks import DEVICE, LITE
 
 WIDTH = 16
 #: Calls of each function: ranks agree on the first ones, or do not, and some change their mind later.
@@ -229,15 +230,12 @@ def _compiled(function: Callable[..., Any], **options: Any) -> Any:
     torch._inductor.config.cpp_cache_precompile_headers = False
     torch._dynamo.reset()
     fusing.clear_fusions()
-    # What is left to Inductor runs as it is: a C++ compiler would take longer than all else.
-    # Inductor knows no order of what falls back, which it does not reorder either where it is told so by its lite mode.
-    left = {"fallback_by_default": True, "reorder_for_peak_memory": False}
-    return torch.compile(function, options={**left, **fusing.compile_options(**options)})
+    return torch.compile(function, options={**LITE, **fusing.compile_options(**options)})
 
 
 def _given(rank: int, step: int) -> tuple[Any, Any]:
     generator = torch.Generator().manual_seed(100 * step + rank)
-    return torch.randn(8, WIDTH, generator=generator), torch.eye(WIDTH) * 0.5
+    return torch.randn(8, WIDTH, generator=generator, device="cpu").to(DEVICE), torch.eye(WIDTH) * 0.5
 
 
 def _compare(want: Any, got: Any) -> None:
@@ -272,7 +270,7 @@ def uneven_shards(rank: int, size: int) -> list[str]:
     """10 rows over 4 ranks: 3, 3, 3 and 1."""
     from torch.distributed.tensor import DTensor, Partial, Shard
 
-    mesh = dist.init_device_mesh("cpu", (size,))
+    mesh = dist.init_device_mesh(DEVICE, (size,))
 
     def function(x: Any) -> Any:
         h: Any = DTensor.from_local(x, mesh, [Partial()], run_check=False).redistribute(placements=[Shard(0)])

@@ -10,7 +10,7 @@ import commsir.torch.ops as ops
 import torch
 import torch.distributed
 import torch.distributed._functional_collectives as funcol
-from compile_checks import _compare, _compiled, _Targets, _tensor
+from compile_checks import DEVICE, _compare, _compiled, _Targets, _tensor
 
 WIDTH = 16
 dist: Any = torch.distributed
@@ -201,7 +201,7 @@ def calls(rank: int, size: int, name: str) -> int:
     given.append(_tensor(0, WIDTH, WIDTH, dtype=torch.float32, seed=3))
     for _ in range(4):
         compiled(*given)
-    backend = dist.group.WORLD._get_backend(torch.device("cpu"))
+    backend = dist.group.WORLD._get_backend(torch.device(DEVICE))
     before = backend._get_sequence_number_for_group()
     compiled(*given)
     return int(backend._get_sequence_number_for_group() - before)

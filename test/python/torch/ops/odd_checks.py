@@ -13,7 +13,7 @@ import torch.autograd.forward_ad
 import torch.distributed
 from commsir.torch.matmul import model
 from commsir.torch.matmul import ops as matmuls
-from compile_checks import _tensor
+from compile_checks import DEVICE, _tensor
 
 dist: Any = torch.distributed
 _OPS: Any = torch.ops
@@ -463,7 +463,7 @@ def _in_inference(given: _Given) -> tuple[Any, Any]:
 
 def _under_autocast(given: _Given) -> tuple[Any, Any]:
     """The type is that of the operands."""
-    with torch.autocast("cpu", torch.bfloat16):
+    with torch.autocast(DEVICE, torch.bfloat16):
         return given.summed(given.a, given.b), given.summed(given.a, given.b)
 
 

@@ -26,7 +26,7 @@ def _input(rank: int, shape: tuple[int, ...], dtype: torch.dtype, seed: int = 0)
     generator = torch.Generator().manual_seed(1000 * seed + rank)
     if dtype.is_floating_point:
         return torch.randn(shape, generator=generator, dtype=torch.float32).to(DEVICE, dtype)
-    return torch.randint(-5, 6, shape, generator=generator).to(DEVICE, dtype)
+    return torch.randint(-5, 6, shape, generator=generator, device="cpu").to(DEVICE, dtype)
 
 
 def plain(rank: int, size: int, dtype: torch.dtype, shape: tuple[int, ...]) -> None:

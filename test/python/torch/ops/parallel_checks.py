@@ -12,6 +12,7 @@ import commsir.torch.compile as fusing
 import torch
 import torch._inductor.config
 import torch.distributed
+from compile_checks import DEVICE, LITE
 
 dist: Any = torch.distributed
 _config: Any = torch._inductor.config
@@ -89,9 +90,8 @@ def _step(model: Any, x: torch.Tensor) -> dict[str, torch.Tensor]:
 
 
 def _options(mode: str) -> dict[str, Any]:
-    left = {"fallback_by_default": True, "reorder_for_peak_memory": False}
     given = {"triton.cudagraphs": True} if mode == "reduce-overhead" else {}
-    return {**left, **given, **fusing.compile_options()}
+    return {**LITE, **given, **fusing.compile_options()}
 
 
 #: Of a collective: the graph's kind, its name, what was fused, and why not more.
@@ -100,7 +100,7 @@ Said = tuple[str, str, tuple[str, ...], tuple[str, ...]]
 
 def trains(rank: int, size: int, mode: str, batch: int, dtype: torch.dtype) -> list[Said]:
     """A step gives what it gives in eager mode."""
-    mesh = dist.device_mesh.init_device_mesh("cpu", (size,))
+    mesh = dist.device_mesh.init_device_mesh(DEVICE, (size,))
     torch.manual_seed(0)
     whole = _Model().to(dtype)
     model = _parallel(copy.deepcopy(whole), mesh)

@@ -11,6 +11,7 @@ import commsir.torch.compile as fusing
 import torch
 import torch.distributed
 import torch.distributed._functional_collectives as funcol
+from compile_checks import DEVICE
 from differing_checks import _compare, _compiled
 
 dist: Any = torch.distributed
@@ -270,7 +271,7 @@ def gives_the_same(rank: int, size: int, names: list[str]) -> dict[str, list[tup
         compiled = _compiled(function)
         for turn in range(CALLS):
             generator = torch.Generator().manual_seed(100 * turn + rank)
-            x = torch.randn(ROWS, WIDTH, generator=generator).mul(8).round().div(8)
+            x = torch.randn(ROWS, WIDTH, generator=generator, device="cpu").mul(8).round().div(8).to(DEVICE)
             w = torch.eye(WIDTH) * 0.5
             trains = name == "with_gradient"
             _compare(_results(function, rank, x, w, trains), _results(compiled, rank, x, w, trains))

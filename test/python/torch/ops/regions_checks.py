@@ -10,7 +10,7 @@ import commsir.torch.compile as fusing
 import torch
 import torch.distributed
 import torch.distributed._functional_collectives as funcol
-from compile_checks import DEVICE, _compare, _compiled, _tensor
+from compile_checks import DEVICE, LITE, _compare, _compiled, _tensor
 
 dist: Any = torch.distributed
 BATCH, LENGTH, HEADS, SIZE = 2, 4, 4, 8
@@ -251,7 +251,7 @@ def _given(dtype: torch.dtype) -> dict[str, Any]:
         "of_half": (SIZE // 2,),
     }
     given: dict[str, Any] = {name: _tensor(0, *sizes, dtype=dtype, seed=7) for name, sizes in floats.items()}
-    given["random"] = torch.rand(shape, generator=torch.Generator().manual_seed(3)).to(DEVICE, dtype)
+    given["random"] = torch.rand(shape, generator=torch.Generator().manual_seed(3), device="cpu").to(DEVICE, dtype)
     given["mask"] = torch.ones(WIDTH // 4, dtype=torch.bool, device=DEVICE).logical_not().repeat(4)
     given["mask"] = (given["mask"] | (torch.arange(WIDTH, device=DEVICE) % 3 == 0)).expand(shape).contiguous()
     given["row_mask"] = torch.arange(BATCH * LENGTH, device=DEVICE).view(BATCH, LENGTH, 1) % 2 == 0
@@ -457,9 +457,8 @@ def prefetches(rank: int, size: int, most: int, option: bool) -> list[str]:
 
     _compiled(layer, leaves=True)
     _Noting.texts = []
-    lite = {"fallback_by_default": True, "reorder_for_peak_memory": False} if DEVICE == "cpu" else {}
     one = _Noting(None, prefetch_weights=option)
-    compiled: Any = torch.compile(layer, fullgraph=True, options={**lite, "post_grad_custom_post_pass": one})
+    compiled: Any = torch.compile(layer, fullgraph=True, options={**LITE, "post_grad_custom_post_pass": one})
     for turn in range(4):
         x = _tensor(rank, BATCH, LENGTH, WIDTH, dtype=dtype, seed=turn)
         for a, b in zip(layer(x, weights), compiled(x, weights), strict=True):

@@ -11,7 +11,7 @@ import commsir.torch.compile as fusing
 import torch
 import torch.distributed
 import torch.distributed._functional_collectives as funcol
-from compile_checks import _compare, _compiled, _tensor
+from compile_checks import DEVICE, _compare, _compiled, _tensor
 from matmul_checks import _always
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.tensor import DTensor, Partial, Replicate, Shard
@@ -70,7 +70,7 @@ def _inference(turn: int) -> Any:
 
 
 def _autocast(turn: int) -> Any:
-    return torch.autocast("cpu", torch.bfloat16)
+    return torch.autocast(DEVICE, torch.bfloat16)
 
 
 #: What surrounds each call, and how many rows each rank has for each rank.
@@ -235,7 +235,7 @@ REDISTRIBUTED = [
 
 def redistributes(rank: int, size: int, trains: bool) -> int:
     """Tensors that change from each placement to each other one, in one graph; backward, too."""
-    mesh = init_device_mesh("cpu", (size,))
+    mesh = init_device_mesh(DEVICE, (size,))
 
     def function(xs: Any) -> Any:
         made = []
