@@ -5,6 +5,7 @@ Ranks meet in a TCP store of the parent, on a port that the system chooses; ever
 
 from __future__ import annotations
 
+import contextlib
 import faulthandler
 import importlib
 import multiprocessing as mp
@@ -148,7 +149,7 @@ class World:
                 del waiting[rank]
                 try:
                     outcomes[rank] = pipe.recv()
-                except EOFError:
+                except (EOFError, ConnectionResetError):
                     self._processes[rank].join(10)
                     outcomes[rank] = ("failed", f"ended with code {self._processes[rank].exitcode}")
                 if outcomes[rank][0] != "ok":
@@ -172,7 +173,8 @@ class World:
             if kill:
                 process.kill()
             else:
-                pipe.send(None)
+                with contextlib.suppress(BrokenPipeError):
+                    pipe.send(None)
         for process in self._processes:
             process.join(30)
             if process.is_alive():

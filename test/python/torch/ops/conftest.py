@@ -26,6 +26,7 @@ def _made(request: pytest.FixtureRequest, ranks: int, *imports: str) -> Iterator
 
         if torch.cuda.device_count() < ranks:
             pytest.skip(f"there are fewer than {ranks} GPUs")
+        imports = ()  # Some of them begin to use CUDA, which a fork cannot go on with.
     made = World(ranks, imports, tensors=tensors)
     yield made
     made.stop()
