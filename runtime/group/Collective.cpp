@@ -185,7 +185,7 @@ private:
 
 /// Memory for arrays that a kernel cannot take where they lie.
 struct Scratch {
-  enum Use { Packed, Unpacked, Apart, Sizes, kUses };
+  enum Use { Packed, Unpacked, Apart, Sizes, Operands, kUses };
   char *memory = nullptr;
   size_t bytes = 0;
   /// The capture that it is part of; 0: none.
@@ -306,6 +306,9 @@ struct Collectives::Impl {
                                          const Array &output, void *stream);
   llvm::Expected<FusedPlan *> planOf(const FusedCall &call, void *stream);
   llvm::Error launchFused(FusedPlan &plan, const FusedCall &call, void *stream);
+  llvm::Error launchElsewhere(FusedPlan &plan, const FusedCall &call,
+                              llvm::MutableArrayRef<Argument> arguments,
+                              void *stream);
   bool mayRepeat(const PreparedFused &prepared) const;
   bool takesExtent(const FusedCall &call) const;
   /// Of what is cut into the same pieces: calls of any number of rows where a
@@ -1651,12 +1654,53 @@ llvm::Error Collectives::Impl::launchFused(FusedPlan &plan,
   for (const auto *operands : {&call.sources, &call.arguments, &call.outputs})
     for (const FusedCall::Operand &one : *operands)
       add(one.array);
+  bool fits = llvm::all_of(
+      arguments, [&](const Argument &one) { return isAligned(one.data); });
+  ++(fits ? counted.inPlace : counted.staged);
   group.announce(plan.digest, plan.text);
   llvm::Error error =
-      group.launch(*plan.kept->kernel, arguments, stream, plan.extent);
+      fits ? group.launch(*plan.kept->kernel, arguments, stream, plan.extent)
+           : launchElsewhere(plan, call, arguments, stream);
   group.announce(0, "");
-  ++counted.inPlace;
   return note(std::move(error));
+}
+
+/// Arrays that no kernel takes where they lie go through scratch memory. Ranks
+/// need not agree on which.
+llvm::Error
+Collectives::Impl::launchElsewhere(FusedPlan &plan, const FusedCall &call,
+                                   llvm::MutableArrayRef<Argument> arguments,
+                                   void *stream) {
+  const size_t inputs = arguments.size() - call.outputs.size();
+  size_t size = 0;
+  for (const Argument &one : arguments)
+    if (!isAligned(one.data))
+      size += llvm::alignTo(one.bytes, alignment);
+  auto scratch = take(Scratch::Operands, size, group.captureOf(stream));
+  if (!scratch)
+    return scratch.takeError();
+  char *free = *scratch;
+  auto copy = [&](void *to, const void *from, size_t bytes) {
+    return group.copy(to, bytes, from, bytes, bytes, 1, stream);
+  };
+  llvm::SmallVector<std::pair<Argument, void *>, 4> results;
+  for (auto [number, one] : llvm::enumerate(arguments)) {
+    if (isAligned(one.data))
+      continue;
+    if (number >= inputs)
+      results.emplace_back(one, free);
+    else if (llvm::Error error = copy(free, one.data, one.bytes))
+      return error;
+    one.data = free;
+    free += llvm::alignTo(one.bytes, alignment);
+  }
+  if (llvm::Error error =
+          group.launch(*plan.kept->kernel, arguments, stream, plan.extent))
+    return error;
+  for (auto &[place, made] : results)
+    if (llvm::Error error = copy(place.data, made, place.bytes))
+      return error;
+  return llvm::Error::success();
 }
 
 llvm::Error Collectives::run(const FusedCall &call, void *stream) {

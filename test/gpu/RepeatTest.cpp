@@ -17,8 +17,10 @@
 #include "runtime/group/cuda/CudaGroup.h"
 #include "test/gpu/Threads.h"
 
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <dlfcn.h>
@@ -223,6 +225,49 @@ TEST(RepeatTest, ManyCallsAreFoundOrMadeAgain) {
                                std::to_string(group.counts().launches);
             }),
             "");
+}
+
+/// Wherever its arrays lie, a call with arithmetic reads and fills them, and
+/// nothing beside them.
+TEST(RepeatTest, AFusedCallTakesArraysAtAnyAddress) {
+  EXPECT_EQ(
+      asOne([](Group &group) -> std::string {
+        Repeated calls(group);
+        FusedCall call;
+        call.op = "all_reduce";
+        call.reduction = "sum";
+        call.elementType = "i32";
+        call.rows = 2;
+        call.columns = 32;
+        call.consume =
+            "(%sum: tensor<32xi32>) { comms.yield %sum : tensor<32xi32> }";
+        call.input = {nullptr, 64};
+        call.outputs.push_back({{nullptr, 64}, "i32", /*perRow=*/true, 32});
+        PreparedFused prepared(call);
+        std::string said;
+        for (int from = 0; from < 3; ++from)
+          for (int to = 0; to < 3; ++to)
+            for (bool isPrepared : {false, true}) {
+              int32_t *input = calls.arrays[0] + 7 * from;
+              int32_t *output = calls.arrays[1] + 3 * to;
+              std::fill_n(calls.arrays[1], 128, -1);
+              call.input.data = input;
+              call.outputs[0].array.data = output;
+              void *arrays[] = {input, output};
+              if (llvm::Error error =
+                      isPrepared
+                          ? calls.collectives.launch(prepared, arrays, nullptr)
+                          : calls.collectives.run(call, nullptr))
+                return llvm::toString(std::move(error));
+              if (std::memcmp(input, output, 256) || output[64] != -1 ||
+                  (to && output[-1] != -1))
+                said += llvm::formatv("{0} to {1}; ", from, to).str();
+            }
+        auto counts = calls.collectives.counts();
+        return said + std::to_string(counts.inPlace) + " in place, " +
+               std::to_string(counts.staged) + " staged";
+      }),
+      "2 in place, 16 staged");
 }
 
 /// No call is led to a kernel that it would not get by the long way.

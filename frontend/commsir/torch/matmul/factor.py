@@ -44,6 +44,16 @@ def _spread(scale: torch.Tensor, shape: torch.Size) -> torch.Tensor:
     return scale
 
 
+def _with_room(scale: torch.Tensor, rows: int) -> torch.Tensor:
+    """The scales of 128 by 128 elements by columns, each with room for so many. The vendor's matmul counts on the room,
+    which torch's older op does not ask for."""
+    if scale.shape[0] == rows:
+        return scale
+    room = scale.new_zeros(scale.shape[1], rows)
+    room[:, : scale.shape[0]] = scale.t()
+    return room.t()
+
+
 @dataclass(frozen=True)
 class Factor:
     """The right-hand side of a matmul of many rows, and the scales of both sides."""
@@ -116,6 +126,10 @@ class Factor:
         # torch has scales of blocks by columns.
         return scale.t().contiguous().t() if scale.dim() > 1 and scale.shape[1] > 1 else scale
 
+    def _is_in_blocks(self, scale: torch.Tensor) -> bool:
+        """Whether there is a scale for every 128 by 128 elements of the weight."""
+        return scale.dim() == 2 and scale.numel() > 1 and scale.shape[1] < self.columns
+
     def _scaled(self, rows: torch.Tensor, start: int, out: torch.Tensor) -> None:
         row_scale, scale = self._scale_of(start, rows.shape[0]), self.scale
         assert row_scale is not None and scale is not None
@@ -126,8 +140,9 @@ class Factor:
             out.copy_(product if self.bias is None else product + self.bias)
             return
         named = {"bias": self.bias, "out_dtype": out.dtype, "use_fast_accum": self.is_fast, "out": out}
-        if scale.dim() == 2 and scale.shape[0] not in (1, -(-rows.shape[1] // BLOCK)):
-            recipes: tuple[list[Any], ...] = [row_scale], [_BY_ROWS], [], [scale], [_BY_BLOCKS], []
+        if self._is_in_blocks(scale):
+            given = _with_room(scale, padded(-(-rows.shape[1] // BLOCK)))
+            recipes: tuple[list[Any], ...] = [row_scale], [_BY_ROWS], [], [given], [_BY_BLOCKS], []
             _ATEN._scaled_mm_v2.out(rows, self.weight, *recipes, **named)
             return
         _ATEN._scaled_mm.out(rows, self.weight, row_scale, scale, **named)

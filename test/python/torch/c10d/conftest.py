@@ -7,20 +7,9 @@ from collections.abc import Iterator
 
 import pytest
 from harness import World
+from tensors_option import pytest_addoption, pytest_configure, pytest_runtest_setup
 
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--tensors", default="cpu", help="cpu or cuda: where tensors are that say nothing")
-
-
-def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "cpu_alone(why): what cannot be tried with tensors on GPUs")
-
-
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    marker = item.get_closest_marker("cpu_alone")
-    if marker is not None and item.config.getoption("--tensors") == "cuda":
-        pytest.skip(marker.args[0])
+__all__ = ["pytest_addoption", "pytest_configure", "pytest_runtest_setup", "world"]
 
 
 @pytest.fixture(scope="session")

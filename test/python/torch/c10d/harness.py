@@ -56,7 +56,8 @@ def _serve(rank: int, size: int, port: int, environment: dict[str, str], pipe: C
             store = dist.PrefixStore(str(number), meeting)
             if backend:
                 if backend == "gloo" and environment["CHECK_TENSORS"] == "cuda":
-                    backend = "cpu:gloo,cuda:nccl"
+                    # NCCL refuses ranks that share a GPU.
+                    backend = "commsir" if torch.cuda.device_count() < size else "cpu:gloo,cuda:nccl"
                 dist.init_process_group(
                     backend,
                     store=store,

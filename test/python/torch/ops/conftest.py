@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,12 +12,9 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "c10d"))
 
 from harness import World  # noqa: E402
+from tensors_option import pytest_addoption, pytest_configure, pytest_runtest_setup  # noqa: E402
 
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--tensors", default="cpu", help="cpu or cuda: where tensors are; on GPUs, a rank has one of its own"
-    )
+__all__ = ["pair", "pytest_addoption", "pytest_configure", "pytest_runtest_setup", "world"]
 
 
 def _made(request: pytest.FixtureRequest, ranks: int, *imports: str) -> Iterator[World]:
@@ -24,7 +22,7 @@ def _made(request: pytest.FixtureRequest, ranks: int, *imports: str) -> Iterator
     if tensors == "cuda":
         import torch
 
-        if torch.cuda.device_count() < ranks:
+        if torch.cuda.device_count() < ranks and not os.environ.get("COMMSIR_SHARE_GPU"):
             pytest.skip(f"there are fewer than {ranks} GPUs")
         imports = ()  # Some of them begin to use CUDA, which a fork cannot go on with.
     made = World(ranks, imports, tensors=tensors)

@@ -388,7 +388,8 @@ def gathered_in_blocks(x: Any, w: Any, v: Any) -> Any:
     rows = funcol.all_gather_tensor(rows, 0, dist.group.WORLD)
     scale = funcol.all_gather_tensor(scale, 0, dist.group.WORLD)
     weight, of_weight = _weight_in_blocks(w)
-    if torch.compiler.is_compiling() or rows.is_cuda:
+    # torch's own matmul reads beyond these scales, which are fewer than four along the terms.
+    if torch.compiler.is_compiling():
         of_weight = of_weight.t().contiguous().t()
         return torch._scaled_mm(rows, weight, _by_columns(scale), of_weight, out_dtype=torch.float32)
     return _multiplied_in_blocks(rows, scale, weight, of_weight)
@@ -614,10 +615,12 @@ def compiles(rank: int, size: int, name: str) -> list[tuple[str, tuple[str, ...]
     """Compiled, a function gives what it gives otherwise; what went into ops with its collectives."""
     function, dtype = {**TAKEN, **LEFT}[name], _type_of(name)
     given = _given(rank, dtype)
+    # Tensor cores add products of fp8 less exactly than float32.
+    loose = 2e-5 if dtype is torch.float32 and (DEVICE == "cpu" or "in_blocks" not in name) else 1e-2
     with _always():
         compiled = _compiled(function, leaves=True)
         for _ in range(5):
-            _compare(function(*given), compiled(*given), 2e-5 if dtype is torch.float32 else 1e-2)
+            _compare(function(*given), compiled(*given), loose)
     return [(one.collective, one.fused) for one in fusing.fusions()]
 
 
