@@ -69,6 +69,7 @@ _BY_NAME: dict[str, Callable[..., torch.Tensor]] = {
     "arith.xori": torch.logical_xor,
     "arith.select": torch.where,
     "math.absf": torch.abs,
+    "math.fma": lambda a, b, c: torch.addcmul(c, a, b),
     "math.powf": torch.pow,
     "math.roundeven": torch.round,
 }

@@ -20,6 +20,7 @@ from math import prod
 from typing import Any
 
 import torch
+from torch._inductor import inductor_prims
 from torch._subclasses.fake_tensor import unset_fake_temporarily
 from torch.fx import Graph, Node
 
@@ -243,6 +244,11 @@ class Region:
         chosen, left, right = self._aligned(self.mask_of(mask), self.numbers_of(a), self.numbers_of(b))
         names = f"{chosen.name}, {left.name}, {right.name}"
         return self.emit(f"arith.select {names} : {self.of(chosen)}, {self.of(left)}", left.width)
+
+    def multiply_add(self, a: Tile, b: Tile, c: Tile) -> Tile:
+        """a * b + c, rounded once."""
+        left, right, more = self._aligned(*map(self.numbers_of, (a, b, c)))
+        return self.emit(f"math.fma {left.name}, {right.name}, {more.name} : {self.of(left)}", left.width)
 
     def reduce(self, kind: str, a: Tile) -> Tile:
         if a.width == 1:
@@ -1005,6 +1011,26 @@ def _any(region: Region, node: Node) -> Tile:
 def _average(region: Region, tile: Tile, less: float = 0) -> Tile:
     total = region.reduce("sum", tile)
     return region.binary("arith.divf", total, region.constant(max(tile.width - less, 0), 1))
+
+
+def _largest_and_total(region: Region, node: Node) -> tuple[Tile, Tile]:
+    """Of a softmax: the largest element of each row, and the sum of the exponentials of what is left without it."""
+    tile = _reduced(region, node)
+    largest = region.reduce("max", tile)
+    return largest, region.reduce("sum", region.unary("math.exp", region.binary("arith.subf", tile, largest)))
+
+
+def _multiply_add(region: Region, node: Node) -> Tile:
+    a, b, c = map(region.operand, node.args)
+    return region.multiply_add(a, b, c)
+
+
+# Inductor writes the forward pass of a softmax by the first, on GPUs alone, and the backward pass by the second. Older
+# releases of torch lack them.
+if _softmax := getattr(inductor_prims, "prepare_softmax_online", None):
+    _reduction(_softmax)(_largest_and_total)
+if _fma := getattr(inductor_prims, "fma", None):
+    _rule(_fma)(_multiply_add)
 
 
 @_reduction(aten.mean.dim)

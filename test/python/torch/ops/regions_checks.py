@@ -54,6 +54,17 @@ def variance(h: Any, t: Any) -> Any:
     return (h - h.mean(-1, keepdim=True)) / (h.var(-1, keepdim=True) + 1e-5).sqrt(), h.std(-1, keepdim=True)
 
 
+def online_softmax(h: Any, t: Any) -> Any:
+    """As Inductor writes a softmax on GPUs."""
+    largest, total = torch.ops.prims.prepare_softmax_online(h, -1)
+    return (h - largest).exp() / total
+
+
+def softmax_backward(h: Any, t: Any) -> Any:
+    """As Inductor writes it."""
+    return torch.ops.prims.fma(-h, (h * t["whole"]).sum(-1, keepdim=True), t["whole"])
+
+
 def scale_of_all(h: Any, t: Any) -> Any:
     """Static quantization: one number without dimensions."""
     return (h / t["scale"]).clamp(-448, 448).to(torch.float8_e4m3fn)
@@ -211,6 +222,8 @@ FUSED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
         powers,
         functions,
         variance,
+        online_softmax,
+        softmax_backward,
         scale_of_all,
         as_int8,
         back_from_int8,
@@ -281,7 +294,9 @@ def fuses(
         got, want = compiled(x, given), after(x, given)
         for a, b in zip(*(one if isinstance(one, tuple) else (one,) for one in (want, got)), strict=True):
             if a.dtype in (torch.bool, torch.int8):
-                assert a.dtype == b.dtype and torch.equal(a, b)
+                # torch divides by a number on GPUs by its reciprocal, whose rounding may decide a tie.
+                most = int(DEVICE != "cpu" and a.dtype is torch.int8)
+                assert a.dtype == b.dtype and (a.int() - b.int()).abs().max() <= most
             else:
                 _compare(a, b, {torch.float32: 2e-5}.get(dtype, 4e-2))
     (said,) = fusing.fusions()

@@ -18,10 +18,15 @@ def test_lies_elsewhere(pair: World, name: str, how: str) -> None:
 @pytest.mark.parametrize("name", list(awkward_checks.WAYS))
 def test_odd_sizes(pair: World, name: str, rows: int, columns: int) -> None:
     for said in pair.run(awkward_checks.runs, "gloo", name=name, how="", rows=rows, columns=columns):
-        assert said and (columns < 2 or all(fused for fused, _ in said)), said
+        # On GPUs Inductor pads such a product, and takes a part of it.
+        padded = pair.tensors == "cuda" and all("aten.slice" in " ".join(because) for _, because in said)
+        assert said and (columns < 2 or padded or all(fused for fused, _ in said)), said
 
 
-@pytest.mark.parametrize("agreed", [False, True])
+_NOT_COMPARED = pytest.mark.cpu_alone("GPUs compare no calls once ranks have agreed on them")
+
+
+@pytest.mark.parametrize("agreed", [False, pytest.param(True, marks=_NOT_COMPARED)])
 @pytest.mark.parametrize("collective", ["all_reduce", "all_gather", "matmul and all_reduce", "all_gather and matmul"])
 def test_ranks_of_other_shapes(pair: World, collective: str, agreed: bool) -> None:
     for said in pair.run(awkward_checks.shapes_differ, "commsir", collective=collective, agreed=agreed):

@@ -210,7 +210,9 @@ def test_takes(pair: World, name: str) -> None:
         "commsir" if name in ("scaled", "exchanged_scaled", "gathered_with_scales", "gathered_in_blocks") else "gloo"
     )
     for said in pair.run(matmul_checks.compiles, backend, name=name):
-        assert [(op, sorted(into)) for op, into in said] == [(op, sorted(into)) for op, into in _INTO[name]]
+        # On GPUs Inductor makes zeros of a product without terms.
+        gone = {"aten.bmm"} if name == "without_terms" and pair.tensors == "cuda" else set()
+        assert [(op, sorted(into)) for op, into in said] == [(op, sorted({*into} - gone)) for op, into in _INTO[name]]
 
 
 @pytest.mark.parametrize("name", list(matmul_checks.LEFT))
@@ -276,6 +278,7 @@ def test_ranks_differ(pair: World) -> None:
     assert all(_MM not in fused for _, fused in left)
 
 
+@pytest.mark.cpu_alone("GPUs have a choice")
 def test_no_choice_on_the_cpu(pair: World) -> None:
     for said in pair.run(matmul_checks.chooses, "gloo"):
         assert said == [0, 0, 0, 0]

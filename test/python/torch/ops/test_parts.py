@@ -55,4 +55,7 @@ def test_gives_the_same(request: Any, name: str, ranks: str) -> None:
     for said in request.getfixturevalue(ranks).run(checks.gives_the_same, "gloo", names=[name], timeout=60):
         fused, because = said[name][0]
         assert (fused == 0) == (name in _WHOLE), said
-        assert _LEFT[name] in because if name in _LEFT else not because, said
+        if name == "sent" and request.config.getoption("--tensors") == "cuda":
+            assert "is made in passing by the kernel before it" in because, said
+        else:
+            assert _LEFT[name] in because if name in _LEFT else not because, said
