@@ -9,7 +9,8 @@
 Usage: arrows.py [--source SOURCE]
 
 A row of the table is a folder or one file. A file belongs to the longest row that contains it. The last cell lists
-what the files of the row may use beside each other. Imports inside functions count; those under TYPE_CHECKING do not.
+what the files of the row may use in addition to each other. Imports inside functions count; those under TYPE_CHECKING
+do not.
 Modules of the Python package must not import each other in a circle, not for types either.
 """
 

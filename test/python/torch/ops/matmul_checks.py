@@ -622,7 +622,7 @@ def compiles(rank: int, size: int, name: str) -> list[tuple[str, tuple[str, ...]
 
 
 def says(rank: int, size: int, name: str) -> str:
-    """Why a matmul beside a collective is left."""
+    """Why a matmul next to a collective is left."""
     # torch multiplies some scaled rows on GPUs alone; the pass has said why before that.
     raised = () if name in LEFT else (NotImplementedError,)
     with contextlib.suppress(*raised):
