@@ -12,7 +12,7 @@
 #include "lowering/Pipelines.h"
 #include "lowering/Register.h"
 #include "runtime/jit/Proof.h"
-#include "runtime/jit/cuda/Backend.h"
+#include "runtime/jit/cuda/CudaCompile.h"
 #include "runtime/support/FatalErrors.h"
 
 #include "mlir/IR/Diagnostics.h"
