@@ -29,7 +29,7 @@ using namespace commsir::group;
 using Kind = GroupError::Kind;
 using std::chrono::microseconds;
 
-/// Same as for waits of kernels (CpuGroup.cpp).
+/// Same as for waits of kernels (CpuSteps.cpp).
 static constexpr unsigned kLooks = 64, kYields = 3;
 /// How long the destructor waits for a thread that reads the store.
 static constexpr std::chrono::seconds kLastAnswer(2);
