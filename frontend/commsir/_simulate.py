@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -25,15 +25,33 @@ from commsir.language.parameters import Parameter
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from commsir._kernel import Kernel
-
 __all__ = ["Report", "run"]
 
 Bits = np.ndarray[Any, Any]
 
 
+class Simulated(Protocol):
+    """What a simulation uses of a kernel: `commsir._kernel.Kernel`, which imports this module."""
+
+    __name__: str
+    attributes: dict[str, int]
+    dims: dict[str, int]
+
+    @property
+    def _start(self) -> tuple[str, int, int]: ...
+    @property
+    def parameters(self) -> dict[str, Parameter]: ...
+    @property
+    def defaults(self) -> dict[str, Any]: ...
+    def specialize(self, **fixed: int) -> Simulated: ...
+    def text(self) -> str: ...
+    def _with(self, ranks: int | None, blocks: int | None = None) -> Simulated: ...
+    def _inferred(self) -> Simulated: ...
+    def _shape(self, parameter: str) -> tuple[int, ...]: ...
+
+
 def run(
-    kernel: Kernel,
+    kernel: Simulated,
     ranks: int | None,
     inputs: Mapping[str, Any],
     *,
@@ -100,7 +118,7 @@ def _trace_path(trace: str | os.PathLike[str] | bool | None) -> str | os.PathLik
     return trace
 
 
-def _check_options(kernel: Kernel, options: Mapping[str, Any]) -> None:
+def _check_options(kernel: Simulated, options: Mapping[str, Any]) -> None:
     for name in options:
         if name in kernel.parameters:
             raise errors.UsageError(
@@ -163,7 +181,7 @@ def _is_array(parameter: Parameter) -> bool:
     return parameter.kind in ("window", "array")
 
 
-def _check_names(kernel: Kernel, inputs: Mapping[str, Any]) -> None:
+def _check_names(kernel: Simulated, inputs: Mapping[str, Any]) -> None:
     if not isinstance(inputs, Mapping):
         known = ", ".join(f'"{name}": …' for name in kernel.parameters)
         raise errors.UsageError(f"inputs is a {type(inputs).__name__}; it is a dict by parameter: {{{known}}}")
@@ -176,7 +194,7 @@ def _check_names(kernel: Kernel, inputs: Mapping[str, Any]) -> None:
             raise errors.UsageError(f"'{name}' is a {spec.kind}: its cells begin at 0 and take no input")
 
 
-def _check_named(kernel: Kernel, option: str, value: Any) -> None:
+def _check_named(kernel: Simulated, option: str, value: Any) -> None:
     """Checks the names of arrays that an option has: one, or several."""
     for name in value.split(",") if isinstance(value, str) else value or ():
         if name not in kernel.parameters:
@@ -193,7 +211,7 @@ def _is_per_rank(value: Any) -> bool:
     )
 
 
-def _count_ranks(kernel: Kernel, ranks: int | None, inputs: Mapping[str, Any]) -> int:
+def _count_ranks(kernel: Simulated, ranks: int | None, inputs: Mapping[str, Any]) -> int:
     lengths = {n: len(v) for n, v in inputs.items() if _is_array(kernel.parameters[n]) and _is_per_rank(v)}
     if ranks is not None and (isinstance(ranks, bool) or not hasattr(ranks, "__index__")):
         raise errors.UsageError(f"ranks is {ranks!r}, not a number of ranks")
@@ -289,7 +307,7 @@ def _host(value: Any, name: str) -> Bits:
         return np.asarray(value.get()) if hasattr(value, "get") else np.asarray(value.cpu())
 
 
-def _bind_dimensions(kernel: Kernel, given: Mapping[str, list[Bits]], ranks: int) -> dict[str, int]:
+def _bind_dimensions(kernel: Simulated, given: Mapping[str, list[Bits]], ranks: int) -> dict[str, int]:
     """Infers the sizes of named dimensions from the given arrays: first plain names, then derived dimensions."""
     sizes = {**kernel.dims, RANKS: ranks}
     for name, parts in given.items():
@@ -331,7 +349,7 @@ def _check_shape(name: str, wanted: tuple[Extent, ...], shape: tuple[int, ...], 
         )
 
 
-def _zeros(kernel: Kernel, name: str, spec: Parameter, ranks: int) -> list[Bits]:
+def _zeros(kernel: Simulated, name: str, spec: Parameter, ranks: int) -> list[Bits]:
     shape = kernel._shape(name)
     try:
         return [np.zeros(shape, spec.dtype.numpy) for _ in range(ranks)]
@@ -347,7 +365,7 @@ def _views(parts: list[Bits], spec: Parameter) -> list[_arrays.View]:
 class Report:
     """The result of a run: the arrays of all ranks, statistics, and views of the trace."""
 
-    kernel: Kernel
+    kernel: Simulated
     ranks: int
     #: Arrays after the run by parameter, one a rank. bf16, f8 and f8e5m2 are float32 here, which holds all
     #: their values.

@@ -7,10 +7,7 @@ import os
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from commsir._run import Run
+from typing import Any, Protocol
 
 __all__ = [
     "AbortedError",
@@ -71,6 +68,17 @@ class Waiting:
         return f"rank {self.rank}, block {self.block}: {self.written or self.op} at {self.location}: {self.what}"
 
 
+class SavableRun(Protocol):
+    """A simulated run that an error keeps: `commsir._run.Run`, which imports this module."""
+
+    @property
+    def request(self) -> dict[str, Any]:
+        """The options of the run, with seed and schedule."""
+
+    def save(self, path: str | os.PathLike[str]) -> Path:
+        """Writes the run to the file `path`, and returns the path."""
+
+
 @dataclass(eq=False)
 class CommsError(Exception):
     """Base of all errors that CommsIR raises."""
@@ -81,7 +89,7 @@ class CommsError(Exception):
     #: Further fields that the library gave.
     details: dict[str, Any] = field(default_factory=dict)
     #: The run that failed, for `save`.
-    run: Run | None = field(default=None, repr=False)
+    run: SavableRun | None = field(default=None, repr=False)
 
     def __post_init__(self) -> None:
         super().__init__(self.message)

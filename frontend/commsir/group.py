@@ -31,13 +31,13 @@ from commsir._arrays import (
 from commsir._binding import refuse_zero_bytes
 from commsir._signature import Signature
 from commsir._sources import kernel_text
+from commsir.window import GroupWindow
 
 if TYPE_CHECKING:
     import numpy as np
     import tvm_ffi
 
     from commsir._kernel import Kernel
-    from commsir.window import GroupWindow
 
 __all__ = ["Group", "GroupKernel", "StoreCallbacks", "Store"]
 
@@ -369,8 +369,6 @@ class Group(OfThisProcess):
         See GroupWindow. `shape`, `dtype` and `to` are as in `allocate`. If ranks differ in an argument, all of them get
         a DisagreementError.
         """
-        from commsir.window import GroupWindow
-
         count = _int64(signals, "the number of signals")
         try:
             array = self.allocate(shape, dtype, to=to)

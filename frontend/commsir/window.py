@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import operator
 import threading
-from typing import TYPE_CHECKING, Any
+import weakref
+from typing import TYPE_CHECKING, Any, Protocol
 
 from commsir import _native, errors
 from commsir._arguments import OfThisProcess, memory_of, whole
@@ -14,8 +15,6 @@ from commsir._arrays import Array, View, dlpack_name, empty
 
 if TYPE_CHECKING:
     import tvm_ffi
-
-    from commsir.group import Group
 
 __all__ = ["Place", "GroupWindow"]
 
@@ -40,6 +39,20 @@ def _signal_number(value: Any) -> int:
     return number
 
 
+class WindowGroup(Protocol):
+    """What a window uses of its group: `commsir.Group`, whose module imports this one."""
+
+    rank: int
+    ranks: int
+    _handle: int
+    _ordinal: int
+    _windows: weakref.WeakValueDictionary[int, GroupWindow]
+
+    def _view(self, array: Array, what: str = "the array") -> View: ...
+    def _stream(self, stream: int | None) -> int: ...
+    def _wait_for_reads(self, seen: View | None, stream: int) -> None: ...
+
+
 class GroupWindow(OfThisProcess):
     """An array on each rank, with signal cells. `Group.window` makes it, collectively.
 
@@ -47,7 +60,7 @@ class GroupWindow(OfThisProcess):
     signal orders are data races, as between threads.
     """
 
-    def __init__(self, group: Group, array: Array, first: int, signals: int, to: Any = None) -> None:
+    def __init__(self, group: WindowGroup, array: Array, first: int, signals: int, to: Any = None) -> None:
         seen = group._view(array)
         self.group, self.signals = group, signals
         self.type, self.shape = seen.type, seen.shape

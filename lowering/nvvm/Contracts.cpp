@@ -198,7 +198,7 @@ bool KernelLowering::canMapAddends(ContractOp op, const ContractShape &shape) {
          });
 }
 
-/// Gives the threads that copy their life, beside that of the others.
+/// Adds the branch of the threads that copy to the function.
 void KernelLowering::addCopyThreads() {
   if (mapped.empty())
     return;

@@ -116,7 +116,8 @@ Value nvvm::emitTruncF(OpBuilder &builder, Location loc, Value value,
 // Extension
 //===----------------------------------------------------------------------===//
 
-Value nvvm::emitExtFromBF16(OpBuilder &builder, Location loc, Value value) {
+Value nvvm::emitExtPairsFromBF16(OpBuilder &builder, Location loc,
+                                 Value value) {
   auto vector = dyn_cast<VectorType>(value.getType());
   if (!vector || vector.getRank() != 1 || vector.getNumElements() % 2)
     return {};

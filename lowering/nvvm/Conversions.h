@@ -28,8 +28,9 @@ unsigned getCapability(StringRef chip);
 Value emitTruncF(OpBuilder &builder, Location loc, Value value, Type element,
                  unsigned capability);
 
-/// Emits the conversion of bf16 `value` to f32; null as above.
-Value emitExtFromBF16(OpBuilder &builder, Location loc, Value value);
+/// Emits the conversion of bf16 `value` to f32, two elements a word. Null: it
+/// is no vector of pairs; then comms::emitExtFromBF16 converts it.
+Value emitExtPairsFromBF16(OpBuilder &builder, Location loc, Value value);
 
 /// Emits a word of two 16-bit elements or one 32-bit element, with NaNs made
 /// canonical.

@@ -31,7 +31,7 @@ public:
   }
   Value emitExtFromBF16(OpBuilder &builder, Location loc,
                         Value value) const override {
-    return nvvm::emitExtFromBF16(builder, loc, value);
+    return nvvm::emitExtPairsFromBF16(builder, loc, value);
   }
   std::optional<Roots> emitRoots(OpBuilder &builder, Location loc,
                                  Value value) const override {

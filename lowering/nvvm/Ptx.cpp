@@ -25,9 +25,17 @@ static constexpr Entry kTable[] = {
 #undef COMMSIR_PTX
 };
 
-static SmallVector<Value> emitText(ImplicitLocOpBuilder &b, StringRef text,
-                                   StringRef constraints, ValueRange operands,
-                                   TypeRange results) {
+/// `constraint`, so many times, separated by commas.
+static std::string repeat(StringRef constraint, int64_t times) {
+  std::string text;
+  for (int64_t i = 0; i < times; ++i)
+    text += (i ? "," : "") + constraint.str();
+  return text;
+}
+
+SmallVector<Value> nvvm::emitText(ImplicitLocOpBuilder &b, StringRef text,
+                                  StringRef constraints, ValueRange operands,
+                                  TypeRange results) {
   std::string all = constraints.str();
   all += all.empty() ? "~{memory}" : ",~{memory}";
   Type type;
@@ -47,6 +55,28 @@ static SmallVector<Value> emitText(ImplicitLocOpBuilder &b, StringRef text,
   for (int64_t i = 0, e = results.size(); e > 1 && i < e; ++i)
     values.push_back(LLVM::ExtractValueOp::create(b, op.getRes(), i));
   return values;
+}
+
+Value nvvm::emitOneText(ImplicitLocOpBuilder &b, StringRef text,
+                        StringRef constraints, ValueRange operands,
+                        Type result) {
+  return emitText(b, text, constraints, operands, result).front();
+}
+
+std::string nvvm::listOperands(int64_t first, int64_t count) {
+  std::string text;
+  for (int64_t i = 0; i < count; ++i)
+    text += (i ? ", $" : "$") + std::to_string(first + i);
+  return text;
+}
+
+std::string nvvm::tieOperands(int64_t count, StringRef others) {
+  std::string text = repeat("=f", count);
+  if (!others.empty())
+    text += ("," + others).str();
+  for (int64_t i = 0; i < count; ++i)
+    text += "," + std::to_string(i);
+  return text;
 }
 
 SmallVector<Value> nvvm::emit(ImplicitLocOpBuilder &b, Ptx instruction,
@@ -128,17 +158,8 @@ static std::string getVector(int64_t words) {
 
 /// `$first` or `{$first, …}`.
 static std::string getOperands(int64_t first, int64_t words) {
-  std::string text;
-  for (int64_t i = 0; i < words; ++i)
-    text += (i ? ", $" : "$") + std::to_string(first + i);
+  std::string text = listOperands(first, words);
   return words == 1 ? text : "{" + text + "}";
-}
-
-static std::string repeat(StringRef constraint, int64_t times) {
-  std::string text;
-  for (int64_t i = 0; i < times; ++i)
-    text += (i ? "," : "") + constraint.str();
-  return text;
 }
 
 Type nvvm::getMultimemWord(Type element) {

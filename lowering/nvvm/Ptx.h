@@ -1,4 +1,4 @@
-//===- Ptx.h - The one table of inline PTX ----------------------*- C++ -*-===//
+//===- Ptx.h - Inline PTX ---------------------------------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Instructions that neither LLVM nor the nvvm dialect can express: accesses
-// with an order and a scope, multimem, fences. Each has side effects and
-// clobbers memory, so that no access moves across it. Addresses are global
-// (address space 1).
+// with an order and a scope, multimem, fences. Ptx.inc is the table of those
+// whose text is fixed. Each has side effects and clobbers memory, so that no
+// access moves across it. Addresses are global (address space 1).
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,6 +35,25 @@ SmallVector<Value> emit(ImplicitLocOpBuilder &b, Ptx instruction,
 /// Like emit, for an instruction with one result.
 Value emitOne(ImplicitLocOpBuilder &b, Ptx instruction, ValueRange operands,
               Type result);
+
+/// Like emit, for a text that depends on the kernel, such as one whose number
+/// of operands does. LLVM's syntax: operands are `$0`, `$1` and so on, results
+/// first.
+SmallVector<Value> emitText(ImplicitLocOpBuilder &b, StringRef text,
+                            StringRef constraints, ValueRange operands,
+                            TypeRange results = {});
+
+/// Like emitText, for a text with one result.
+Value emitOneText(ImplicitLocOpBuilder &b, StringRef text,
+                  StringRef constraints, ValueRange operands, Type result);
+
+/// `$first, $first+1, …`: `count` operands of a text.
+std::string listOperands(int64_t first, int64_t count);
+
+/// Constraints of a text that changes `count` values of f32, which are its
+/// first results and its last operands; `others` are those of the other
+/// operands.
+std::string tieOperands(int64_t count, StringRef others);
 
 /// Whether `op` is that instruction.
 bool is(Operation *op, Ptx instruction);

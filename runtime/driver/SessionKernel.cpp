@@ -7,7 +7,7 @@
 
 #include "lowering/analysis/Blocks.h"
 #include "runtime/driver/Session.h"
-#include "runtime/jit/Sequence.h"
+#include "runtime/jit/CheckSequence.h"
 #include "runtime/jit/Shapes.h"
 #include "runtime/support/InputFile.h"
 #include "runtime/support/Nesting.h"

@@ -25,7 +25,7 @@ using Clock = std::chrono::steady_clock;
 
 /// How often a wait or put checks whether peers are alive.
 static constexpr std::chrono::milliseconds kPeriod(20);
-/// Same as for waits of kernels (CpuGroup.cpp).
+/// Same as for waits of kernels (CpuSteps.cpp).
 static constexpr unsigned kLooks = 64, kYields = 30;
 
 static_assert(sizeof(std::atomic<int64_t>) == sizeof(int64_t) &&

@@ -34,7 +34,7 @@ using namespace commsir::group;
 using Kind = GroupError::Kind;
 using Clock = std::chrono::steady_clock;
 
-/// Same as for other waits (CpuGroup.cpp).
+/// Same as for other waits (CpuSteps.cpp).
 static constexpr unsigned kLooks = 64, kYields = 30;
 static constexpr int64_t kSleep = 20000;
 

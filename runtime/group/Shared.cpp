@@ -103,3 +103,15 @@ std::string group::SharedText<Bytes>::raw() const {
 template class group::SharedText<group::kReasonBytes>;
 template class group::SharedText<group::kTextBytes>;
 template class group::SharedText<group::kNumberBytes>;
+
+const group::Step *group::findStep(const MemberRecord &place, uint64_t number) {
+  const group::Step &step = place.steps[number % kSteps];
+  return step.number.load(std::memory_order_acquire) == number ? &step
+                                                               : nullptr;
+}
+
+bool group::isIntact(const Step &step, uint64_t number, uint64_t digest,
+                     llvm::StringRef text) {
+  return step.check.load(std::memory_order_relaxed) ==
+         checkOf(number, digest, text);
+}

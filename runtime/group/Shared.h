@@ -148,6 +148,15 @@ llvm::StringRef cutText(llvm::StringRef text, size_t bytes);
 /// Copies a text, with a final zero, to a field of fixed size.
 void putText(char *field, size_t bytes, llvm::StringRef text);
 
+/// The step of that number, or null if the member has not begun it or no longer
+/// remembers it.
+const Step *findStep(const MemberRecord &place, uint64_t number);
+
+/// Whether a step has the checksum of these fields; if not, something has
+/// written over it.
+bool isIntact(const Step &step, uint64_t number, uint64_t digest,
+              llvm::StringRef text);
+
 } // namespace commsir::group
 
 #endif // COMMSIR_RUNTIME_GROUP_SHARED_H

@@ -160,7 +160,7 @@ TEST(Threads, SeveralGroups) {
 }
 
 //===----------------------------------------------------------------------===//
-// Calls beside others
+// Calls in parallel with others
 //===----------------------------------------------------------------------===//
 
 /// A thread that waits keeps no collective waiting: its signal may come after

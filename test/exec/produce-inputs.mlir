@@ -1,5 +1,5 @@
 // EXEC: comms.all_gather comms.all_to_all comms.reduce_scatter comms.all_reduce
-// Inputs of `produce` beside the first: rows of another length, and one row that all rows share.
+// Inputs of `produce` after the first: rows of another length, and one row that all rows share.
 // RUN: rm -rf %t && %python %S/arrays.py %t --ranks 4 \
 // RUN:   'x = (np.round(random((8, 64)) * 3)).astype(np.float32)' \
 // RUN:   's = (np.round(random((8, 1)) * 3) % 4 + 1).astype(np.float32)' \

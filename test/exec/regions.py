@@ -35,7 +35,7 @@ PROTOCOLS = ["pull", "push", "ll", "ll128", "lamport"]
 
 
 class Region(expressions.Program):  # type: ignore[misc]
-    """A region, whose values but for its arguments and constants are yielded."""
+    """A region, whose values except its arguments and constants are yielded."""
 
     def __init__(self, lots: random.Random, length: int, arguments: list[str], kinds: list[str], steps: int) -> None:
         self.lots, self.length, self.kinds = lots, length, kinds

@@ -74,7 +74,7 @@ PIECES += [
     "#a = #a\n",
     ":",
 ]
-#: What is put in place of a header.
+#: What replaces a header.
 HEADERS = [b"Content-Length: -1", b"Content-Length: 0", b"Content-Length: 99999999999999999999", b"Content-Length:"]
 HEADERS += [b"Content-Length: 1073741823", b"Content-Length: x", b"Content-Length: 7 7", b"content-length:2", b""]
 HEADERS += [b"X" * 70000, b"X: Y", b"\0", b"Content-Length: 4294967297", b"Content-Length: 12\r\nContent-Length: 3"]
@@ -323,7 +323,7 @@ class Judge:
 
 
 def make_bytecode(server: str, text: str) -> bytes:
-    """Bytecode of a text, by comms-opt beside the server."""
+    """Bytecode of a text, by the comms-opt in the server's folder."""
     program = pathlib.Path(server).with_name("comms-opt")
     done = subprocess.run([program, "--emit-bytecode", "-"], input=text.encode(), capture_output=True, check=True)
     return done.stdout

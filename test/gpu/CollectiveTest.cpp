@@ -785,7 +785,7 @@ TEST_F(CollectiveTest, LargeCallsMadeOnceAreCaptured) {
   unsetenv("COMMSIR_FAKE_RESIDENT");
 }
 
-/// A size that is repeated is compiled beside its calls. All ranks take the
+/// A size that is repeated is compiled during its calls. All ranks take the
 /// kernel at one call, also where one of them comes late to each.
 TEST_F(CollectiveTest, CallsGoOnWithoutTheKernelThatIsCompiled) {
   setenv("COMMSIR_FAKE_RESIDENT", "12", 1);

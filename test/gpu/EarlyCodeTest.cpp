@@ -1,4 +1,4 @@
-//===- EarlyCodeTest.cpp - Code that is compiled beside calls -------------===//
+//===- EarlyCodeTest.cpp - Code that is compiled during calls -------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -34,7 +34,7 @@ void waitUntilOver(EarlyCode &early, llvm::StringRef key,
 } // namespace
 
 /// A call that compiles a kernel itself gets an error in each of these cases;
-/// the same must not end the process where it happens beside calls.
+/// the same must not end the process where it happens during calls.
 TEST(EarlyCode, NoFailureEndsTheProcess) {
   installFatalErrorHandlers();
   const std::vector<EarlyCode::Compile> failures = {

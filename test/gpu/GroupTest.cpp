@@ -221,7 +221,7 @@ protected:
   std::vector<Ended> run(int ranks, const Work &work) {
     return collect(start(ranks, work));
   }
-  /// The same in two parts: what waits long can wait beside others.
+  /// The same in two parts: what waits long can wait while others run.
   Started start(int ranks, const Work &work) {
     Started started;
     for (int rank = 0; rank < ranks; ++rank) {
@@ -752,7 +752,7 @@ TEST_F(GroupTest, ConcurrentKernelsMustFitTogether) {
 }
 
 /// What kernels leave behind is zeroed for the next ones, and pieces that lie
-/// beside each other become one.
+/// next to each other become one.
 TEST_F(GroupTest, ChannelMemoryIsUsedAgain) {
   expectWell(2, [](Rank &me) -> std::string {
     me.options.channelBytes = 96 << 20;
@@ -850,7 +850,7 @@ TEST_F(GroupTest, CollectionIgnoresCaptures) {
     if (!dropped(me, std::chrono::seconds(20)))
       return "the group has not ended";
     if (countCalls("MemFree") + countCalls("MemFreeHost") != freed)
-      return "memory was freed beside a capture";
+      return "memory was freed during a capture";
     CUgraph graph = nullptr;
     if (cu.StreamEndCapture(stream, &graph))
       return "the capture was ended";

@@ -142,7 +142,8 @@ const Driver &driver() {
   return functions;
 }
 
-/// Copies from and to one GPU, beside kernels that wait for what they bring.
+/// Copies from and to one GPU, in parallel with kernels that wait for what they
+/// bring.
 class Gpu {
 public:
   bool open(const void *pointer) {

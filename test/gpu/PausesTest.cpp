@@ -59,7 +59,7 @@ std::vector<int64_t> sumOnce(Member &member, group::GroupKernel &kernel,
   return done;
 }
 
-/// Some block of some rank comes to each place: none is beside the kernel.
+/// Some block of some rank comes to each place: none is outside the kernel.
 void expectAllReached(Member &member, const std::string &name, int64_t places,
                       llvm::ArrayRef<int64_t> reached) {
   std::string mine(size_t(places), '-');

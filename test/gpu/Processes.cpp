@@ -39,7 +39,7 @@ const Scenario scenarios[] = {
     {"pauses", "a block is up to 10 ms late in a kernel; NUMBER launches each",
      runPauses},
     {"many", "NUMBER launches of 200 kernels", runMany},
-    {"order", "two kernels in opposite order beside other work", runOrder},
+    {"order", "two kernels in opposite order during other work", runOrder},
     {"adopted", "a communicator of the caller's", runAdopted},
     {"device-library", "kernels that call NCCL's device library",
      runDeviceLibrary},

@@ -101,7 +101,7 @@ std::string compileOpen() {
       !isChoice(three) || three.find(" 3 x ") == std::string::npos)
     return "with three blocks: " + three;
   request.blocks = 0;
-  // Others run beside one that takes long.
+  // Others run during one that takes long.
   group::KernelRequest large = makeRequest("33554432");
   std::string whole = requests.compile(large),
               shared = requests.compile(large, {kMuch, 32}),

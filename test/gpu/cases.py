@@ -264,7 +264,7 @@ SPECIAL: dict[str, list[int]] = {
 
 
 def special(element: str, rank: int, count: int) -> Array:
-    """Every special value, on this rank and beside every other on the others; and runs in which all have the same."""
+    """Every special value, on this rank and next to every other on the others; and runs in which all have the same."""
     raw = np.array(SPECIAL[element], np.uint64).astype(f"<u{word(element).itemsize}").view(word(element))
     values = np.resize(np.roll(raw, rank * (1 + rank)), count)
     values[: count // 2] = np.resize(np.repeat(raw, 7), count // 2)

@@ -40,7 +40,7 @@ def add_drawn(cases: Cases) -> None:
 
 
 def add_arithmetic(cases: Cases, number: int) -> None:
-    """Each op of many types, also on NaN and what else floats have beside numbers. Inputs are made by ml_dtypes."""
+    """Each op of many types, also on NaN and infinities. Inputs are made by ml_dtypes."""
     import expressions
 
     lots = random.Random(number)

@@ -142,7 +142,7 @@ class _Ports:
 
 
 def measure_first(backend: str, port: int, cache: Path) -> float:
-    """In a process of its own beside those of the other ranks."""
+    """In a process of its own, next to those of the other ranks."""
     environment = {**os.environ, "MASTER_PORT": str(port), "COMMSIR_CACHE_DIR": str(cache)}
     environment.pop("TORCHELASTIC_USE_AGENT_STORE", None)
     command = [sys.executable, *sys.argv, "--first", backend]

@@ -67,7 +67,7 @@ class Cases:
         self.all: list[Case] = []
         self.folder, self.full, self.ranks, self.shares = folder, full, ranks, shares
         self.run_program = str(programs / "comms-run")
-        # Where it was built, or beside the programs of a bundle.
+        # Where it was built, or next to the programs of a bundle.
         found = [programs / "gpu-processes", programs.parent / "test/gpu-processes"]
         self.program = str(next((path for path in found if path.is_file()), found[0]))
 
@@ -93,7 +93,7 @@ class Cases:
             self.scenario("mismatch-replay", ranks, 0, 90)
             self.scenario("stragglers", ranks, 2000 if self.full else 100, 120)
             self.scenario("pauses", ranks, 500 if self.full else 20, 400)
-            if not self.shares:  # It runs beside NCCL.
+            if not self.shares:  # It runs in parallel with NCCL.
                 self.scenario("order", ranks, 1000 if self.full else 50, 120)
             # A turn on a GPU takes milliseconds.
             many = 1_000_000 if self.full else 20_000

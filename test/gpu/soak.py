@@ -85,7 +85,7 @@ class Kind:
 
 @dataclass
 class Drawn:
-    """A call, alike on all ranks but for `late`."""
+    """A call, alike on all ranks except for `late`."""
 
     op: str
     dtype: torch.dtype
@@ -437,7 +437,7 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=64 << 20, help="bytes of the largest message")
     parser.add_argument("--kinds", type=int, default=0, help="kinds of calls that are drawn first; 0: all")
     parser.add_argument("--warm", action="store_true", help="compile before the clock starts")
-    parser.add_argument("--cpu", action="store_true", help="CPU tensors, beside Gloo")
+    parser.add_argument("--cpu", action="store_true", help="CPU tensors, in parallel with Gloo")
     parser.add_argument("--json", metavar="FILE")
     options = parser.parse_args()
     # A warm-up of all kinds compiles some hundred kernels.

@@ -65,7 +65,7 @@ def test_numbers_are_rounded_as_the_reference_rounds_them(element: str) -> None:
     parts = [random.integers(0, 2**32, 200_000).astype("<u4"), np.arange(1 << 18).astype("<u4") << 14]
     numbers = np.concatenate(parts).view("<f4")
     if floats.BYTES[element] < 4:
-        # What lies between two of them, and beside that.
+        # What lies between two of them, and outside that.
         every = floats.widen(np.arange(1 << 8 * floats.BYTES[element]).astype(floats.word(element)), element)
         every = np.unique(every[np.isfinite(every)]).astype(np.float64)
         between = ((every[1:] + every[:-1]) / 2).astype(np.float32)

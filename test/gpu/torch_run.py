@@ -69,7 +69,7 @@ def attempt(name: str, check: Callable[[], Any], failed: list[str]) -> Any:
 
 
 def graphs(rank: int, size: int) -> None:
-    """Captured calls, replayed with other data, beside eager ones."""
+    """Captured calls, replayed with other data, between eager ones."""
     import commsir.torch.ops as ops
 
     x = torch.zeros(4096, device="cuda", dtype=torch.bfloat16)
@@ -294,7 +294,7 @@ def check_backend(rank: int, size: int, failed: list[str]) -> None:
         return out
 
     def beside_another_device() -> None:
-        """Whichever device is current: who waits for a call waits in the stream of its tensors' device."""
+        """Whichever device is current: a wait for a call is in the stream of its tensors' device."""
         x = torch.full((16 << 20,), rank + 1.0, device="cuda")
         out = torch.empty(size * x.numel(), device="cuda")
         with torch.cuda.device((torch.cuda.current_device() + 1) % torch.cuda.device_count()):
@@ -307,12 +307,12 @@ def check_backend(rank: int, size: int, failed: list[str]) -> None:
 
     for one in (all_reduce, all_gather, reduce_scatter, all_to_all, broadcast, exchange, parts_that_differ):
         same(one.__name__, one)
-    attempt("backend beside another device", beside_another_device, failed)
+    attempt("backend next to another device", beside_another_device, failed)
     say("       paths:", commsir.torch.stats())
 
 
 def check_windows(rank: int, size: int, failed: list[str]) -> None:
-    """One-sided access in streams, and what a group does beside the collectives of the backend."""
+    """One-sided access in streams, and what a group does in addition to the collectives of the backend."""
     import windows_checks
 
     attempt("windows", lambda: windows_checks.tensors(rank, size), failed)
@@ -657,7 +657,7 @@ def speed(report: dict[str, Any], rounds: int) -> None:
 
 
 def host_costs(report: dict[str, Any]) -> None:
-    """What calls cost their caller, which has a processor of its own, beside those of others."""
+    """What calls cost their caller, which has a processor of its own, next to those of others."""
     import host_calls
     from commsir.torch import bench
 

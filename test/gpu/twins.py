@@ -16,7 +16,7 @@ affects both. Each side counts with its best shape. Two conditions must hold:
   - the twin is not slow itself: on 4 and 8 GPUs it takes at most --limit percent more than the first hand-written
     kernels took (FIRST), which ran on another host.
 
-Matmuls beside collectives (twin-matmul) are compared with the ops of commsir.torch, which test/gpu/matmul.py measures
+Matmuls next to collectives (twin-matmul) are compared with the ops of commsir.torch, which test/gpu/matmul.py measures
 and which need torch: the twin has the same plan, written by hand with cuBLASLt. The ops may take 5 percent more.
 
 The rounds separate all conditions from noise: a condition fails only if the lower end of the 95 % interval of the

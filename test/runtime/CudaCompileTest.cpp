@@ -10,7 +10,7 @@
 #include "Compiled.h"
 
 #include "runtime/choose/cuda/Fitting.h"
-#include "runtime/jit/cuda/Backend.h"
+#include "runtime/jit/cuda/CudaCompile.h"
 #include "runtime/jit/cuda/NcclDevice.h"
 
 #include "llvm/ADT/SmallString.h"

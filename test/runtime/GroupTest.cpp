@@ -340,7 +340,7 @@ TEST(GroupTest, AKernelThatOnlyPollsIsEnded) {
       return member.complain(llvm::toString(kernel.takeError()));
     member.good(member.group->setTimeout(1));
     group::Argument none[] = {{nullptr, 0}};
-    // Of both who waits in vain, one may hear it of the other.
+    // Of two ranks that wait in vain, one may hear it of the other.
     member.expect(member.group->launch(**kernel, none, nullptr), Kind::Peer,
                   {"has waited 1.0 s for its peers", "kernel @poller"});
   });

@@ -12,7 +12,7 @@
 #include "lowering/Pipelines.h"
 #include "lowering/Register.h"
 #include "runtime/jit/Proof.h"
-#include "runtime/jit/cuda/Backend.h"
+#include "runtime/jit/cuda/CudaCompile.h"
 #include "runtime/support/FatalErrors.h"
 
 #include "mlir/IR/Diagnostics.h"
@@ -51,7 +51,7 @@ comms.kernel @forgets(%s: !comms.signal<1>) attributes {ranks = 2 : i64} {
   comms.return
 })";
 
-/// Sound, but for more events than the budget of some tests.
+/// Sound, with more events than the budget of some tests.
 const char kSum[] = R"(
 comms.kernel @sum(%x: !comms.window<4096xf32>, %y: memref<4096xf32>) attributes {ranks = 4 : i64} {
   %team = comms.team world
@@ -236,7 +236,7 @@ TEST(Proof, RunsInParallelAndHoldsBackDiagnostics) {
   std::promise<void> go;
   auto proof =
       start(*module, [gone = go.get_future().share()](mlir::ModuleOp copy) {
-        gone.wait(); // For ever, if it did not run beside.
+        gone.wait(); // Forever, if it did not run in parallel.
         copy.emitRemark() << "judged";
         return true;
       });

@@ -71,7 +71,7 @@ struct Member {
 };
 
 /// Runs `body` as `ranks` processes that make a group. Reports what they
-/// complain of, and those that end in another way than by returning, but for
+/// complain of, and those that end in another way than by returning, except
 /// `killed`. `cache`: a folder of kernels that is kept; the default is new.
 inline void runRanks(int64_t ranks, llvm::function_ref<void(Member &)> body,
                      double timeout = 60, int64_t killed = -1,

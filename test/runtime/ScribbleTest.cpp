@@ -242,7 +242,7 @@ void scribble(unsigned seed, const std::string &cache) {
 enum class Lie { Bytes, What, Counter, Kind, Why };
 
 void tell(Lie lie) {
-  // As PointToPoint.cpp has it: of two ranks, two heads and two rings.
+  // As PointToPointImpl.h has it: of two ranks, two heads and two rings.
   constexpr size_t head = 4096, ring = size_t(1) << 20, stride = 1152,
                    refused = 72, kind = 76, why = 80;
   for (Span span : listSpans()) {

@@ -9,8 +9,9 @@
 Usage: arrows.py [--source SOURCE]
 
 A row of the table is a folder or one file. A file belongs to the longest row that contains it. The last cell lists
-what the files of the row may use beside each other. Imports inside functions count; those under TYPE_CHECKING do not.
-Modules of the Python package must not import each other in a circle.
+what the files of the row may use in addition to each other. Imports inside functions count; those under TYPE_CHECKING
+do not.
+Modules of the Python package must not import each other in a circle, not for types either.
 """
 
 from __future__ import annotations
@@ -39,6 +40,8 @@ class Use:
     used: str
     #: Not when the module is loaded.
     lazy: bool = False
+    #: Only for type checkers: under TYPE_CHECKING.
+    types: bool = False
 
 
 @dataclass
@@ -120,9 +123,9 @@ def read_imports(source: pathlib.Path, modules: dict[str, pathlib.Path]) -> Iter
     for module, file in modules.items():
         tree = ast.parse(file.read_text(encoding="utf-8"))
         package = module if file.name == "__init__.py" else module.rpartition(".")[0]
-        unseen = under_type_checking(tree)
+        for_types = under_type_checking(tree)
         for node in ast.walk(tree):
-            for name in [] if node in unseen else imported(node, package):
+            for name in imported(node, package):
                 while name and name not in modules:
                     name = name.rpartition(".")[0]
                 # A package is imported before its modules are, whoever asks for these.
@@ -130,7 +133,7 @@ def read_imports(source: pathlib.Path, modules: dict[str, pathlib.Path]) -> Iter
                     used = modules[name].relative_to(source).as_posix()
                     lazy = not any(node is statement for statement in tree.body)
                     line = getattr(node, "lineno", 0)
-                    yield module, name, Use(file.relative_to(source).as_posix(), line, used, lazy)
+                    yield module, name, Use(file.relative_to(source).as_posix(), line, used, lazy, node in for_types)
 
 
 def check_arrows(rows: list[Row], uses: list[Use]) -> list[str]:
@@ -223,7 +226,7 @@ def check(source: pathlib.Path) -> tuple[list[str], int]:
     """What is wrong, and how many uses there are."""
     rows = read_rows(source / "README.md")
     imports = list(read_imports(source, find_modules(source)))
-    uses = [*read_includes(source), *(use for _, _, use in imports)]
+    uses = [*read_includes(source), *(use for _, _, use in imports if not use.types)]
     edges = {(module, name): use for module, name, use in reversed(imports)}
     faults = check_rows(source, rows) or check_arrows(rows, uses) + check_unused(rows, uses)
     return faults + check_circles(edges), len(uses)

@@ -357,7 +357,7 @@ def figures(runs: dict[str, Run]) -> dict[str, str]:
             {"CommsIR": "CommsIR", "NCCL": "NCCL, then torch's addition and norm"},
         ),
         "pytorch.svg": draw("all_reduce from PyTorch, eager", [host], calls),
-        "peers.svg": draw("All-reduce beside kernels of serving engines", [beside], {name: name for name in PEERS}),
+        "peers.svg": draw("All-reduce next to kernels of serving engines", [beside], {name: name for name in PEERS}),
         "matmul.svg": draw(f"Matmul and collective on {matmul.machine}", products, others, 3),
     }
 

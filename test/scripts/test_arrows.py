@@ -92,9 +92,16 @@ def test_wrong_lazy_import(tree: pathlib.Path) -> None:
     assert f"{file}:{line + 3}: frontend/commsir/language/ must not use frontend/commsir/torch/" in said
 
 
-def test_type_checking_is_free(tree: pathlib.Path) -> None:
-    append(tree, "frontend/commsir/errors.py", "\nif TYPE_CHECKING:\n    from commsir import group\n")
+def test_type_checking_may_use_any_folder(tree: pathlib.Path) -> None:
+    append(tree, "frontend/commsir/_arguments.py", "\nif TYPE_CHECKING:\n    from commsir.torch import call_counts\n")
     assert look(tree)[0] == 0
+
+
+def test_circle_by_a_type(tree: pathlib.Path) -> None:
+    append(tree, "frontend/commsir/window.py", "\nif TYPE_CHECKING:\n    from commsir.group import Group\n")
+    status, said = look(tree)
+    assert status == 1
+    assert "modules import each other: commsir.group -> commsir.window -> commsir.group" in said
 
 
 def test_circle_by_a_lazy_import(tree: pathlib.Path) -> None:

@@ -15,7 +15,7 @@
 
 using namespace commsir::tune;
 
-/// Forty contenders at as many sizes beside a baseline, all times `pace` times
+/// Forty contenders at as many sizes next to a baseline, all times `pace` times
 /// as long; contender `changed` is `factor` times slower.
 static Report makeReport(Noise &noise, double pace = 1, int changed = -1,
                          double factor = 1, double spread = 0.01) {

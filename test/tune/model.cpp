@@ -28,7 +28,7 @@ using namespace commsir;
 using namespace commsir::tune;
 
 namespace {
-/// A choice of the model beside what was measured.
+/// A choice of the model next to what was measured.
 struct Choice {
   std::string problem;
   Config chosen, stand, best;

@@ -1,4 +1,4 @@
-//===- EarlyCode.cpp - Code that is compiled beside calls -----------------===//
+//===- EarlyCode.cpp - Code that is compiled during calls -----------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception

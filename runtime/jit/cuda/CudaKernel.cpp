@@ -8,7 +8,7 @@
 #include "runtime/jit/cuda/CudaKernel.h"
 
 #include "lowering/Pipelines.h"
-#include "runtime/jit/cuda/Backend.h"
+#include "runtime/jit/cuda/CudaCompile.h"
 #include "runtime/jit/cuda/DeviceLibrary.h"
 #include "runtime/support/StartThread.h"
 

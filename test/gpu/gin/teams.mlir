@@ -36,8 +36,8 @@ comms.kernel @teams(%x: !comms.window<2x512xf32>,
   // The other of this team is read after a barrier of all; the other team gets it by GIN.
   comms.barrier %world block
   %up = arith.addi %c, %c1 : index
-  %beside = arith.remui %up, %d : index
-  %view = comms.peer %x at %beside of %lsa : !comms.window<2x512xf32> -> memref<2x512xf32>
+  %neighbor = arith.remui %up, %d : index
+  %view = comms.peer %x at %neighbor of %lsa : !comms.window<2x512xf32> -> memref<2x512xf32>
   %near = comms.tile_load %view[%at] : memref<2x512xf32> -> tensor<512xf32>
   comms.tile_store %near, %y[%at] : tensor<512xf32>, memref<2x512xf32>
   %over = arith.addi %e, %c1 : index

@@ -133,7 +133,7 @@ std::string processes::runChecked(Rank &me) {
            {1u, 7u, 64u, 257u, 1024u, 3000u, 8192u, 20001u, 65536u})
         operations.push_back(makeOperation(me, op, type, count));
   Checked checked(me, 65536);
-  // The same choices on all ranks, but for who is late.
+  // The same choices on all ranks, except which of them is late.
   std::mt19937 random(1), late{unsigned(me.options.rank + 2)};
   double start = now();
   for (int64_t launch = 0; launch < me.number; ++launch) {

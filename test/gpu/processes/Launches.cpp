@@ -188,7 +188,8 @@ struct Product {
 } // namespace
 
 /// Two kernels that are declared concurrent, started in opposite order on even
-/// and odd ranks, beside NCCL and a product of matrices that fills the GPU.
+/// and odd ranks, in parallel with NCCL and a product of matrices that fills
+/// the GPU.
 std::string processes::runOrder(Rank &me) {
   me.join();
   KernelRequest first = Rank::request(8192, "one_shot", "ll", 4),
@@ -253,8 +254,8 @@ std::string processes::runAdopted(Rank &me) {
   return note;
 }
 
-/// Kernels that call NCCL's device library, beside themselves in two graphs.
-/// Number 1: with a communicator of the caller's own.
+/// Kernels that call NCCL's device library, in parallel with themselves in two
+/// graphs. Number 1: with a communicator of the caller's own.
 std::string processes::runDeviceLibrary(Rank &me) {
   auto device = me.take(cuda::Device::open(me.options.device));
   const cuda::Driver &cu = device.driver();

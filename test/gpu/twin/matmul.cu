@@ -1,4 +1,4 @@
-//===- matmul.cu - Hand-written matmuls beside collectives ----------------===//
+//===- matmul.cu - Hand-written matmuls next to collectives ---------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -296,7 +296,7 @@ struct Sizes {
   size_t rows, n, k;
 };
 
-/// The copies and signals of one call, beside the matmuls of `main`.
+/// The copies and signals of one call, in parallel with the matmuls of `main`.
 class Call {
 public:
   explicit Call(Rank &rank) : rank(rank) {

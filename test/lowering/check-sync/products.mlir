@@ -1,7 +1,7 @@
 // RUN: comms-opt %s -comms-check-sync -split-input-file -verify-diagnostics -o %t
 
 // A product touches the rows and columns of its tile, not what lies between
-// them: blocks may write beside each other.
+// them: blocks may write next to each other.
 
 comms.kernel @beside(%a: memref<32x8xbf16>, %b: memref<8x64xbf16>, %y: memref<32x64xf32>)
     attributes {ranks = 2 : i64, blocks = 4 : i64} {
@@ -223,7 +223,7 @@ comms.kernel @in_place(%b: memref<8x8xf32>, %w: !comms.window<32x8xf32>) attribu
 
 // -----
 
-// Columns lie beside those that are read.
+// Columns lie next to those that are read.
 
 comms.kernel @beside_itself(%b: memref<8x8xf32>, %w: !comms.window<32x16xf32>)
     attributes {ranks = 2 : i64, blocks = 1 : i64} {

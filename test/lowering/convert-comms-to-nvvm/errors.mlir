@@ -77,7 +77,7 @@ comms.kernel @part_of_a_part(%w: !comms.window<36xi64>, %flag: i32) attributes {
 
 // -----
 
-// What threads tell each other of a cell has no room beside this: one error,
+// What threads tell each other of a cell has no room in addition to this: one error,
 // and it is the last.
 comms.kernel @no_room_to_tell(%cells: !comms.signal<4>, %seen: memref<4xi64>) attributes {ranks = 2 : i64, blocks = 1 : i64} {
   %c0 = arith.constant 0 : index

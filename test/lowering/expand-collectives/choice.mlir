@@ -3,7 +3,7 @@
 // RUN: comms-opt %s --comms-expand-collectives="ranks=8 algorithm=two_shot tile-size=48" | FileCheck %s --check-prefix=ASKED
 // RUN: comms-opt %s --comms-expand-collectives=ranks=8 --remarks-filter=comms-expand-collectives --remark-format=emitRemark 2>&1 | FileCheck %s --check-prefix=REMARK
 
-// Small: one hop. Large: fewer bytes, no flags beside the data, ranks in step.
+// Small: one hop. Large: fewer bytes, no flags next to the data, ranks in step.
 // CHECK: {algorithm = "one_shot", op = "all_reduce", protocol = "ll"
 // CHECK-SAME: {algorithm = "permutation", op = "all_reduce", protocol = "push", tile = 4096
 // CHECK-SAME: {algorithm = "ring", op = "all_reduce", protocol = "lamport"

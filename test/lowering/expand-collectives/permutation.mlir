@@ -100,7 +100,7 @@ comms.kernel @two(%x: !comms.window<256xf32>, %y: !comms.window<256xf32>, %z: !c
 
 // -----
 
-// Copied late: what came in one step is received in the next, beside its sends; the owner sends its sums
+// Copied late: what came in one step is received in the next, in parallel with its sends; the owner sends its sums
 // from its own output. What came in the last step of a round is copied in the first step of the next
 // round's sends, and that of the last round at the end.
 // CHECK-LABEL: comms.kernel @late
@@ -251,7 +251,7 @@ comms.kernel @no_steps_by_default(%x: !comms.window<524287xf32>, %y: !comms.wind
 
 // -----
 
-// What came in the first step is copied beside the second's sends.
+// What came in the first step is copied in parallel with the second's sends.
 // CHECK-LABEL: comms.kernel @late_by_default
 // CHECK:       comms.channel_barrier
 // CHECK:       comms.send

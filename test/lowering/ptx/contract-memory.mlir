@@ -5,7 +5,7 @@
 // What the kernel's own memory leaves is too little for the least stages of a
 // product. A chip with more of it makes the product in parts. sm_120 has less of it
 // than sm_90.
-// CHECK: error: 'comms.contract' op needs {{[0-9]+}} bytes of shared memory beside the kernel's own, of which {{[0-9]+}} are left: use less scratch memory
+// CHECK: error: 'comms.contract' op needs {{[0-9]+}} bytes of shared memory in addition to the kernel's own, of which {{[0-9]+}} are left: use less scratch memory
 // FITS: wgmma.mma_async
 comms.kernel @crowded(%a: memref<128x64xbf16>, %b: memref<64x128xbf16>, %c: memref<128x128xf32>) attributes {blocks = 1} {
   %c0 = arith.constant 0 : index

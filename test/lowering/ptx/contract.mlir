@@ -17,7 +17,7 @@
 // WARPS-NOT: sm_90a
 // GROUPS: .target sm_90a
 // CHECK-LABEL: .entry product(
-// A warp beside the 256 threads copies, and is in no barrier of theirs.
+// One more warp than the 256 threads copies, and is in no barrier of theirs.
 // GROUPS: .reqntid 288
 // WARPS: cp.async.cg.shared.global
 // WARPS: cp.async.commit_group

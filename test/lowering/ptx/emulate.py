@@ -62,8 +62,8 @@ def describe(path: str, options: str) -> dict[str, Any]:
 
 
 def make(argument: dict[str, Any], lots: np.random.Generator, whole: bool) -> Any:
-    """Numbers of small size; where lots say so, some of an array are what floats have beside numbers. Whole numbers
-    have sums that are exact in any order."""
+    """Numbers of small size; where lots say so, some of an array are NaNs, infinities and zeros. Whole
+    numbers have sums that are exact in any order."""
     kind = KINDS[argument["element"]]
     if whole:
         return lots.integers(-4, 5, argument["shape"]).astype(kind)

@@ -56,7 +56,7 @@ def _numbers(words: list[int], kind: str) -> Any:
 
 
 def mma(memory: Memory, lanes: list[tuple[Any, ...]]) -> list[list[int]]:
-    """m16n8k16: c + a b, rounded once. GPUs add up otherwise, but for sums that are exact."""
+    """m16n8k16: c + a b, rounded once. GPUs add up otherwise, except sums that are exact."""
     kind = lanes[0][0]
     a, b, c = np.zeros((16, 16)), np.zeros((16, 8)), np.zeros((16, 8))
     for lane, (_, *words) in enumerate(lanes):
@@ -110,7 +110,7 @@ class Descriptor:
 
 
 def wgmma(memory: Memory, shared: int, shape: str, kinds: tuple[str, str], threads: list[tuple[Any, ...]]) -> Any:
-    """d = a b + d of 64 rows by 128 threads, rounded once. GPUs add up otherwise, but for sums that are exact."""
+    """d = a b + d of 64 rows by 128 threads, rounded once. GPUs add up otherwise, except sums that are exact."""
     n, terms = (int(part) for part in shape[len("m64n") :].split("k"))
     left, right, keeps, turns = threads[0][:4]
     if any(given[:4] != threads[0][:4] for given in threads):

@@ -30,7 +30,7 @@ ARITHMETIC = ["f16", "f32", "f8E4M3FN", "f8E5M2", "i32", "i8"]
 # What only moves is of eight or of thirty-two bits, or of sixty-four.
 MOVED = ["i8", "f32", "i64"]
 # Functions that are expanded into polynomials, of which some have fused products and sums of their own; of sums and
-# products that the kernel has beside them nothing is told then.
+# products that the kernel has in addition to them nothing is told then.
 POLYNOMIALS = re.compile(r"\bmath\.(?!absf|ceil|floor|is|rsqrt|sqrt)")
 # A contraction fuses the product of a block's sum and its scales with the addition to the others' sum.
 SCALED = re.compile(r"\bscaled by\b")

@@ -61,7 +61,7 @@ class Version:
 
 
 class WeakThread(Viewer):
-    """What a thread knows beside what is known at its place."""
+    """What a thread knows in addition to what is known at its place."""
 
     def __init__(self, rank: int, cta: int, cluster: int, thread: int) -> None:
         super().__init__(rank, cta, cluster, thread)

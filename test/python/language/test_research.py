@@ -138,7 +138,7 @@ def two_shot(x: bf16[Window, rows, n], y: bf16[Window, rows, n]) -> None:
 
 @commsir.kernel
 def neighbors(x: f32[Window, n], mean: f32[Array, n], y: f32[Array, n]) -> None:
-    """A moving average with those beside this rank, of which those at the ends have one."""
+    """A moving average with the neighbors of this rank, of which those at the ends have one."""
 
     def mix(old, new, weight=0.75):
         return old * weight + new * (1 - weight)

@@ -88,7 +88,7 @@ def test_args_outside_a_kernel(name: str, shape: str) -> None:
 
 @pytest.mark.parametrize("rows", [7, 8, 9])
 def test_norm_with_a_weight(load: Load, rows: int) -> None:
-    """A weight of one dimension beside a residual, in a layer with as many rows as columns."""
+    """A weight of one dimension next to a residual, in a layer with as many rows as columns."""
     module = load(
         f"@kernel\ndef k(x: bf16[Window, {rows}, 8], r: bf16[Array, {rows}, 8], w: f32[Array, 8],\n"
         f"      h: f32[Array, {rows}, 8], y: f32[Array, {rows}, 8]):\n"

@@ -72,7 +72,7 @@ MEMREFS = ("  %m = memref.alloca() : memref<2xf32>\n  %a = memref.cast %x : memr
            "  %t = arith.cmpi eq, %i, %c0 : index\n")  # fmt: skip
 #: What is run: the error's words, or "" where the kernel is right.
 ATTACKS: dict[str, tuple[str, str]] = {
-    # Beside the kernel.
+    # Next to the kernel.
     "global": (beside("llvm.mlir.global internal @g(1 : i32) : i32"), BESIDE),
     "global with code": (
         beside("llvm.mlir.global @g() : i32 { %0 = llvm.mlir.constant(1 : i32) : i32 llvm.return %0 : i32 }"), BESIDE),

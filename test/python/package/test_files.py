@@ -14,7 +14,7 @@ TABLE = commsir.Table("k", 2, "cpu", [])
 
 
 def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
-    """What fails midway leaves the file as it was, and nothing beside it."""
+    """What fails midway leaves the file as it was, and nothing next to it."""
     file = tmp_path / "table.json"
     assert TABLE.save(file) == file
     before = file.read_bytes()

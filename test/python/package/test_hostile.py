@@ -298,7 +298,7 @@ def change(*changes: dict[str, Any]) -> bytes:
     return frame("textDocument/didChange", {"textDocument": {"uri": URI, "version": 2}, "contentChanges": [*changes]})
 
 
-#: What an editor sends beside texts, and what the server says of it.
+#: What an editor sends in addition to texts, and what the server says of it.
 MESSAGES = {
     "bytecode": (frame("mlir/convertFromBytecode", {"uri": URI, "bytecode": "TUzvUgEA/wD/"}, 7), "does not read it"),
     "range that brings hostile text": (

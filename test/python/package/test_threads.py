@@ -113,7 +113,7 @@ def test_ranks_with_other_threads_get_an_error(tmp_path: pathlib.Path) -> None:
 
 
 def _make_cpu_group(rank: int, folder: str) -> None:
-    """Weights are pushed beside training."""
+    """Weights are pushed during training."""
     with commsir.Group(rank, 2, folder=folder, timeout=60) as group:
         window, other = group.window(1024, "f32"), 1 - rank
 

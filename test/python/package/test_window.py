@@ -99,7 +99,7 @@ def test_invalid_arguments_are_refused(tmp_path: pathlib.Path) -> None:
 
 
 def _rows(rank: int, folder: str) -> None:
-    """What is put stays in the part that is named, or fills several."""
+    """A put stays in the part that is named, or fills several."""
     with commsir.Group(rank, 2, folder=folder, timeout=60) as group:
         window = group.window((3, 10), "f32", signals=1)
         deep = group.window((2, 3, 4), "f32", signals=1)

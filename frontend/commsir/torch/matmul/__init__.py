@@ -1,1 +1,1 @@
-"""Matmuls beside collectives, eager and compiled."""
+"""Matmuls next to collectives, eager and compiled."""

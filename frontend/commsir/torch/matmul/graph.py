@@ -1,9 +1,9 @@
-"""Collectives of a compiled graph and the matmuls beside them become one op.
+"""Collectives of a compiled graph and the matmuls next to them become one op.
 
 `wait_tensor(all_gather_into_tensor(x))` that matmuls read, a matmul whose rows a reduce_scatter or an all_reduce adds
 up, and an all_to_all_single on either side, where the model says that this is faster. Views that leave the last
-dimension alone may lie between; beside an all_to_all_single also the permutation of what ranks sent and experts, and
-beside the others what torch makes of another dimension than 0, such as that of the sequence.
+dimension alone may lie between; next to an all_to_all_single also the permutation of what ranks sent and experts, and
+next to the others what torch makes of another dimension than 0, such as that of the sequence.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class _Product:
         return str(self.node.target).removesuffix(".default")
 
     def shown(self) -> tuple[Any, ...]:
-        """What all ranks have to want alike, beside the shapes of the rows."""
+        """What all ranks have to want alike, in addition to the shapes of the rows."""
         return (self.name, tuple(_value(self.weight).shape), self.group_rows, self.dtype, self.is_fast)
 
     def seen_scale(self, graph: Graph) -> Node | None:
@@ -150,7 +150,7 @@ class _Product:
 
 
 def _refuse(node: Node, why: str) -> Unsupported:
-    return Unsupported(f"{node.target} beside it is not overlapped: {why}")
+    return Unsupported(f"{node.target} next to it is not overlapped: {why}")
 
 
 def _mm(node: Node) -> _Product:
@@ -514,7 +514,7 @@ def _where_not(products: Iterable[_Product], before: Any) -> str:
     for made in products:
         for one in made.operands:
             if one not in before:
-                return f"{made.node.target} beside it is not overlapped: it needs {one}, {before.why_not(one)}"
+                return f"{made.node.target} next to it is not overlapped: it needs {one}, {before.why_not(one)}"
     return ""
 
 
@@ -658,7 +658,7 @@ def _send_products(graph: Graph, collective: Collective, everything: list[Collec
     if not choice.plain:
         return Fused((), choice.why_not) if choice.why_not else None
     if not choice.blocks or choice.plain - choice.overlapped < _arithmetic(collective):
-        return Fused((), f"{choice}, beside {_arithmetic(collective):.0f} µs that a kernel with arithmetic may save")
+        return Fused((), f"{choice}, plus {_arithmetic(collective):.0f} µs that a kernel with arithmetic may save")
     op = getattr(torch.ops.commsir, f"matmul_{collective.op}").default
     site = site_of(collective, everything, "matmul", made.shown())
     with graph.inserting_before(node):
@@ -702,7 +702,7 @@ def fuse(
     before: Any,
     stands: JoinedCollectives | None = None,
 ) -> Fused | None:
-    """Puts an op in the place of a collective and the matmuls beside it; None: there are none, or it is not faster."""
+    """Puts an op in the place of a collective and the matmuls next to it; None: there are none, or it is not faster."""
     if not collective.may_be_fused() or not collective.whole or stands:
         return None
     moves = collective.op in ("all_gather", "all_to_all")

@@ -1,4 +1,4 @@
-"""Which way a matmul beside a collective takes, by a model of both ways' time.
+"""Which way a matmul next to a collective takes, by a model of both ways' time.
 
 The model is of the vendor's matmul in bf16 and f16 on GPUs of compute capability 9.0, and of NVLink between them. Its
 constants are fitted to test/gpu/matmul.py on 2 and 4×H100 (docs/Benchmarks.md, "Matmul beside communication"). All
@@ -33,18 +33,18 @@ _TILES = (128, 256, 0.0108), (128, 128, 0.0061)
 _PER_TILE, _LAUNCH, _ADDED_PARTS = 1.5, 1.0, 3.0
 _PARTS = 1, 2, 4
 #: Of a kernel that multiplies and adds (sums.py): rows and columns of its tiles, µs for each element of k: a thirtieth
-#: more than the vendor's (docs/Results.md); and GB/s at which it reads what it adds, beside the operands.
+#: more than the vendor's (docs/Results.md); and GB/s at which it reads what it adds, in addition to the operands.
 OWN_TILE, _OWN_RATE, _OWN_READS = (128, 256), 0.0112, 3300.0
 #: It has whole tiles, and a multiple of so many terms.
 _OWN_TERMS = 64
 #: How many times as fast fp8 is multiplied. Assumed, not measured: tensor cores have twice the rate.
 _FP8_RATE = 1.7
 #: GB/s from one GPU to another by copy engines beside a matmul; µs from a kernel to a copy behind it, of a copy and its
-#: signal beside the transfer, and of a wait for a signal.
+#: signal in addition to the transfer, and of a wait for a signal.
 _LINK, _TO_COPY, _PER_COPY, _WAIT = 345.0, 10.0, 4.0, 2.0
 #: µs that a product takes longer when a copy follows it, and what each block but the first costs.
 _FORK, _PER_BLOCK = 2.0, 12.0
-#: Of our own collectives, by their number of ranks (two, more): GB/s and µs beside the transfer.
+#: Of our own collectives, by their number of ranks (two, more): GB/s and µs in addition to the transfer.
 _COLLECTIVES = {
     "all_gather": ((255.0, 20.0), (310.0, 24.0)),
     # Not measured by itself: as many bytes travel as by an all_gather.

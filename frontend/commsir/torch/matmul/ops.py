@@ -1,4 +1,4 @@
-"""Matmuls beside collectives as ops: the overlapped way where the model says that it is faster, else one after the
+"""Matmuls next to collectives as ops: the overlapped way where the model says that it is faster, else one after the
 other."""
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _Tensor = torch.Tensor
 _implementations = _LIBRARY.Library("commsir", "FRAGMENT")
 #: Types that a matmul of fp8, or of groups of rows, may round to.
 _RESULTS = (torch.float16, torch.bfloat16, torch.float32)
-#: What a factor has beside its weight and bias (factor.py). `scales` has one for each weight.
+#: What a factor has in addition to its weight and bias (factor.py). `scales` has one for each weight.
 _OF_FACTORS = (
     "Tensor? ends=None, int group_rows=0, Tensor? row_scale=None, {}=None, ScalarType? dtype=None, bool fast=False"
 )
@@ -290,7 +290,7 @@ def _with_scales(factors: Sequence[Factor], gathered: _Tensor) -> list[Factor]:
 
 
 def _whole_shape(op: str, shard: _Tensor, ranks: int) -> list[int]:
-    """Of the rows that arrive, but for the last dimension."""
+    """Of the rows that arrive, except the last dimension."""
     return [shard.shape[0] * (ranks if op == "all_gather" else 1), *shard.shape[1:-1]]
 
 

@@ -1,4 +1,4 @@
-"""Matmuls beside collectives: blocks of rows of the one are computed while others are on their way.
+"""Matmuls next to collectives: blocks of rows of the one are computed while others are on their way.
 
 The matmuls are the vendor's. A rank first multiplies what needs no other rank: its own rows before gathered ones, and
 what others wait for before what it keeps. Copy engines move the rows, so that all SMs multiply. A rank's stream waits
@@ -84,7 +84,7 @@ class Workspace:
 
 
 class _Call:
-    """The copies and signals of one call, beside the matmuls of the current stream."""
+    """The copies and signals of one call, in parallel with the matmuls of the current stream."""
 
     def __init__(self, space: Workspace) -> None:
         self.space = space

@@ -42,7 +42,7 @@ def main() -> int:
         options.algorithms.split(","), options.protocols.split(","), (True,) if options.lowered else (False, True)
     ):
         passes = [f"-comms-expand-collectives=algorithm={algorithm} protocol={protocol}", "-canonicalize", "-cse"]
-        # A barrier beside another is not missed.
+        # A barrier next to another is not missed.
         passes += ["-comms-lower-channels", "-comms-eliminate-barriers", "-canonicalize", "-cse"] if lowered else []
         program = opt(source, *passes)
         if program.returncode or opt(program.stdout, CHECK).returncode:

@@ -262,7 +262,7 @@ def recorded_mismatch(rank: int, size: int, store: Any, folder: str) -> Any:
 
 
 def asked_by_torch(rank: int, size: int, store: Any) -> Any:
-    """The functions of groups and backends that programs use beside the collectives."""
+    """The functions of groups and backends that programs use in addition to the collectives."""
     _begin(rank, size, store)
     group = dist.distributed_c10d._get_default_group()
     backend = group._get_backend(torch.get_default_device())

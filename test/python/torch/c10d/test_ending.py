@@ -57,7 +57,7 @@ def _waiters(inode: int) -> int:
 def test_a_store_that_does_not_answer_does_not_hold_up_the_end(tmp_path: Path) -> None:
     """Somebody looks for the other side of a receive, in a store that is held up."""
     if not Path("/proc/locks").is_file():
-        pytest.skip("the system does not tell who waits for a lock")
+        pytest.skip("the system does not tell which process waits for a lock")
     path = tmp_path / "store"
     environment = {**os.environ, "COMMSIR_TORCH_BACKEND": "cpp"}
     ranks = [

@@ -54,7 +54,7 @@ def test_survivors_shrink_and_all_begin_anew(world: World) -> None:
             assert description == "default:shrunken"
 
 
-@pytest.mark.cpu_alone("a call on a GPU does not wait; test_gpu.py has who waits on the host for one")
+@pytest.mark.cpu_alone("a call on a GPU does not wait; test_gpu.py has the waits on the host for one")
 def test_ctrl_c_ends_waits(world: World) -> None:
     seconds, later = world.run(checks.interrupted, backend="")[0]
     # A second is what is wanted; the machine may be busy.

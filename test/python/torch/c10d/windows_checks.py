@@ -44,7 +44,7 @@ def tensors(rank: int, size: int) -> None:
 
 
 def groups(rank: int, size: int) -> None:
-    """Sub-groups have windows of their own, beside those of the world."""
+    """Sub-groups have windows of their own, next to those of the world."""
     world = commsir.torch.window(8)
     first = rank // 2 * 2
     members = [first, first + 1] if first + 1 < size else [first]  # The last of an odd number is alone.

@@ -49,7 +49,7 @@ def torchrun(environment: dict[str, str], program: str, *arguments: str, ranks: 
 
 
 def test_data_parallel_training(installed: dict[str, str], tmp_path: Path) -> None:
-    """Under torchrun with nothing changed but the backend's name; test_programs.py has the losses beside one rank's."""
+    """Under torchrun with nothing changed but the backend's name; test_programs.py compares losses with one rank."""
     report = tmp_path / "report.json"
     torchrun(
         {**installed, "COMMSIR_TORCH_BACKEND": "cpp"}, "ddp_digits.py", "--backend", "commsir", "--report", str(report)

@@ -41,8 +41,8 @@ def run(world: World, name: str, *arguments: str, ranks: int = 4) -> tuple[Any, 
 
 def test_ddp(world: World) -> None:
     """Four ranks with a quarter of each batch learn what one rank with all of it does."""
-    # Not beside Gloo: DDP leaves tensors with Gloo's threads, and a group that is destroyed then may wait for them for
-    # ever, or abort the program (https://github.com/pytorch/pytorch/issues/190489).
+    # Not together with Gloo: DDP leaves tensors with Gloo's threads, and a group destroyed then may wait for them
+    # forever, or abort the program (https://github.com/pytorch/pytorch/issues/190489).
     (losses, _), ops = run(world, "ddp_digits")
     assert "all_reduce" in {op.removeprefix("_") for op in ops}, ops
     (alone, _), _ = run(world, "ddp_digits", ranks=1)

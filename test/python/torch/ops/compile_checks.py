@@ -184,7 +184,7 @@ ALONG_COLUMNS: dict[str, Callable[..., Any]] = {
     "with itself": lambda h, w: h.mean(-1).view(1, -1) - h.mean(-1).view(-1, 1),
 }
 
-#: What has it beside a tensor with an element for each row, which is as long as a row: a region holds all of it.
+#: What has it next to a tensor with an element for each row, which is as long as a row: a region holds all of it.
 EACH_WITH_ITS_OWN: dict[str, Callable[..., Any]] = {
     "one dimension": lambda h, w: h.mean(-1) * w,
     "and the rows": lambda h, w: (h * 2, h.mean(-1) + w),
@@ -261,14 +261,14 @@ def _dropped(x: torch.Tensor, r: torch.Tensor) -> Any:
 
 
 #: What follows an all_reduce of [2, 4, 64], with arguments of these shapes (of no dimension: float64): a region holds
-#: all of it, but for views of its results.
+#: all of it, except views of its results.
 WHOLE: dict[str, tuple[Callable[..., Any], list[tuple[int, ...]]]] = {
     "heads, then a norm of each": (lambda x, w: torch.nn.functional.rms_norm(_heads(_total(x)), (16,), w), [(16,)]),
     "a norm of each head": (
         lambda x, w: torch.nn.functional.rms_norm(_total(x).view(2, 4, 4, 16), (16,), w).transpose(1, 2),
         [(16,)],
     ),
-    "heads beside others": (lambda x, r: _heads(_total(x)) + r, [(2, 4, 4, 16)]),
+    "heads next to others": (lambda x, r: _heads(_total(x)) + r, [(2, 4, 4, 16)]),
     "heads and back": (lambda x, r: (_heads(_total(x)) * r).transpose(1, 2).exp(), [(4, 1, 16)]),
     "heads of one size": (lambda x, r: (_total(x).view(8, 4, 4, 4).transpose(1, 2) * r).exp(), [(4, 1, 4)]),
     "dimensions turned twice": (lambda x, r: (_total(x) * 2).permute(2, 0, 1).permute(2, 1, 0) - r, [(4, 2, 64)]),

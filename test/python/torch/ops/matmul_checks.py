@@ -625,7 +625,7 @@ def compiles(rank: int, size: int, name: str) -> list[tuple[str, tuple[str, ...]
 
 
 def says(rank: int, size: int, name: str) -> str:
-    """Why a matmul beside a collective is left."""
+    """Why a matmul next to a collective is left."""
     # torch multiplies some scaled rows on GPUs alone, or on newer ones; the pass has said why before that.
     raised = () if name in LEFT else (Exception,)
     with contextlib.suppress(*raised):

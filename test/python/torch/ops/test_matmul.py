@@ -231,15 +231,15 @@ def test_leaves(pair: World, name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("batches_elsewhere", "aten.bmm.default beside it is not overlapped: the rows of its batches"),
-        ("inner_groups", "aten._grouped_mm.default beside it is not overlapped: its groups are not groups of rows"),
-        ("added_batches", "aten.baddbmm.default beside it is not overlapped: it adds"),
-        ("with_bias", "aten.addmm.default beside it is not overlapped: it has a bias"),
+        ("batches_elsewhere", "aten.bmm.default next to it is not overlapped: the rows of its batches"),
+        ("inner_groups", "aten._grouped_mm.default next to it is not overlapped: its groups are not groups of rows"),
+        ("added_batches", "aten.baddbmm.default next to it is not overlapped: it adds"),
+        ("with_bias", "aten.addmm.default next to it is not overlapped: it has a bias"),
         ("ends_come_later", "which is there once a later collective has begun"),
         ("uneven_exchange", "not of one size"),
         (
             "blocks_of_many_rows",
-            "aten._scaled_mm_v2.default beside it is not overlapped: its scales are of the recipes (5,)",
+            "aten._scaled_mm_v2.default next to it is not overlapped: its scales are of the recipes (5,)",
         ),
     ],
 )

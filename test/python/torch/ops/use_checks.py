@@ -266,7 +266,7 @@ def _local(rank: int, size: int, placement: str, seed: int) -> Any:
 
 
 def in_groups(rank: int, size: int) -> int:
-    """Collectives of some ranks beside those of all; the others call none."""
+    """Collectives of some ranks next to those of all; the others call none."""
     halves = [dist.new_group(list(range(first, size, 2))) for first in range(2)]
     own = halves[rank % 2]
 

@@ -1,12 +1,13 @@
-//===- Sequence.h - The checker on launches of several kernels --*- C++ -*-===//
+//===- CheckSequence.h - Launches of several kernels ------------*- C++ -*-===//
+//-*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef COMMSIR_RUNTIME_JIT_SEQUENCE_H
-#define COMMSIR_RUNTIME_JIT_SEQUENCE_H
+#ifndef COMMSIR_RUNTIME_JIT_CHECKSEQUENCE_H
+#define COMMSIR_RUNTIME_JIT_CHECKSEQUENCE_H
 
 #include "runtime/jit/Compile.h"
 
@@ -47,4 +48,4 @@ llvm::Expected<SequenceProof> checkSequence(mlir::ModuleOp module,
 
 } // namespace commsir::jit
 
-#endif // COMMSIR_RUNTIME_JIT_SEQUENCE_H
+#endif // COMMSIR_RUNTIME_JIT_CHECKSEQUENCE_H

@@ -1,4 +1,4 @@
-//===- Contents.cpp - A kernel as bytes -----------------------------------===//
+//===- KernelContents.cpp - A kernel as bytes -----------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/jit/Archive.h"
-#include "runtime/jit/cuda/Backend.h"
+#include "runtime/jit/cuda/CudaCompile.h"
 
 using namespace llvm;
 using namespace commsir;

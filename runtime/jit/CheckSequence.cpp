@@ -1,11 +1,11 @@
-//===- Sequence.cpp - The checker on launches of several kernels ----------===//
+//===- CheckSequence.cpp - The checker on launches of several kernels -----===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/jit/Sequence.h"
+#include "runtime/jit/CheckSequence.h"
 
 #include "lowering/Passes.h"
 #include "lowering/Pipelines.h"

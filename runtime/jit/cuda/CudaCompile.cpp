@@ -1,11 +1,11 @@
-//===- Backend.cpp - From a kernel to PTX ---------------------------------===//
+//===- CudaCompile.cpp - From a kernel to PTX -----------------------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/jit/cuda/Backend.h"
+#include "runtime/jit/cuda/CudaCompile.h"
 #include "runtime/jit/cuda/DeviceLibrary.h"
 
 #include "lowering/Pipelines.h"

@@ -1,4 +1,4 @@
-//===- Backend.h - The steps of compileCuda ---------------------*- C++ -*-===//
+//===- CudaCompile.h - The steps of compileCuda -----------------*- C++ -*-===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -9,8 +9,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef COMMSIR_RUNTIME_JIT_CUDA_BACKEND_H
-#define COMMSIR_RUNTIME_JIT_CUDA_BACKEND_H
+#ifndef COMMSIR_RUNTIME_JIT_CUDA_CUDACOMPILE_H
+#define COMMSIR_RUNTIME_JIT_CUDA_CUDACOMPILE_H
 
 #include "runtime/jit/Cache.h"
 #include "runtime/jit/Prepare.h"
@@ -72,4 +72,4 @@ compileCudaWith(mlir::OwningOpRef<mlir::ModuleOp> module, llvm::StringRef name,
 
 } // namespace commsir::jit
 
-#endif // COMMSIR_RUNTIME_JIT_CUDA_BACKEND_H
+#endif // COMMSIR_RUNTIME_JIT_CUDA_CUDACOMPILE_H
