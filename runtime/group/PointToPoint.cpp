@@ -23,7 +23,9 @@
 
 #include "runtime/group/Process.h"
 #include "runtime/group/Shared.h"
+#include "runtime/support/FatalErrors.h"
 #include "runtime/support/Rendezvous.h"
+#include "runtime/support/StartThread.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
@@ -32,8 +34,10 @@
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/xxhash.h"
 
+#include <cinttypes>
 #include <climits>
 #include <cstddef>
+#include <cstdio>
 #include <cstring>
 
 #include <sched.h>
@@ -68,6 +72,9 @@ static constexpr double kAsk = 0.02;
 static constexpr std::chrono::seconds kLastAnswer(2);
 /// How often the thread checks whether another one waits in its place.
 static constexpr std::chrono::milliseconds kStandByPeriod(2);
+/// Why all messages are given up where memory has run out: short enough for a
+/// std::string that allocates nothing.
+static constexpr const char *kNoMemory = "out of memory";
 
 /// Header of a message in the ring.
 struct group::Envelope {
@@ -196,25 +203,40 @@ PointToPoint::~PointToPoint() {
       ::close(peer.processFile);
 }
 
-/// Ends all transfers. Only the first reason counts.
 void PointToPoint::stop(RankStatus status, const std::string &reason) {
   if (isForked())
     return;
   std::lock_guard<std::mutex> lock(mutex);
+  stopHere(status, reason, reason, Kind::Aborted);
+}
+
+/// Ends all transfers. Only the first reason counts.
+void PointToPoint::stopHere(RankStatus status, llvm::StringRef toPeers,
+                            const std::string &reason, Kind kind) {
   if (!stopped.empty())
     return;
   stopped = reason;
+  stoppedKind = kind;
   if (mailbox.data()) {
-    mailboxOf(mailbox).reason.put(reason);
+    mailboxOf(mailbox).reason.put(toPeers);
     mailboxOf(mailbox).status.store(status, std::memory_order_release);
   }
   for (int64_t peer = 0; peer < ranks; ++peer)
     if (peer != rank)
-      dropPeer(peer, stopped, Kind::Aborted);
-  failReceives(Kind::Aborted, stopped);
+      dropPeer(peer, stopped, kind);
+  failReceives(kind, stopped);
   for (const Peer &peer : peers)
     wakePeer(peer);
   wakeOwn();
+}
+
+/// What was begun may be half done, and its memory is the caller's: nothing
+/// goes on. Allocates nothing itself.
+void PointToPoint::stopWithoutMemory() {
+  char text[80];
+  (void)std::snprintf(text, sizeof text, "rank %" PRId64 " has given up: %s",
+                      rank, kNoMemory);
+  stopHere(RankStatus::Aborted, text, kNoMemory, Kind::Limit);
 }
 
 void PointToPoint::abort(llvm::StringRef reason) {
@@ -407,7 +429,7 @@ llvm::Error PointToPoint::awaitHere(int64_t other, double seconds) {
     std::string said = llvm::toString(std::move(error));
     std::unique_lock<std::mutex> lock(mutex);
     if (!stopped.empty())
-      return makeError(Kind::Aborted, stopped);
+      return makeError(stoppedKind, explain(stopped));
     bool isForeign = !peers[other].foreignHere.empty();
     lock.unlock();
     if (isInterrupted())
@@ -732,9 +754,19 @@ bool PointToPoint::pull(int64_t source) {
 // All of them
 //===----------------------------------------------------------------------===//
 
-/// Moves what can be moved; whether anything was. What a peer has sent before
-/// it was gone is here, whether or not this rank has come to know it.
+/// Moves what can be moved; whether anything was. A failure stops everything.
 bool PointToPoint::progress() {
+  try {
+    return moveAll();
+  } catch (...) {
+    stopWithoutMemory();
+    return true;
+  }
+}
+
+/// What a peer has sent before it was gone is here, whether or not this rank
+/// has come to know it.
+bool PointToPoint::moveAll() {
   bool moved = false;
   for (int64_t other = 0; other < ranks && underWay; ++other) {
     Peer &peer = peers[other];
@@ -962,7 +994,13 @@ void PointToPoint::sleepUntilWoken(const Transfer *transfer,
 /// told of each one: mostly it is awake.
 void PointToPoint::attend() {
   if (!attendant.joinable())
-    attendant = std::thread([this] { run(); });
+    // Without a thread, calls that wait or test move the messages.
+    attendant = startThread([this] {
+      if (!catchFailure([this] { run(); }))
+        return;
+      std::lock_guard<std::mutex> lock(mutex);
+      stopWithoutMemory();
+    });
   else if (isIdle)
     changed.notify_all();
 }
@@ -1014,7 +1052,7 @@ llvm::Expected<TransferPtr> PointToPoint::begin(Message message, bool sends) {
   TransferPtr made(new Transfer(std::move(message), sends));
   std::lock_guard<std::mutex> lock(mutex);
   if (!stopped.empty())
-    return makeError(Kind::Aborted, stopped);
+    return makeError(stoppedKind, explain(stopped));
   if (!rings.data()) {
     auto segment = Segment::create(headsOf(ranks) + ranks * kRingBytes, number);
     if (!segment)
@@ -1022,21 +1060,29 @@ llvm::Expected<TransferPtr> PointToPoint::begin(Message message, bool sends) {
     rings = std::move(*segment);
   }
   ++underWay;
-  int64_t peer = made->message.peer;
-  if (!sends && takeUnexpected(made))
-    return made;
-  if (peer >= 0 && !peers[peer].broken.empty()) {
-    fail(made, peers[peer].kind, peers[peer].broken);
-    return made;
+  try {
+    enqueue(made);
+  } catch (...) {
+    stopWithoutMemory();
+    fail(made, Kind::Limit, kNoMemory);
   }
-  if (sends)
+  if (!made->isOver()) {
+    progress();
+    attend();
+  }
+  return made;
+}
+
+void PointToPoint::enqueue(const TransferPtr &made) {
+  int64_t peer = made->message.peer;
+  if (!made->sends && takeUnexpected(made))
+    return;
+  if (peer >= 0 && !peers[peer].broken.empty())
+    fail(made, peers[peer].kind, peers[peer].broken);
+  else if (made->sends)
     peers[peer].sends.push_back(made);
   else
     receives.push_back(made);
-  progress();
-  if (!made->isOver())
-    attend();
-  return made;
 }
 
 llvm::Expected<TransferPtr> PointToPoint::send(Message message) {
@@ -1049,8 +1095,17 @@ llvm::Expected<TransferPtr> PointToPoint::receive(Message message) {
 
 llvm::Error PointToPoint::outcome(const Transfer &transfer) const {
   if (transfer.state.load(std::memory_order_acquire) == Transfer::Failed)
-    return makeError(transfer.kind, transfer.why);
+    return makeError(transfer.kind, explain(transfer.why));
   return llvm::Error::success();
+}
+
+/// The text of a reason, which is short where memory has run out.
+std::string PointToPoint::explain(const std::string &why) const {
+  return why != kNoMemory
+             ? why
+             : named(rank) + " ran out of memory while it moved messages, "
+                             "and has given them up: send and receive less "
+                             "at once, and make the group anew";
 }
 
 bool PointToPoint::test(const Transfer &transfer) {

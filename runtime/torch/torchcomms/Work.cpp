@@ -257,8 +257,12 @@ void StatusWatcher::run() {
   while (!hasEnded) {
     if (works.empty())
       changed.wait(lock, [&] { return hasEnded || !added.empty(); });
-    std::move(added.begin(), added.end(), std::back_inserter(works));
-    added.clear();
+    try {
+      works.insert(works.end(), added.begin(), added.end());
+      added.clear();
+    } catch (const std::bad_alloc &) {
+      // The next look may have the memory.
+    }
     changed.wait_for(lock, kLook, [&] { return hasEnded; });
     lock.unlock();
     {
