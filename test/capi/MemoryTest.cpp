@@ -13,62 +13,28 @@
 //===----------------------------------------------------------------------===//
 
 #include "Ranks.h"
+#include "test/FailingNew.h"
 
 #include <atomic>
 #include <cstdio>
-#include <new>
 #include <sys/wait.h>
 #include <unistd.h>
 
 using namespace commsir::test;
 
 namespace {
-enum class Thread { Caller, Other };
-} // namespace
 
-/// Allocations until one fails; below 0: none does.
-static std::atomic<long> untilFailure{-1};
-static std::atomic<bool> hasFailed{false}, failsOnce{false};
-static std::atomic<Thread> failing{Thread::Caller};
-/// In a call of a test, or on a thread that no test has started.
-static thread_local bool isCaller = false, isInCall = false;
-
-static bool failsNow() {
-  if (untilFailure < 0 || (failing == Thread::Caller ? !isInCall : isCaller))
-    return false;
-  if (untilFailure > 0) {
-    --untilFailure;
-    return false;
-  }
-  if (failsOnce)
-    untilFailure = -1;
-  return hasFailed = true;
-}
-
-static void *allocate(size_t bytes) {
-  void *memory = failsNow() ? nullptr : std::malloc(bytes ? bytes : 1);
-  if (!memory)
-    throw std::bad_alloc();
-  return memory;
-}
-
-void *operator new(size_t bytes) { return allocate(bytes); }
-void *operator new[](size_t bytes) { return allocate(bytes); }
-void operator delete(void *memory) noexcept { std::free(memory); }
-void operator delete[](void *memory) noexcept { std::free(memory); }
-void operator delete(void *memory, size_t) noexcept { std::free(memory); }
-void operator delete[](void *memory, size_t) noexcept { std::free(memory); }
-
-namespace {
+/// Whether allocations of calls fail, or those of the threads behind them.
+Fails inCalls = Fails::Never;
 
 /// A call whose allocations may fail. The first error names memory; a rank
 /// whose peer then makes no call waits for it in vain.
 commsir_status run(const std::function<commsir_status()> &call) {
   static bool isNamed = false;
-  isInCall = true;
+  Fails before = std::exchange(failsHere, inCalls);
   commsir_status status = call();
   const char *said = commsir_error_message(), *json = commsir_error_json();
-  isInCall = false;
+  failsHere = before;
   if (status == COMMSIR_OK)
     return status;
   for (const char *text : {said, json})
@@ -83,7 +49,7 @@ commsir_status run(const std::function<commsir_status()> &call) {
 
 /// Rank 0 sends more than a ring holds to rank 1, and back.
 void exchange() {
-  isCaller = true;
+  failsHere = Fails::Never;
   MapStore store;
   commsir_store face = store.face();
   commsir_p2p *ranks[2] = {};
@@ -113,7 +79,7 @@ void exchange() {
         begun.push_back(made);
     }
   // Meanwhile the attendants move them.
-  if (failing == Thread::Other)
+  if (inCalls == Fails::Never)
     sleepFor(0.01);
   bool isGood = begun.size() == 4;
   for (commsir_transfer *one : begun) {
@@ -125,24 +91,25 @@ void exchange() {
   for (int from = 0; from < 2 && isGood; ++from)
     if (data[from][0] != data[from][1])
       std::_Exit(4);
-  untilFailure = -1;
+  failingNew.left = -1;
   for (commsir_p2p *one : ranks)
     commsir_p2p_destroy(one);
 }
 
 /// Runs `body` with each n, until one n is more than it allocates.
-void failEach(Thread where, bool once, const std::function<void()> &body) {
-  for (long n = 0; n < 2000; ++n) {
+void failEach(Fails where, bool once, const std::function<void()> &body) {
+  for (long n = 0; n < 2000; n += n < 10 ? 1 : 3) {
     std::fflush(stdout);
     pid_t child = fork();
     if (child == 0) {
       alarm(30);
-      failing = where;
-      failsOnce = once;
-      untilFailure = n;
+      inCalls = where;
+      failingNew.byDefault = where == Fails::Never;
+      failingNew.once = once;
+      failingNew.left = n;
       body();
       std::fflush(stdout);
-      std::_Exit(hasFailed ? 0 : 1);
+      std::_Exit(failingNew.hasFailed ? 0 : 1);
     }
     int status = 0;
     ASSERT_EQ(waitpid(child, &status, 0), child);
@@ -161,10 +128,10 @@ void failEach(Thread where, bool once, const std::function<void()> &body) {
 
 TEST(Memory, RunsOutWhileMessagesMove) {
   for (bool once : {false, true})
-    failEach(Thread::Other, once, exchange);
+    failEach(Fails::Never, once, exchange);
 }
 
 TEST(Memory, RunsOutInCallsOfMessages) {
   for (bool once : {false, true})
-    failEach(Thread::Caller, once, exchange);
+    failEach(Fails::Always, once, exchange);
 }
