@@ -15,6 +15,7 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <comms/torchcomms/TorchCommTypes.hpp>
 
+#include <new>
 #include <pthread.h>
 
 using namespace commsir::torchcomms;
