@@ -157,18 +157,22 @@ def raw_numpy_type(name: str) -> np.dtype[Any]:
     return np.dtype(_RAW[name]) if name in _RAW else numpy_type(name)
 
 
-def _is_numpy(array: Array) -> bool:
-    numpy = sys.modules.get("numpy")
-    return numpy is not None and isinstance(array, numpy.ndarray)
+@functools.cache
+def _library_of(kind: Any) -> str:
+    """Returns the library that a type of arrays belongs to: "numpy", "torch" or "jax"; "" for any other."""
+    for library, name in (("numpy", "ndarray"), ("torch", "Tensor")):
+        if issubclass(kind, getattr(sys.modules.get(library), name, ())):
+            return library
+    return "jax" if kind.__module__.partition(".")[0] in ("jax", "jaxlib") else ""
 
 
 def _raw(array: Array, name: str) -> Array:
     """Reinterprets the memory with an element type that DLPack supports."""
-    if _is_numpy(array):
+    library = _library_of(array.__class__)
+    if library == "numpy":
         return array.view(_RAW[name])
-    torch = sys.modules.get("torch")
-    if torch is not None and isinstance(array, torch.Tensor):
-        return array.view(getattr(torch, _RAW[name]))
+    if library == "torch":
+        return array.view(getattr(sys.modules["torch"], _RAW[name]))
     return array
 
 
@@ -181,9 +185,12 @@ def refuse_mask(array: Array, what: str) -> None:
 
 def refuse_short_storage(tensor: Any, what: str) -> None:
     """Raises UsageError for a contiguous tensor of torch whose storage ends before its last element."""
-    given = tensor.untyped_storage().nbytes()
-    needed = tensor.storage_offset() * tensor.itemsize + tensor.nbytes
-    if needed > given and tensor.numel() and tensor.is_contiguous():
+    spare = tensor.untyped_storage().nbytes() - tensor.nbytes
+    offset = tensor.storage_offset()
+    # Of most tensors it begins the storage, and is all of it.
+    if (spare or offset) and spare < offset * tensor.itemsize and tensor.numel() and tensor.is_contiguous():
+        given = spare + tensor.nbytes
+        needed = offset * tensor.itemsize + tensor.nbytes
         raise UsageError(
             f"{what} needs {needed} bytes of its storage, which has {given}: untyped_storage().resize_() made it too "
             "small; resize it to that size, or pass another tensor"
@@ -195,11 +202,12 @@ def truths(array: Array, stream: int) -> Array:
 
     `stream` is the one in which a call on a GPU reads them.
     """
-    if _is_numpy(array):
+    library = _library_of(array.__class__)
+    if library == "numpy":
         return array.view("uint8") != 0
-    torch = sys.modules.get("torch")
-    if torch is None or not isinstance(array, torch.Tensor):
+    if library != "torch":
         return array
+    torch = sys.modules["torch"]
     if array.is_cpu:
         return array.view(torch.uint8) != 0
     with torch.cuda.stream(torch.cuda.ExternalStream(stream, array.device)):
@@ -208,13 +216,7 @@ def truths(array: Array, stream: int) -> Array:
 
 def is_immutable(array: Array) -> bool:
     """Whether the array belongs to JAX, whose arrays never change."""
-    kind: Any = type(array)
-    return _is_of_jax(kind)
-
-
-@functools.cache
-def _is_of_jax(kind: Any) -> bool:
-    return kind.__module__.partition(".")[0] in ("jax", "jaxlib")
+    return _library_of(array.__class__) == "jax"
 
 
 def empty(like: Array, shape: tuple[int, ...]) -> Array:
@@ -286,18 +288,18 @@ def view(array: Array, what: str = "the array", device: str = "cpu:0", *, writte
     `what` names the array in errors. With `written`, the call may write to it; if its host memory is read-only, the
     call then gets a copy.
     """
-    numpys = _is_numpy(array)
-    immutable = not numpys and is_immutable(array)
+    library = _library_of(array.__class__)
+    immutable = library == "jax"
     if immutable:
         _wait_for(array, what)
-    if not hasattr(array, "__dlpack__"):
+    if not library and not hasattr(array, "__dlpack__"):
         instead = "its array: w.array" if hasattr(array, "array") else "one of NumPy, torch, JAX or CuPy"
         raise UsageError(f"{what} is a {type(array).__name__}, not an array: pass {instead}")
-    if not hasattr(array, "dtype"):
+    if not library and not hasattr(array, "dtype"):
         array = _to_dlpack(array, "", what)  # That is all that DLPack asks for.
     name = dtype_name(array.dtype)
     frozen = copy = None
-    if numpys:
+    if library == "numpy":
         refuse_mask(array, what)
         if not array.dtype.isnative:
             raise UsageError(f"{what} has another order of bytes: pass x.astype(x.dtype.newbyteorder('=')) of it")
@@ -306,7 +308,7 @@ def view(array: Array, what: str = "the array", device: str = "cpu:0", *, writte
             array = copy = _copied(array)
         elif not array.flags.c_contiguous:
             raise UsageError(f"{what} is not contiguous: pass numpy.ascontiguousarray(…) of it")
-    elif hasattr(array, "untyped_storage"):  # A tensor of torch.
+    elif library == "torch":
         if array.is_neg():  # A view, whose memory is not what it holds.
             raise UsageError(f"{what} negates what is in its memory: pass .resolve_neg() of it")
         refuse_short_storage(array, what)

@@ -255,9 +255,9 @@ def _parts(name: str, spec: Parameter, value: Any, ranks: int) -> list[Bits]:
 
 def _kernel_bits(what: str, dtype: DType, value: Any) -> Bits:
     """Copies an array of any library to the kernel's element type. Floats are rounded; integers must fit."""
+    _arrays.refuse_mask(value, what)
     try:
         name = _arrays.element_type(value) if hasattr(value, "dtype") else ""
-        _arrays.refuse_mask(value, what)
         raw = _host(value, name)
         raw = raw if raw.dtype.isnative else raw.astype(raw.dtype.newbyteorder("="))
     except (TypeError, ValueError, BufferError, RuntimeError) as error:

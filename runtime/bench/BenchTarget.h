@@ -63,6 +63,9 @@ public:
   /// Whether something does not return, so that the process must exit without
   /// cleaning up.
   virtual bool isStuck() const { return false; }
+  /// After a failure: whether every later contender would fail too, because the
+  /// target is stuck or a GPU does not recover from an error.
+  virtual bool isBroken() const { return isStuck(); }
   /// Fills in device, driver, NCCL and floor.
   virtual llvm::Error describe(Header &header) = 0;
   /// Fills in the machine's fields of a query: chip, device, multiprocessors.

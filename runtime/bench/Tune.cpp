@@ -306,16 +306,6 @@ llvm::Expected<double> Measurer::run(Candidate &candidate,
   return median(times);
 }
 
-/// Whether a context does not recover from what `message` tells.
-static bool isFatal(llvm::StringRef message) {
-  return llvm::any_of(
-      llvm::ArrayRef<llvm::StringRef>{
-          "ILLEGAL", "LAUNCH_FAILED", "MISALIGNED", "LAUNCH_TIMEOUT",
-          "HARDWARE", "INVALID_PC", "ECC", "not finished within",
-          "not returned", "not arrived within"},
-      [&](llvm::StringRef word) { return message.contains_insensitive(word); });
-}
-
 Journal::Outcome Measurer::measure(Candidate candidate,
                                    const BenchCase &problem) {
   llvm::Expected<double> time = run(candidate, problem);
@@ -323,7 +313,7 @@ Journal::Outcome Measurer::measure(Candidate candidate,
     return {*time, ""};
   std::string failure =
       time ? "its time is 0" : llvm::toString(time.takeError());
-  broken |= target.isStuck() || isFatal(failure);
+  broken |= target.isBroken();
   return {std::nullopt, failure};
 }
 
@@ -359,7 +349,7 @@ Measurer::confirm(size_t range, int64_t size,
   std::vector<std::vector<double>> samples(recipes.size());
   auto drop = [&](size_t i, llvm::Error error) {
     std::string failure = llvm::toString(std::move(error));
-    broken |= target.isStuck() || isFatal(failure);
+    broken |= target.isBroken();
     journal.end(keys[i], {std::nullopt, failure});
     contenders[i].reset();
     samples[i].clear();

@@ -24,10 +24,16 @@ namespace {
 
 /// The last error of a thread. The JSON is made when it is asked for.
 struct LastError {
-  std::string message, json;
+  commsir_status status = COMMSIR_OK;
+  /// What happened, and the same with what is said of the source.
+  std::string summary, message, json;
+  /// Besides kind and message. Nothing is added to it: LLVM's maps are damaged
+  /// by an insertion that finds no memory.
   llvm::json::Object fields;
   /// The error is of a launch before the call that has returned it.
   bool isEarlier = false;
+  /// There was no memory for `json` and `fields`, which are another error's.
+  bool isBare = false;
 };
 
 } // namespace
@@ -90,14 +96,13 @@ static void describe(const llvm::json::Array *diagnostics, std::string &text) {
 commsir_status capi::fail(commsir_status status, const llvm::Twine &message,
                           llvm::json::Object details) {
   LastError &error = last();
-  std::string summary = errorText(message.str());
-  error.message = summary;
+  error.status = status;
+  error.summary = errorText(message.str());
+  error.message = error.summary;
   describe(details.getArray("diagnostics"), error.message);
   error.json.clear();
-  error.isEarlier = false;
+  error.isEarlier = error.isBare = false;
   error.fields = std::move(details);
-  error.fields["kind"] = kindName(status);
-  error.fields["message"] = std::move(summary);
   return status;
 }
 
@@ -110,24 +115,35 @@ commsir_status capi::fail(commsir_status status, llvm::Error error,
   return fail(status, llvm::toString(std::move(error)), std::move(details));
 }
 
+/// Reports what a call has thrown, in few words if it leaves no memory.
+static commsir_status failBy(const std::exception_ptr &failure) {
+  try {
+    bool isOfLlvm = false;
+    try {
+      std::rethrow_exception(failure);
+    } catch (const FatalError &) {
+      isOfLlvm = true;
+    } catch (...) {
+    }
+    return capi::fail(isOfLlvm ? COMMSIR_COMPILE : COMMSIR_USAGE,
+                      describeFailure(failure));
+  } catch (const std::bad_alloc &) {
+    LastError &error = last();
+    error.message = "out of memory"; // Short enough to need none.
+    error.isEarlier = false;
+    error.isBare = true;
+    return COMMSIR_USAGE;
+  }
+}
+
 commsir_status capi::guard(llvm::function_ref<commsir_status()> body) {
   [[maybe_unused]] static const bool installed =
       (installFatalErrorHandlers(), true);
   FatalErrorScope scope;
   try {
     return body();
-  } catch (const FatalError &error) {
-    return fail(COMMSIR_COMPILE,
-                "LLVM gave up: " + error.reason +
-                    "; this is a fault of CommsIR, please report it with the "
-                    "kernel");
-  } catch (const std::bad_alloc &) {
-    return fail(COMMSIR_USAGE,
-                "out of memory; use fewer ranks or smaller arrays");
-  } catch (const std::exception &error) {
-    return fail(COMMSIR_USAGE, error.what());
   } catch (...) {
-    return fail(COMMSIR_USAGE, "an exception of unknown type");
+    return failBy(std::current_exception());
   }
 }
 
@@ -167,11 +183,32 @@ capi::renderDiagnostics(llvm::ArrayRef<driver::Diagnosis> diagnostics) {
 
 const char *commsir_error_message(void) { return last().message.c_str(); }
 
+static std::string renderError(const LastError &error) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  llvm::json::OStream os(stream);
+  os.object([&] {
+    os.attribute("kind", kindName(error.status));
+    os.attribute("message", error.summary);
+    for (const auto &[name, value] : error.fields) {
+      os.attributeBegin(name);
+      os.value(value);
+      os.attributeEnd();
+    }
+  });
+  return text;
+}
+
 const char *commsir_error_json(void) {
   LastError &error = last();
-  if (error.json.empty())
-    error.json = capi::render(llvm::json::Object(error.fields));
-  return error.json.c_str();
+  try {
+    if (!error.isBare && error.json.empty())
+      error.json = renderError(error);
+  } catch (const std::bad_alloc &) {
+    error.isBare = true;
+  }
+  return error.isBare ? R"({"kind":"usage","message":"out of memory"})"
+                      : error.json.c_str();
 }
 
 commsir_status capi::markEarlier(commsir_status status) {

@@ -7,6 +7,7 @@
 
 #include "runtime/cpu/Scheduler.h"
 #include "runtime/cpu/WeakMemory.h"
+#include "runtime/support/StartThread.h"
 
 #include "llvm/Support/Format.h"
 
@@ -769,7 +770,7 @@ public:
   Watchdog(double seconds, std::function<void()> onTimeout) {
     if (seconds <= 0)
       return;
-    thread = std::thread([this, seconds, onTimeout = std::move(onTimeout)] {
+    thread = requireThread([this, seconds, onTimeout = std::move(onTimeout)] {
       std::unique_lock<std::mutex> guard(lock);
       // A week is longer than any run and fits the clock.
       auto time = std::chrono::duration<double>(std::min(seconds, 604800.0));
@@ -812,12 +813,9 @@ std::variant<RunStats, RunError> Scheduler::run() {
       if (weak)
         weak->makeAll();
     } else {
-      std::vector<std::thread> threads;
-      for (unsigned i = 1; i < workers.size(); ++i)
-        threads.emplace_back([this, i] { runWorker(i); });
-      runWorker(0);
-      for (std::thread &thread : threads)
-        thread.join();
+      runInParallel(
+          workers.size(), [this](unsigned i) { runWorker(i); },
+          [this] { stop = 1; });
     }
   }
   auto result = conclude();

@@ -10,6 +10,7 @@
 #include "runtime/cuda/Mapping.h"
 #include "runtime/jit/cuda/DeviceLibrary.h"
 #include "runtime/jit/cuda/NcclDevice.h"
+#include "runtime/support/StartThread.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -470,10 +471,13 @@ public:
   void abandon() override {
     if (!comm || !owned)
       return;
-    std::thread([abort = nccl.CommAbort, comm = comm, &cu = device->driver()] {
-      RelaxedCaptureGuard outside(cu);
-      abort(comm);
-    }).detach();
+    auto thread = startThread(
+        [abort = nccl.CommAbort, comm = comm, &cu = device->driver()] {
+          RelaxedCaptureGuard outside(cu);
+          abort(comm);
+        });
+    if (thread.joinable())
+      thread.detach();
     comm = nullptr;
   }
 

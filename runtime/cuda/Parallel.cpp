@@ -7,7 +7,9 @@
 
 #include "runtime/cuda/Parallel.h"
 
+#include "runtime/support/FatalErrors.h"
 #include "runtime/support/GroupError.h"
+#include "runtime/support/StartThread.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -35,15 +37,21 @@ std::chrono::nanoseconds toDuration(double seconds) {
   return std::chrono::nanoseconds(int64_t(seconds * 1e9));
 }
 
+void noteEnd(Shared &shared, int rank, std::string error) {
+  std::lock_guard lock(shared.mutex);
+  shared.errors[rank] = std::move(error);
+  shared.done[rank] = true;
+  --shared.left;
+  shared.changed.notify_all();
+}
+
 void runRank(const std::shared_ptr<Shared> &shared, int rank) {
   std::string text;
-  if (llvm::Error error = shared->work(rank))
-    text = llvm::toString(std::move(error));
-  std::lock_guard lock(shared->mutex);
-  shared->errors[rank] = std::move(text);
-  shared->done[rank] = true;
-  --shared->left;
-  shared->changed.notify_all();
+  std::exception_ptr failure = catchFailure([&] {
+    if (llvm::Error error = shared->work(rank))
+      text = llvm::toString(std::move(error));
+  });
+  noteEnd(*shared, rank, failure ? describeFailure(failure) : std::move(text));
 }
 
 } // namespace
@@ -57,7 +65,13 @@ commsir::cuda::forEachRank(int ranks, llvm::StringRef what, double seconds,
   shared->left = ranks;
   shared->work = std::move(work);
   for (int rank = 0; rank < ranks; ++rank)
-    std::thread([shared, rank] { runRank(shared, rank); }).detach();
+    if (auto thread = startThread([shared, rank] { runRank(shared, rank); });
+        thread.joinable())
+      thread.detach();
+    else
+      noteEnd(*shared, rank,
+              "the system cannot start another thread: raise "
+              "the limit of processes (ulimit -u)");
 
   std::unique_lock lock(shared->mutex);
   bool all = shared->changed.wait_for(lock, toDuration(seconds),

@@ -9,6 +9,7 @@
 #include "runtime/driver/Session.h"
 #include "runtime/group/Group.h"
 #include "runtime/jit/Sharing.h"
+#include "runtime/support/FatalErrors.h"
 
 #include <algorithm>
 #include <chrono>
@@ -193,7 +194,10 @@ bool Session::run() {
 /// Checks for interrupts on the caller's thread while another thread works,
 /// because blocks that never wait do not return to check.
 bool Session::attend(llvm::function_ref<bool()> work) {
-  std::future<bool> done = std::async(std::launch::async, work);
+  std::future<bool> done = std::async(std::launch::async, [work] {
+    FatalErrorScope scope; // The future holds what is thrown.
+    return work();
+  });
   while (done.wait_for(std::chrono::milliseconds(50)) ==
          std::future_status::timeout)
     if (!stopped.stop_requested() && group::isInterrupted())

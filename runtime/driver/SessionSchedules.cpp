@@ -7,6 +7,7 @@
 
 #include "runtime/driver/Session.h"
 #include "runtime/support/HostMemory.h"
+#include "runtime/support/StartThread.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include <atomic>
@@ -145,8 +146,9 @@ search(const FuzzReport &fuzz, unsigned workers, Progress &progress,
        llvm::function_ref<Finding(uint64_t seed)> runOne) {
   LowestFinding findings;
   std::atomic<int64_t> next{1}, done{1};
-  auto work = [&] {
-    for (int64_t i; (i = next++) < fuzz.schedules;) {
+  std::atomic<bool> isOver{false};
+  auto work = [&](unsigned) {
+    for (int64_t i; !isOver && (i = next++) < fuzz.schedules;) {
       uint64_t seed = fuzz.firstSeed + uint64_t(i);
       if (findings.isBelow(seed))
         return;
@@ -155,12 +157,7 @@ search(const FuzzReport &fuzz, unsigned workers, Progress &progress,
       progress.update(double(++done) / double(fuzz.schedules));
     }
   };
-  std::vector<std::thread> threads;
-  for (unsigned i = 1; i < workers; ++i)
-    threads.emplace_back(work);
-  work();
-  for (std::thread &thread : threads)
-    thread.join();
+  runInParallel(workers, work, [&] { isOver = true; });
   return findings.take();
 }
 

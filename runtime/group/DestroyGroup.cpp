@@ -13,6 +13,12 @@
 
 #include "runtime/group/Group.h"
 
+#include "runtime/support/FatalErrors.h"
+#include "runtime/support/StartThread.h"
+
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/ScopeExit.h"
+
 #include <chrono>
 #include <condition_variable>
 #include <cstdlib>
@@ -41,6 +47,7 @@ private:
   BackgroundDestroyer() {
     std::atexit([] { get().leave(); });
   }
+  void finishAround(llvm::function_ref<void()> work);
   bool begin();
   void finish();
   void leave();
@@ -55,6 +62,14 @@ private:
 };
 
 } // namespace
+
+/// Runs `work` unless the process ends.
+void BackgroundDestroyer::finishAround(llvm::function_ref<void()> work) {
+  if (!begin())
+    return;
+  llvm::scope_exit scope([this] { finish(); });
+  work();
+}
 
 /// False: it is too late for what the thread wants to do.
 bool BackgroundDestroyer::begin() {
@@ -79,18 +94,17 @@ void BackgroundDestroyer::leave() {
 }
 
 void BackgroundDestroyer::endLater(Group &group, std::function<void()> end) {
-  std::thread([this, &group, end = std::move(end)] {
-    if (!begin())
-      return;
-    group.awaitIdle();
-    finish();
-    // Peers see it when the process ends.
-    group.awaitPeers();
-    if (!begin())
-      return;
-    end();
-    finish();
-  }).detach();
+  auto thread = commsir::startThread([this, &group, end = std::move(end)] {
+    (void)commsir::catchFailure([&] {
+      finishAround([&] { group.awaitIdle(); });
+      // Peers see it when the process ends.
+      group.awaitPeers();
+      finishAround(end);
+    });
+  });
+  // Without a thread the group stays until the process ends.
+  if (thread.joinable())
+    thread.detach();
 }
 
 void commsir::group::drop(Group &group, std::function<void()> end) {

@@ -211,7 +211,7 @@ llvm::Error PointToPoint::awaitHere(int64_t other, double seconds) {
     std::string said = llvm::toString(std::move(error));
     std::unique_lock<std::mutex> lock(mutex);
     if (!stopped.empty())
-      return makeError(Kind::Aborted, stopped);
+      return makeError(stoppedKind, explain(stopped));
     bool isForeign = !peers[other].foreignHere.empty();
     lock.unlock();
     if (isInterrupted())

@@ -13,6 +13,8 @@
 #include "runtime/group/PointToPointImpl.h"
 
 #include "runtime/group/Process.h"
+#include "runtime/support/FatalErrors.h"
+#include "runtime/support/StartThread.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVector.h"
@@ -35,9 +37,19 @@ static constexpr std::chrono::seconds kGrace(5);
 /// How often the thread checks whether another one waits in its place.
 static constexpr std::chrono::milliseconds kStandByPeriod(2);
 
-/// Moves what can be moved; whether anything was. What a peer has sent before
-/// it was gone is here, whether or not this rank has come to know it.
+/// Moves what can be moved; whether anything was. A failure stops everything.
 bool PointToPoint::progress() {
+  try {
+    return moveAll();
+  } catch (...) {
+    stopWithoutMemory();
+    return true;
+  }
+}
+
+/// What a peer has sent before it was gone is here, whether or not this rank
+/// has come to know it.
+bool PointToPoint::moveAll() {
   bool moved = false;
   for (int64_t other = 0; other < ranks && underWay; ++other) {
     Peer &peer = peers[other];
@@ -261,7 +273,13 @@ void PointToPoint::sleepUntilWoken(const Transfer *transfer,
 /// told of each one: mostly it is awake.
 void PointToPoint::attend() {
   if (!attendant.joinable())
-    attendant = std::thread([this] { run(); });
+    // Without a thread, calls that wait or test move the messages.
+    attendant = startThread([this] {
+      if (!catchFailure([this] { run(); }))
+        return;
+      std::lock_guard<std::mutex> lock(mutex);
+      stopWithoutMemory();
+    });
   else if (isIdle)
     changed.notify_all();
 }

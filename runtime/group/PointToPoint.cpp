@@ -18,7 +18,9 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
+#include <cinttypes>
 #include <climits>
+#include <cstdio>
 #include <cstring>
 
 #include <sched.h>
@@ -33,6 +35,9 @@ using std::chrono::microseconds;
 static constexpr unsigned kLooks = 64, kYields = 3;
 /// How long the destructor waits for a thread that reads the store.
 static constexpr std::chrono::seconds kLastAnswer(2);
+/// Why all messages are given up where memory has run out: short enough for a
+/// std::string that allocates nothing.
+static constexpr const char *kNoMemory = "out of memory";
 
 Ring &PointToPoint::ringOf(const Segment &segment, int64_t source) const {
   return reinterpret_cast<Ring *>(segment.data())[source];
@@ -104,25 +109,40 @@ PointToPoint::~PointToPoint() {
       ::close(peer.processFile);
 }
 
-/// Ends all transfers. Only the first reason counts.
 void PointToPoint::stop(RankStatus status, const std::string &reason) {
   if (isForked())
     return;
   std::lock_guard<std::mutex> lock(mutex);
+  stopHere(status, reason, reason, Kind::Aborted);
+}
+
+/// Ends all transfers. Only the first reason counts.
+void PointToPoint::stopHere(RankStatus status, llvm::StringRef toPeers,
+                            const std::string &reason, Kind kind) {
   if (!stopped.empty())
     return;
   stopped = reason;
+  stoppedKind = kind;
   if (mailbox.data()) {
-    mailboxOf(mailbox).reason.put(reason);
+    mailboxOf(mailbox).reason.put(toPeers);
     mailboxOf(mailbox).status.store(status, std::memory_order_release);
   }
   for (int64_t peer = 0; peer < ranks; ++peer)
     if (peer != rank)
-      dropPeer(peer, stopped, Kind::Aborted);
-  failReceives(Kind::Aborted, stopped);
+      dropPeer(peer, stopped, kind);
+  failReceives(kind, stopped);
   for (const Peer &peer : peers)
     wakePeer(peer);
   wakeOwn();
+}
+
+/// What was begun may be half done, and its memory is the caller's: nothing
+/// goes on. Allocates nothing itself.
+void PointToPoint::stopWithoutMemory() {
+  char text[80];
+  (void)std::snprintf(text, sizeof text, "rank %" PRId64 " has given up: %s",
+                      rank, kNoMemory);
+  stopHere(RankStatus::Aborted, text, kNoMemory, Kind::Limit);
 }
 
 void PointToPoint::abort(llvm::StringRef reason) {
@@ -163,7 +183,7 @@ llvm::Expected<TransferPtr> PointToPoint::begin(Message message, bool sends) {
   TransferPtr made(new Transfer(std::move(message), sends));
   std::lock_guard<std::mutex> lock(mutex);
   if (!stopped.empty())
-    return makeError(Kind::Aborted, stopped);
+    return makeError(stoppedKind, explain(stopped));
   if (!rings.data()) {
     auto segment = Segment::create(headsOf(ranks) + ranks * kRingBytes, number);
     if (!segment)
@@ -171,21 +191,29 @@ llvm::Expected<TransferPtr> PointToPoint::begin(Message message, bool sends) {
     rings = std::move(*segment);
   }
   ++underWay;
-  int64_t peer = made->message.peer;
-  if (!sends && takeUnexpected(made))
-    return made;
-  if (peer >= 0 && !peers[peer].broken.empty()) {
-    fail(made, peers[peer].kind, peers[peer].broken);
-    return made;
+  try {
+    enqueue(made);
+  } catch (...) {
+    stopWithoutMemory();
+    fail(made, Kind::Limit, kNoMemory);
   }
-  if (sends)
+  if (!made->isOver()) {
+    progress();
+    attend();
+  }
+  return made;
+}
+
+void PointToPoint::enqueue(const TransferPtr &made) {
+  int64_t peer = made->message.peer;
+  if (!made->sends && takeUnexpected(made))
+    return;
+  if (peer >= 0 && !peers[peer].broken.empty())
+    fail(made, peers[peer].kind, peers[peer].broken);
+  else if (made->sends)
     peers[peer].sends.push_back(made);
   else
     receives.push_back(made);
-  progress();
-  if (!made->isOver())
-    attend();
-  return made;
 }
 
 llvm::Expected<TransferPtr> PointToPoint::send(Message message) {
@@ -198,8 +226,17 @@ llvm::Expected<TransferPtr> PointToPoint::receive(Message message) {
 
 llvm::Error PointToPoint::outcome(const Transfer &transfer) const {
   if (transfer.state.load(std::memory_order_acquire) == Transfer::Failed)
-    return makeError(transfer.kind, transfer.why);
+    return makeError(transfer.kind, explain(transfer.why));
   return llvm::Error::success();
+}
+
+/// The text of a reason, which is short where memory has run out.
+std::string PointToPoint::explain(const std::string &why) const {
+  return why != kNoMemory
+             ? why
+             : named(rank) + " ran out of memory while it moved messages, "
+                             "and has given them up: send and receive less "
+                             "at once, and make the group anew";
 }
 
 bool PointToPoint::test(const Transfer &transfer) {

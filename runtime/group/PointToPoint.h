@@ -208,6 +208,8 @@ private:
 
   // Called with the lock held.
   bool progress();
+  bool moveAll();
+  void enqueue(const TransferPtr &made);
   bool isWanted(int64_t rank) const;
   bool isNeeded(int64_t rank) const;
   bool isLookedFor(int64_t rank) const;
@@ -237,8 +239,12 @@ private:
   void failReceives(Kind kind, llvm::StringRef why);
   void giveUp(Transfer &transfer);
   std::string describe(const Transfer &transfer) const;
+  void stopHere(RankStatus status, llvm::StringRef toPeers,
+                const std::string &reason, Kind kind);
+  void stopWithoutMemory();
 
   llvm::Error outcome(const Transfer &transfer) const;
+  std::string explain(const std::string &why) const;
   bool look(const Transfer &transfer);
   void stop(RankStatus status, const std::string &reason);
   void sleepUntilWoken(const Transfer *transfer,
@@ -269,6 +275,7 @@ private:
   bool isConfirmed = false;
   /// Reason why no transfer may begin any more; empty: it may.
   std::string stopped;
+  Kind stoppedKind = Kind::Aborted;
 
   // Thread that moves messages while no other thread waits.
   std::atomic<int> waiting{0};

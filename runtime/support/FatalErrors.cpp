@@ -9,6 +9,7 @@
 
 #include "llvm/Support/ErrorHandling.h"
 
+#include <exception>
 #include <new>
 
 using namespace commsir;
@@ -34,4 +35,19 @@ void commsir::installFatalErrorHandlers() {
   llvm::install_fatal_error_handler(onFatalError);
   llvm::remove_bad_alloc_error_handler();
   llvm::install_bad_alloc_error_handler(onBadAlloc);
+}
+
+std::string commsir::describeFailure(const std::exception_ptr &failure) {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const FatalError &error) {
+    return "LLVM gave up: " + error.reason +
+           "; this is a fault of CommsIR, please report it with the kernel";
+  } catch (const std::bad_alloc &) {
+    return "out of memory; use fewer ranks or smaller arrays";
+  } catch (const std::exception &error) {
+    return error.what();
+  } catch (...) {
+    return "an exception of unknown type";
+  }
 }

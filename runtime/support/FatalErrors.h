@@ -57,6 +57,9 @@ std::exception_ptr catchFailure(Work work) {
   return nullptr;
 }
 
+/// The text of what catchFailure has returned.
+std::string describeFailure(const std::exception_ptr &failure);
+
 } // namespace commsir
 
 #endif // COMMSIR_RUNTIME_SUPPORT_FATALERRORS_H

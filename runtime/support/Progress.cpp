@@ -7,6 +7,8 @@
 
 #include "runtime/support/Progress.h"
 
+#include "runtime/support/StartThread.h"
+
 #include <cstdio>
 #include <unistd.h>
 
@@ -16,7 +18,7 @@ using namespace std::chrono_literals;
 Progress::Progress(bool enabled)
     : enabled(enabled), terminal(::isatty(STDERR_FILENO)) {
   if (enabled)
-    watcher = std::thread([this] { watch(); });
+    watcher = startThread([this] { watch(); });
 }
 
 Progress::~Progress() {
@@ -28,7 +30,8 @@ Progress::~Progress() {
     stop = true;
   }
   wake.notify_all();
-  watcher.join();
+  if (watcher.joinable())
+    watcher.join();
 }
 
 void Progress::begin(std::string what) {

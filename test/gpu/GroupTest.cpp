@@ -14,7 +14,9 @@
 #include "runtime/cuda/Mapping.h"
 #include "runtime/cuda/Mesh.h"
 #include "runtime/group/cuda/CudaGroup.h"
+#include "runtime/support/FatalErrors.h"
 #include "runtime/support/GroupError.h"
+#include "test/FailingNew.h"
 
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
@@ -530,6 +532,87 @@ TEST_F(GroupTest, DifferentKernelsAreRefused) {
     for (const Ended &end : ended)
       EXPECT_TRUE(has(end.said, "ranks disagree: rank ")) << end.said;
   }
+}
+
+namespace {
+
+/// Waits until all ranks have compiled the request beside their calls.
+void compileBeside(Rank &me, const KernelRequest &request) {
+  while (true) {
+    auto isOver = me.group->compileEarly(request);
+    if (!isOver)
+      me.leave(llvm::toString(isOver.takeError()));
+    if (*isOver)
+      return;
+    std::this_thread::yield();
+  }
+}
+
+/// A request that no test before has put into the cache.
+KernelRequest newRequest(const std::string &name) {
+  KernelRequest request = sumRequest();
+  request.source = sumSource(name.c_str());
+  return request;
+}
+
+} // namespace
+
+TEST_F(GroupTest, KernelsThatWereCompiledBesideCallsRun) {
+  expectWell(2, [&](Rank &me) -> std::string {
+    me.join();
+    KernelRequest request = newRequest("beside_" + std::to_string(getppid()));
+    compileBeside(me, request);
+    me.prepare(request);
+    me.allocate();
+    return me.sum(0);
+  });
+}
+
+/// The thread that compiles reports nothing: the call that needs the kernel
+/// compiles it again, and each rank gets its error.
+TEST_F(GroupTest, AKernelThatDoesNotCompileBesideCallsIsAnErrorOfItsCall) {
+  expectWell(2, [&](Rank &me) -> std::string {
+    me.start();
+    KernelRequest wrong = sumRequest();
+    wrong.source.replace(wrong.source.find("24xf32"), 6, "25xf32");
+    compileBeside(me, wrong);
+    auto kernel = me.group->prepare(wrong);
+    if (kernel)
+      return "no error";
+    std::string said = llvm::toString(kernel.takeError());
+    if (!has(said, "25"))
+      return "another error: " + said;
+    return me.sum(0);
+  });
+}
+
+/// Rank 1 lacks memory at one of the first allocations of its compiler, or from
+/// then on. (Where LLVM allocates, a failure may damage what it holds.)
+TEST_F(GroupTest, MemoryThatRunsOutBesideCallsEndsNoRank) {
+  for (bool once : {false, true})
+    for (long n : {0, 1, 2, 5, 10}) {
+      std::string name = "short_" + std::to_string(getpid()) + "_" +
+                         std::to_string(once) + "_" + std::to_string(n);
+      expectWell(2, [&](Rank &me) -> std::string {
+        installFatalErrorHandlers();
+        me.options.name = name;
+        me.join();
+        KernelRequest request = newRequest(name);
+        if (me.rank == 1) {
+          test::failsHere = test::Fails::Never;
+          test::failingNew.once = once;
+          test::failingNew.left = n;
+        }
+        compileBeside(me, request);
+        test::failingNew.left = -1;
+        me.prepare(request);
+        me.allocate();
+        std::string said = me.sum(0);
+        return said.empty() ? "" : name + ": " + said;
+      });
+      if (HasFailure())
+        return;
+    }
 }
 
 TEST_F(GroupTest, ADifferentLaunchIsNamed) {

@@ -15,6 +15,7 @@
 #include "runtime/choose/Choose.h"
 #include "runtime/group/Collective.h"
 #include "runtime/group/cuda/CudaGroup.h"
+#include "test/FailingNew.h"
 #include "test/gpu/Threads.h"
 
 #include "llvm/Support/FormatVariadic.h"
@@ -30,18 +31,6 @@
 
 using namespace commsir;
 using namespace commsir::group;
-
-/// How often this thread has taken memory.
-static thread_local unsigned long taken = 0;
-
-void *operator new(size_t bytes) {
-  ++taken;
-  if (void *memory = std::malloc(bytes ? bytes : 1))
-    return memory;
-  std::abort();
-}
-void operator delete(void *memory) noexcept { std::free(memory); }
-void operator delete(void *memory, size_t) noexcept { std::free(memory); }
 
 namespace {
 
@@ -130,9 +119,9 @@ TEST(RepeatTest, ACallIsThreeOfTheDriversAndNoMemory) {
                     !wrong.empty())
                   return wrong;
               Counts before = countAsked();
-              unsigned long start = taken;
+              unsigned long start = test::takenHere;
               std::string wrong = calls.repeat();
-              unsigned long end = taken;
+              unsigned long end = test::takenHere;
               if (!wrong.empty())
                 return wrong;
               std::string asked;

@@ -696,6 +696,19 @@ TEST_F(CudaCompile, PipelineErrorsNameTheStage) {
   EXPECT_NE(message(kFused).find("pass "), std::string::npos);
 }
 
+/// While the linker's library opens on another thread.
+TEST_F(CudaCompile, WhatTheMakerThrowsReachesTheCaller) {
+  Cache cache(settings);
+  for (int turn = 0; turn < 2; ++turn)
+    EXPECT_THROW((void)compileCudaWith(
+                     source.parse(kFused), "", options, cache,
+                     [](mlir::ModuleOp, StringRef,
+                        const CudaOptions &) -> llvm::Expected<PtxKernel> {
+                       throw std::bad_alloc();
+                     }),
+                 std::bad_alloc);
+}
+
 } // namespace
 
 #endif // COMMSIR_CUDA

@@ -363,6 +363,13 @@ def _check_device(what: str, tensor: torch.Tensor, input: torch.Tensor) -> None:
     )
 
 
+def _check_contiguous(out: torch.Tensor) -> None:
+    _check(
+        out.is_contiguous(),
+        lambda: "commsir: an output must be contiguous: pass a contiguous tensor, and copy it from there",
+    )
+
+
 def _check_result(out: torch.Tensor, input: torch.Tensor, result: torch.Tensor) -> None:  # noqa: A002
     """As Ops.cpp has it: `out` is what `result` would be."""
     _check_device("the output", out, input)
@@ -377,7 +384,7 @@ def _check_result(out: torch.Tensor, input: torch.Tensor, result: torch.Tensor) 
             f"{tuple(input.shape)} has {tuple(result.shape)}"
         ),
     )
-    _check(out.is_contiguous(), lambda: "commsir: an output must be contiguous")
+    _check_contiguous(out)
 
 
 def _fake_out(fake: Any) -> Any:
@@ -402,7 +409,7 @@ def _fake_fused_collective_out(
         _check_device("an argument", arg, input)
     for out in outs:
         _check_device("an output", out, input)
-        _check(out.is_contiguous(), lambda: "commsir: an output must be contiguous")
+        _check_contiguous(out)
 
 
 _FAKES = {

@@ -562,6 +562,7 @@ public:
 
   int64_t ranks() const override { return machine->size(); }
   bool isStuck() const override { return machine->isStuck(); }
+  bool isBroken() const override { return machine->isBroken(); }
 
   llvm::Error describe(Header &header) override {
     const cuda::Driver &cu = (*machine)[0].driver();

@@ -179,6 +179,14 @@ llvm::Error GpuRanks::waitFor(Rank &rank) {
   return cu.check(state, "running on the GPU");
 }
 
+bool GpuRanks::isBroken() const {
+  return stuck || llvm::any_of(ranks, [](const Rank &rank) {
+           cuda::ContextGuard guard(rank.driver(), rank.device->context());
+           CUresult state = rank.driver().StreamQuery(rank.stream);
+           return state != CUDA_SUCCESS && state != CUDA_ERROR_NOT_READY;
+         });
+}
+
 llvm::Expected<double> GpuRanks::time(
     const std::function<llvm::Error(Rank &rank, int number)> &enqueue) {
   // Shared: threads that are stuck outlive this call.

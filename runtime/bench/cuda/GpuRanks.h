@@ -43,6 +43,9 @@ public:
   /// Null if GPUs are connected by peer access.
   const cuda::Nccl *nccl() const { return library; }
   bool isStuck() const { return stuck; }
+  /// Whether a rank is stuck, or its context reports an error for an empty
+  /// stream: it then reports this error for every later call.
+  bool isBroken() const;
 
   /// Runs `work` for every rank with its context current. Once a thread has not
   /// returned, every call fails.

@@ -10,8 +10,10 @@
 #include "lowering/Pipelines.h"
 #include "runtime/jit/cuda/CudaCompile.h"
 #include "runtime/jit/cuda/DeviceLibrary.h"
+#include "runtime/support/FatalErrors.h"
 #include "runtime/support/StartThread.h"
 
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/TimeProfiler.h"
 #include "llvm/Support/raw_ostream.h"
@@ -169,19 +171,28 @@ identifyNccl(const std::function<Expected<NcclInstallation>()> &find) {
 // Compiling
 //===----------------------------------------------------------------------===//
 
+/// Opening the linker's 90 MB takes 8 ms, which pass while the passes run.
+static Expected<PtxKernel> makeWhileLinkerLoads(mlir::ModuleOp module,
+                                                StringRef name,
+                                                const CudaOptions &options,
+                                                PtxMaker maker) {
+  // Linking opens it again, and reports a failure.
+  std::thread loading = startThread(
+      [&] { (void)catchFailure([&] { preloadLinker(options.linker); }); });
+  llvm::scope_exit joined([&] {
+    TimeTraceScope scope("commsir: waiting for the linker's library");
+    if (loading.joinable())
+      loading.join();
+  });
+  return maker(module, name, options);
+}
+
 /// Machine code of a prepared module, as an entry of the cache.
 static Expected<std::string> buildKernel(mlir::ModuleOp module, StringRef name,
                                          const CudaOptions &options,
                                          StringRef nccl, StringRef bytecode,
                                          PtxMaker maker) {
-  // Opening the linker's 90 MB takes 8 ms, which pass while the passes run.
-  std::thread loading = startThread([&] { preloadLinker(options.linker); });
-  Expected<PtxKernel> ptx = maker(module, name, options);
-  {
-    TimeTraceScope scope("commsir: waiting for the linker's library");
-    if (loading.joinable())
-      loading.join();
-  }
+  Expected<PtxKernel> ptx = makeWhileLinkerLoads(module, name, options, maker);
   if (!ptx)
     return ptx.takeError();
   if (ptx->proof && ptx->proof->isRefused())

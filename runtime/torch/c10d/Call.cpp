@@ -627,9 +627,14 @@ void CallWork::complete(std::exception_ptr error) {
   if (!waiting)
     return;
   if (error)
-    waiting->setError(error);
-  else
+    return waiting->setError(error);
+  try {
     waiting->markCompleted(c10::IValue(outputs));
+  } catch (...) { // Memory has run out before, or a callback has failed after.
+    if (waiting->completed())
+      throw;
+    waiting->setError(std::current_exception());
+  }
 }
 
 c10::intrusive_ptr<c10::ivalue::Future> CallWork::futureMade() {

@@ -10,6 +10,7 @@
 #include "runtime/torch/c10d/Queue.h"
 
 #include <memory>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -128,9 +129,16 @@ void commsir::torch_c10d::waitInterruptibly(
   static std::shared_ptr<Waiter> waiter;
   static uint64_t forks = 0;
   if (!waiter || forks != forksSoFar()) {
+    auto made = std::make_shared<Waiter>();
+    try {
+      made->start();
+    } catch (const std::system_error &) {
+      // The system starts no thread: Ctrl-C is heard when the wait ends.
+      work->wait(timeout);
+      return;
+    }
+    waiter = std::move(made);
     forks = forksSoFar();
-    waiter = std::make_shared<Waiter>();
-    waiter->start();
   }
   Interruptible scope;
   if (waiter->wait(work, timeout))

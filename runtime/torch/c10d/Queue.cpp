@@ -7,10 +7,13 @@
 
 #include "runtime/torch/c10d/Queue.h"
 
+#include <c10/util/Exception.h>
+
 #include <pthread.h>
 
 #include <atomic>
 #include <new>
+#include <system_error>
 
 using namespace commsir::torch_c10d;
 
@@ -32,11 +35,19 @@ Queue::~Queue() {
 
 void Queue::push(Job job) {
   std::lock_guard<std::mutex> lock(mutex);
+  jobs.push_back(std::move(job));
   if (!thread.joinable()) {
     stopping = false;
-    thread = std::thread([this] { work(); });
+    try {
+      thread = std::thread([this] { work(); });
+    } catch (const std::system_error &error) {
+      jobs.pop_back();
+      TORCH_CHECK(false,
+                  "commsir: the system cannot start the thread that "
+                  "runs a group's calls (",
+                  error.what(), "): raise the limit of processes (ulimit -u)");
+    }
   }
-  jobs.push_back(std::move(job));
   changed.notify_all();
 }
 
@@ -51,13 +62,20 @@ bool Queue::runHere(c10::function_ref<void()> job) {
       return false;
     busy = true;
   }
-  runner = std::this_thread::get_id();
+  Running scope(*this);
   job();
-  runner = std::thread::id();
-  std::lock_guard<std::mutex> lock(mutex);
-  busy = false;
-  changed.notify_all();
   return true;
+}
+
+Queue::Running::Running(Queue &queue) : queue(queue) {
+  queue.runner = std::this_thread::get_id();
+}
+
+Queue::Running::~Running() {
+  queue.runner = std::thread::id();
+  std::lock_guard<std::mutex> lock(queue.mutex);
+  queue.busy = false;
+  queue.changed.notify_all();
 }
 
 void Queue::drain() {
@@ -84,6 +102,20 @@ void Queue::stop() {
     thread.join();
 }
 
+/// Runs a job on the queue's thread, which nobody catches exceptions of.
+void Queue::runFrom(Job job) {
+  Running scope(*this);
+  try {
+    job();
+  } catch (const std::exception &error) {
+    TORCH_WARN("commsir: a callback at the end of a call failed: ",
+               error.what());
+  } catch (...) {
+    TORCH_WARN("commsir: a callback at the end of a call failed");
+  }
+  job = nullptr;
+}
+
 void Queue::work() {
   std::unique_lock<std::mutex> lock(mutex);
   while (true) {
@@ -94,12 +126,7 @@ void Queue::work() {
     jobs.pop_front();
     busy = true;
     lock.unlock();
-    runner = std::this_thread::get_id();
-    job();
-    job = nullptr;
-    runner = std::thread::id();
+    runFrom(std::move(job));
     lock.lock();
-    busy = false;
-    changed.notify_all();
   }
 }

@@ -51,7 +51,14 @@ public:
   void stop();
 
 private:
+  /// While it lives, this thread runs a job of the queue.
+  struct Running {
+    explicit Running(Queue &queue);
+    ~Running();
+    Queue &queue;
+  };
   void work();
+  void runFrom(Job job);
 
   std::mutex mutex;
   std::condition_variable changed;

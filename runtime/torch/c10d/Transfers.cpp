@@ -13,6 +13,7 @@
 
 #include <atomic>
 #include <condition_variable>
+#include <new>
 #include <thread>
 
 using namespace commsir::torch_c10d;
@@ -152,7 +153,11 @@ private:
       changed.wait(lock, [&] { return !opened.empty(); });
       lock.unlock();
       std::this_thread::sleep_for(kPeriod);
-      pollTransfers();
+      try {
+        pollTransfers();
+      } catch (const std::bad_alloc &) {
+        // The next look may have the memory.
+      }
       lock.lock();
     }
   }

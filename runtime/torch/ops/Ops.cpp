@@ -253,8 +253,15 @@ static std::string nameOf(torch::headeronly::IntHeaderOnlyArrayRef shape) {
   return "(" + text + ")";
 }
 
+static void requireTensor(const char *what, const Tensor &tensor) {
+  if (!tensor.defined())
+    throw std::runtime_error(std::string("commsir: ") + what +
+                             " is None, not a tensor");
+}
+
 static void requireDevice(const char *what, const Tensor &tensor,
                           const Tensor &input) {
+  requireTensor(what, tensor);
   Device own = deviceOf(tensor), wanted = deviceOf(input);
   if (own != wanted)
     throw std::runtime_error(std::string("commsir: ") + what + " is on " +
@@ -264,7 +271,9 @@ static void requireDevice(const char *what, const Tensor &tensor,
 
 static void requireContiguous(const Tensor &out) {
   if (!out.is_contiguous())
-    throw std::runtime_error("commsir: an output must be contiguous");
+    throw std::runtime_error(
+        "commsir: an output must be contiguous: pass a contiguous tensor, and "
+        "copy it from there");
   requireStorage(out);
 }
 
@@ -325,8 +334,7 @@ static void requireResult(const Tensor &out, const Tensor &input,
 
 /// -1: the CPU.
 static int32_t deviceNumber(const Tensor &tensor) {
-  if (!tensor.defined())
-    throw std::runtime_error("commsir: the input is None, not a tensor");
+  requireTensor("the input", tensor);
   bool cpu = tensor.is_cpu();
   if (!cpu && !tensor.is_cuda())
     throw std::runtime_error("commsir: tensors are on the CPU or on a GPU");

@@ -15,6 +15,7 @@
 #include <c10/core/impl/VirtualGuardImpl.h>
 #include <comms/torchcomms/TorchCommTypes.hpp>
 
+#include <new>
 #include <pthread.h>
 
 using namespace commsir::torchcomms;
@@ -257,8 +258,12 @@ void StatusWatcher::run() {
   while (!hasEnded) {
     if (works.empty())
       changed.wait(lock, [&] { return hasEnded || !added.empty(); });
-    std::move(added.begin(), added.end(), std::back_inserter(works));
-    added.clear();
+    try {
+      works.insert(works.end(), added.begin(), added.end());
+      added.clear();
+    } catch (const std::bad_alloc &) {
+      // The next look may have the memory.
+    }
     changed.wait_for(lock, kLook, [&] { return hasEnded; });
     lock.unlock();
     {

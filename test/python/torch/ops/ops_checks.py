@@ -366,7 +366,12 @@ def wrong_operands(rank: int, size: int) -> None:
     if DEVICE == "cuda":
         _fails("an output is on cpu", partial(call, [weight], [out.cpu()]))
         _fails("an argument is on cpu", partial(call, [weight.cpu()], [out]))
-    _fails("the input is None, not a tensor", partial(call, [weight], [out], cast(Any, None)))
+    none = cast(Any, None)
+    _fails("the input is None, not a tensor", partial(call, [weight], [out], none))
+    for one in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast"):
+        given = {"broadcast": (0,), "all_gather": (), "all_to_all": ()}.get(one, ("sum",))
+        to_none = partial(getattr(torch.ops.commsir, one).out, x, *given, dist.group.WORLD.group_name, out=none)
+        _fails("the output is None, not a tensor", to_none)
     prepared = ops.prepare("x" * 100_000, text, [(torch.float32, 64)], group=dist.group.WORLD)
     _fails(f"{'x' * 80} [...] with arithmetic: there is no such collective", partial(prepared, x, [weight], out=[out]))
     _fails(f"no reduction '{'x' * 80} [...]'", partial(ops.all_reduce, x, "x" * 100_000))
