@@ -135,6 +135,27 @@ def test_named(load: Load) -> None:
     np.testing.assert_allclose(got, right, rtol=1e-5, atol=1e-5)
 
 
+def test_named_and_shorter(load: Load) -> None:
+    """A named product that does not fill its tile is added to and multiplied as far as it goes."""
+    rows = "i:min(i + 8, 21)"
+    module = load(
+        "@kernel\ndef f(a: bf16[Array, 21, 40], b: bf16[Array, 40, 20], v: f32[Array, 20, 12], c: f32[Array, 21, 12], "
+        "d: f32[Array, 20, 21]):\n"
+        "    for i in range(0, 21, 8):\n"
+        f"        p = a[{rows}, 0:24] @ b[0:24, :]\n"
+        f"        p += a[{rows}, 24:40] @ b[24:40, :]\n"
+        f"        c[{rows}] = p @ v\n"
+        "        for j in range(0, 20, 16):\n"
+        f"            q = b[:, j:min(j + 16, 20)].T @ a[{rows}].T\n"
+        f"            d[j:min(j + 16, 20), {rows}] = b[:, j:min(j + 16, 20)].T @ a[{rows}].T + q\n"
+    )
+    a, b, v = draw(0, (21, 40), "bf16"), draw(1, (40, 20), "bf16"), draw(2, (20, 12), "f32")
+    got = module.f.simulate(1, {"a": a, "b": b, "v": v})
+    right = a.astype(np.float64) @ b.astype(np.float64)
+    np.testing.assert_allclose(got["c"][0], right @ v, rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(got["d"][0], 2 * right.T, rtol=1e-5, atol=1e-4)
+
+
 def test_no_terms(load: Load) -> None:
     """A product of no terms is 0, or what is there."""
     module = load(
