@@ -12,6 +12,7 @@ import commsir
 import ml_dtypes
 import numpy as np
 import pytest
+from commsir.examples import layers
 from commsir.examples import matmul as example
 
 Load = Callable[[str], ModuleType]
@@ -384,6 +385,25 @@ def test_gathered_scales_are_awaited(load: Load) -> None:
 @pytest.mark.parametrize("world", [2, 3, 4])
 def test_examples(world: int) -> None:
     example.main(world)
+
+
+@pytest.mark.parametrize("world", [1, 2, 4])
+def test_layers(world: int) -> None:
+    layers.main(world)
+
+
+@pytest.mark.parametrize(("kernel", "blocks"), [("gated", 3), ("linear", 2), ("decode", None)])
+def test_layers_need_their_barriers(load: Load, kernel: str, blocks: int | None) -> None:
+    """Without one of the barriers of a rank's blocks, a layer is refused."""
+    text = Path(layers.__file__).read_text().replace("from __future__ import annotations\n", "")
+    start = text.index(f"def {kernel}(")
+    end = text.index("\n\n\n", start)
+    calls = [call.start() for call in re.finditer(r"(?m)^    together\(\)$", text) if start < call.start() < end]
+    assert calls
+    for at in calls:
+        made = getattr(load(text[:at] + "    pass" + text[at + len("    together()") :]), kernel)
+        with pytest.raises(commsir.CheckError):
+            made.specialize(m=20, h=64, n=24).check(ranks=2, blocks=blocks)
 
 
 # Of an example, a line and what it becomes: each takes a synchronization away.
