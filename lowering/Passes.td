@@ -839,11 +839,11 @@ def UnrollRanks : Pass<"comms-unroll-ranks", "::mlir::comms::KernelOp"> {
     ranks. Then values for all peers are computed once and stay in registers, and
     polls of all peers can be in flight together. The pass also unrolls loops over
     a block's own tiles if every block has the same number of tiles: fully up to 8
-    iterations, otherwise by 2 or 4 if an iteration has few loads. A
-    `comms.poison_fill` with the attribute `comms.stale` clears slots that no rank
-    waits for in this launch. The pass moves it down to the next synchronization,
-    or the end, of its IR block, so that waits, stores and sends come first. It
-    folds branches on constants.
+    iterations, otherwise by 2 or 4 if an iteration has few loads. A loop with a
+    `comms.contract` stays a loop. A `comms.poison_fill` with the attribute
+    `comms.stale` clears slots that no rank waits for in this launch. The pass
+    moves it down to the next synchronization, or the end, of its IR block, so
+    that waits, stores and sends come first. It folds branches on constants.
 
     Before:
 

@@ -45,7 +45,7 @@ class Explanation(dict[str, Any]):
         reasons = [self._reason(errors.Diagnostic.read(one).message) for one in self["remarks"]]
         parts += [f"why: {reason}" for reason in dict.fromkeys(reasons)]
         parts += [f"warning: {self.words(errors.Diagnostic.read(one).message)}" for one in self["warnings"]]
-        return "\n".join(parts)
+        return errors.printable("\n".join(parts))
 
     __repr__ = __str__
 

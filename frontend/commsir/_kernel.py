@@ -326,10 +326,20 @@ def _parameters(function: FunctionType) -> dict[str, Parameter]:
     code = function.__code__
     place = (code.co_filename, code.co_firstlineno, 1)
     try:
-        signature = inspect.signature(function).parameters
+        whole = inspect.signature(function)
     except NameError as error:  # Python 3.14 computes annotations when they are asked for
         hint = diagnostics.did_you_mean(str(error.name), [*parameters.__all__])
         raise diagnostics.compile_error(f"in the annotations: {error}", place, hint) from None
+    signature, returned = whole.parameters, whole.return_annotation
+    if isinstance(returned, str):
+        returned = _evaluate(returned, function, place)
+    if returned not in (None, whole.empty):
+        name = getattr(returned, "__name__", None) or repr(returned)
+        raise diagnostics.compile_error(
+            f"the kernel is annotated to return {name}, and a kernel returns nothing",
+            place,
+            "write -> None, give it an array for the result, y: f32[Array, 1], and store: y[0] = …",
+        )
     for name in (function.__name__, *signature):
         if not name.isascii():
             raise diagnostics.compile_error(

@@ -162,7 +162,7 @@ class CheckReport:
         lines = [f"{self.kernel}: {self.ranks} rank{'s' * (self.ranks != 1)}: {self.proof}"]
         for choice in self.choices:
             lines.append(f"  {choice['op']}: {choice['algorithm']} over {choice['protocol']}")
-        return "\n".join([*lines, *map(str, self.warnings)])
+        return errors.printable("\n".join([*lines, *map(str, self.warnings)]))
 
 
 def _request(source: str, options: Mapping[str, Any]) -> str:

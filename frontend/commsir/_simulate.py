@@ -460,7 +460,7 @@ class Report:
         lines = [self._title(), "  " + ", ".join(f"{k} {v}" for k, v in self._facts())]
         for name, parts in self.outputs.items():
             lines.append(f"  {name}: {self._type(name)}, rank 0: {_preview(parts[0])}")
-        return "\n".join(lines)
+        return errors.printable("\n".join(lines))
 
     def _type(self, name: str) -> str:
         return self.kernel.parameters[name].describe(self.outputs[name][0].shape)

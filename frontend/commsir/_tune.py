@@ -97,7 +97,7 @@ class Table:
                 if e.refused
                 else f"{way}{e.microseconds:>12.1f}{e.fastest:>12.1f}{e.slowest:>12.1f}"
             )
-        return "\n".join(lines)
+        return errors.printable("\n".join(lines))
 
     def _repr_html_(self) -> str:
         return f"<pre>{self!r}</pre>"

@@ -101,7 +101,8 @@ def _fused(target: str, ranks: int) -> bool:
     )
     for choice in report["choices"]:
         print(f"   {choice['op']}: {choice['algorithm']} over {choice['protocol']}")
-    print(f"   compiled in {report['compile_milliseconds']:.0f} ms, ran in {report['microseconds']:.0f} µs")
+    times = f"   compiled in {report['compile_milliseconds']:.0f} ms, ran in {report['microseconds']:.0f} µs"
+    print(commsir.errors.printable(times))
     if note := report.get("note"):
         print(f"   {note}")
     worst = problem.worst()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
@@ -23,6 +24,20 @@ __all__ = [
     "UsageError",
     "Waiting",
 ]
+
+
+#: What is written for characters of reports and errors that a terminal does not have.
+_IN_ASCII = str.maketrans({"…": "...", "µ": "u", "×": "x", "±": "+/-", "→": "->", "–": "-", "’": "'"})
+
+
+def printable(text: str) -> str:
+    """Returns the text, in ASCII if standard output cannot encode it: what prints a result never fails on its units."""
+    encoding = getattr(sys.stdout, "encoding", None)
+    try:
+        text.encode(encoding or "utf-8")
+    except (UnicodeEncodeError, LookupError):
+        return text.translate(_IN_ASCII).encode("ascii", "backslashreplace").decode()
+    return text
 
 
 @dataclass(frozen=True)
@@ -105,7 +120,7 @@ class CommsError(Exception):
         return next((said.line for said in self.diagnostics if said.file), None)
 
     def __str__(self) -> str:
-        return "\n".join([self.message, *map(str, self.diagnostics)])
+        return printable("\n".join([self.message, *map(str, self.diagnostics)]))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (type(self), (self.message, self.diagnostics, self.waiting, self.details))

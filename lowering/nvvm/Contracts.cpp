@@ -198,6 +198,24 @@ bool KernelLowering::canMapAddends(ContractOp op, const ContractShape &shape) {
          });
 }
 
+/// A product ends with a barrier, and the next op may begin with one: of
+/// barriers with nothing but arithmetic between them, one is enough.
+void KernelLowering::joinBarriers() {
+  if (contracts.empty())
+    return;
+  function.walk([](Block *block) {
+    bool isBehindBarrier = false;
+    for (Operation &op : llvm::make_early_inc_range(*block)) {
+      bool isBarrier = isa<NVVM::Barrier0Op>(op);
+      if (isBarrier && isBehindBarrier)
+        op.erase();
+      else
+        isBehindBarrier =
+            isBarrier || (isBehindBarrier && isMemoryEffectFree(&op));
+    }
+  });
+}
+
 /// Adds the branch of the threads that copy to the function.
 void KernelLowering::addCopyThreads() {
   if (mapped.empty())

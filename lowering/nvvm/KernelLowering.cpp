@@ -615,6 +615,7 @@ LogicalResult KernelLowering::run() {
   if (failed(layOutParameters()) || failed(makeFunction()) ||
       failed(lowerBody(entrance, shared)) || failed(makeShared()))
     return failure();
+  joinBarriers();
   addCopyThreads();
   describe();
   if (failed(eraseNames()))

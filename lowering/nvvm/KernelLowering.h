@@ -248,6 +248,7 @@ private:
   bool canHaveMap(Value memory, int64_t bytes, int64_t tileRows);
   bool canUseMaps(ContractOp op, const ContractShape &shape);
   bool canMapAddends(ContractOp op, const ContractShape &shape);
+  void joinBarriers();
   void addCopyThreads();
   Value getContractMemory(ImplicitLocOpBuilder &b);
   Value getStageCounter();

@@ -60,11 +60,20 @@ static bool handlesTiles(Operation *loop) {
                                           .wasInterrupted();
 }
 
+/// Whether `count` copies of a body are not too much code. A matrix product is
+/// thousands of instructions, and keeps no tile in registers for the next op.
+static bool mayCopy(Operation *loop, int64_t count) {
+  bool hasProduct =
+      loop->walk([](ContractOp) { return WalkResult::interrupt(); })
+          .wasInterrupted();
+  return countOps(loop) * count <= maxOps && (count <= 1 || !hasProduct);
+}
+
 /// Copies the region of `op` once for each peer.
 static void unrollPeers(ForPeersOp op, int64_t limit) {
   std::optional<int64_t> size = getConstantTeamSize(op.getTeam());
   if (!size || *size > limit || !op.getBody().hasOneBlock() ||
-      countOps(op) * *size > maxOps || !handlesTiles(op))
+      !mayCopy(op, *size - 1) || !handlesTiles(op))
     return;
   OpBuilder b(op);
   Location loc = op.getLoc();
@@ -162,7 +171,8 @@ static std::optional<TileTurns> getTileTurns(scf::ForOp loop, int64_t blocks) {
 /// no op holds others in it.
 static bool mayInterleave(scf::ForOp loop) {
   return llvm::none_of(*loop.getBody(), [](Operation &op) {
-    return op.getNumRegions() || isa<RowReduceOp>(op) || tiles::isMeeting(&op);
+    return op.getNumRegions() || isa<RowReduceOp, ContractOp>(op) ||
+           tiles::isMeeting(&op);
   });
 }
 
@@ -288,8 +298,7 @@ struct UnrollRanks : comms::impl::UnrollRanksBase<UnrollRanks> {
     kernel.walk([&](scf::ForOp loop) { loops.push_back(loop); });
     for (scf::ForOp loop : loops) {
       std::optional<int64_t> iterations = getFewIterations(loop, limit);
-      if (iterations && countOps(loop) * *iterations <= maxOps &&
-          handlesTiles(loop))
+      if (iterations && mayCopy(loop, *iterations) && handlesTiles(loop))
         (void)loopUnrollFull(loop);
     }
     if (failed(foldBranches(kernel)))

@@ -40,7 +40,12 @@ RUNS = re.compile(r"stat::number_of_executed_units: +(\d+)|^(\d+) programs from|
 
 LIBFUZZER = ["fuzz-parser", "fuzz-lowering", "fuzz-run", "fuzz-tables", "fuzz-npy", "fuzz-capi"]
 #: Python fuzzers, each with the option that says how many runs.
-TABLE = {"bounds": "--programs", "saved_runs": "--runs", "editor": "--sessions"} | dict.fromkeys(LIBFUZZER, "")
+TABLE = {
+    "bounds": "--programs",
+    "matmuls": "--programs",
+    "saved_runs": "--runs",
+    "editor": "--sessions",
+} | dict.fromkeys(LIBFUZZER, "")
 
 
 @dataclasses.dataclass

@@ -166,7 +166,7 @@ def in_python(text: str) -> str:
     """`text` with Python's words for the operations, types and passes that it names."""
     text = _NUMBERED.sub(lambda m: f"{_subject(m[1])}: {m[3]} (rule {m[2]} of docs/Spec.md)", text)
     text = _SUBJECT.sub(lambda m: f"{_subject(m[1])} ", text)
-    text = _ACCESS.sub(r"this \1 of ", text)
+    text = _ACCESS.sub(r"this \1 of ", text).replace("this read reads ", "this line reads ")
     text = _MEMORY.sub(_memory, text)
     text = _TILE.sub(lambda m: f"a tile of {_shape(m)} {_element(m)}", text)
     text = _CELLS.sub(lambda m: f"{m[1].capitalize()}[{m[2]}]", text)

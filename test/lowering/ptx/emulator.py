@@ -20,7 +20,7 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
-from matrices import TOGETHER, Copies, Maps, wgmma
+from matrices import TOGETHER, Copies, Groups, Maps, wgmma
 from memory import LEVELS, ORDERED, RELAXED, SLOT, SYS, WEAK, Fault, Memory, Viewer
 
 Thread = Generator[tuple[Any, ...], Any, Any]
@@ -193,6 +193,8 @@ class Context:
     symbols: dict[str, int]
     maps: Maps
     copies: Copies = dataclasses.field(default_factory=Copies)
+    #: Of the first of four warps.
+    groups: Groups = dataclasses.field(default_factory=Groups)
 
 
 # PTX to Python -------------------------------------------------------------------------------------------------------
@@ -287,6 +289,10 @@ class Translator:
             return [f"c.memory.fence(c.who, {LEVELS.index(parts[2])})"]
         if head == "fence" and "tensormap" in op and "acquire" in parts:
             return [f"c.maps.acquire(c.memory, {self.address(operands[0])})"]
+        if op.startswith("fence.mbarrier_init"):
+            return ["c.memory.fence_barriers(c.who)"]
+        if op.startswith("fence.proxy.async"):
+            return ["c.memory.proxies.fence(c.who)"]
         if head in ("griddepcontrol", "fence", "prefetch", "isspacep", "pragma"):
             return []
         if head == "tensormap":
@@ -572,7 +578,7 @@ class Translator:
 
     def shared_barrier(self, parts: list[str], operands: list[str]) -> list[str]:
         if parts[1] == "init":
-            return [f"c.memory.open_barrier({self.address(operands[0])}, {self.operand(operands[1])})"]
+            return [f"c.memory.open_barrier(c.who, {self.address(operands[0])}, {self.operand(operands[1])})"]
         if "expect_tx" in parts:
             return [f"c.memory.expect(c.who, {self.address(operands[1])}, 1, {self.operand(operands[2])})"]
         if parts[1] == "arrive":
@@ -604,8 +610,10 @@ class Translator:
 
     def group(self, parts: list[str], operands: list[str]) -> list[str]:
         """What four warps do together. Its operands may change as soon as all have come."""
+        if parts[1] == "wait_group":
+            return [f"c.groups.wait({operands[0]})"]
         if parts[1] != "mma_async":
-            return []
+            return [f"c.groups.{'fence' if parts[1] == 'fence' else 'commit'}()"]
         targets = ", ".join(self.vector(operands[0]))
         left, right, keeps = (self.operand(operand) for operand in operands[1:4])
         turns = f"({', '.join(operands[6:8]) or '0, 0'})"
@@ -649,13 +657,13 @@ class Translator:
             address, column, row = re.findall(r"%\w+", operands[1])
             tile = ", ".join(map(self.operand, (address, column, row)))
             return [
-                f"c.maps.copy(c.memory, {self.address(operands[0])}, {tile}, {self.address(operands[2])})",
+                f"c.maps.copy(c.memory, c.who, {self.address(operands[0])}, {tile}, {self.address(operands[2])})",
                 "yield ('look',)",
             ]
         if parts[2] == "commit_group":
             return ["c.copies.commit()"]
         if parts[2] == "wait_group":
-            return [f"c.copies.wait(c.memory, {operands[0]})"]
+            return [f"c.copies.wait(c.memory, c.who, {operands[0]})"]
         if parts[2] != "cg" or operands[2] != "16":
             raise NotImplementedError(".".join(parts))
         dest, source = (self.address(operand) for operand in operands[:2])
@@ -895,6 +903,9 @@ class Run:
 
     def __init__(self, module: Module, name: str, memory: Memory, seed: int) -> None:
         self.module, self.name, self.memory, self.random = module, name, memory, random.Random(seed)
+        memory.proxies.is_followed = "c.groups" in module.sources[name]
+        #: Warps of a CTA are late now and then: it multiplies matrices.
+        self.has_rests = "'group'" in module.sources[name] or "'ldmatrix'" in module.sources[name]
         self.ctas: list[Cta] = []
         self.variables = {n: memory.take(size) for n, size in module.variables.items()}
 
@@ -920,17 +931,21 @@ class Run:
     def run(self, limit: int = 3000) -> None:
         """Until all threads have ended; a turn that brings nobody on, many times, is a hang."""
         idle = 0
+        pace = self.random.choice((0.5, 0.5, 0.1))  # Of copies of tiles, which are slow or fast in all of a launch.
+        for cta in self.ctas:
+            if self.has_rests and self.random.random() < 0.5:
+                cta.rests = self.random.choice(range(0, len(cta.fibers), 32))
         while any(not f.over for c in self.ctas for f in c.fibers):
             order = list(self.ctas)
             self.random.shuffle(order)
             moved = False
             for cta in order:
                 self.memory.turn()
-                if self.memory.transfers and self.random.random() < 0.5:
+                if self.memory.transfers and self.random.random() < pace:
                     self.memory.transfers.popleft()()
                 looks = self.random.choice((1, 2, 8))
                 # In any order: one that comes before another has not seen what that stores.
-                if self.variables and self.random.random() < 0.03:  # Threads that copy are late.
+                if self.has_rests and self.random.random() < 0.03:
                     cta.rests = self.random.choice(range(-32, len(cta.fibers), 32))
                 turns = [f for f in cta.fibers if f.context.thread // 32 * 32 != cta.rests]
                 if self.random.random() < 0.5:
@@ -963,6 +978,7 @@ class Run:
                 asked = fiber.body.send(fiber.answer)
             except StopIteration:
                 fiber.over = True
+                fiber.context.groups.end()
                 return
             fiber.answer = None
             if asked[0] == "look":
@@ -1029,9 +1045,12 @@ class Run:
             raise Fault("warps of a group are at different instructions wgmma")
         (shared,) = cta.shared.values()
         _, _, shape, kinds, _ = asked[0]
-        answers = wgmma(self.memory, shared, shape, kinds, [waits[4] for waits in asked])
+        first = threads[0].context
+        answers = wgmma(self.memory, first.who, first.groups, shared, shape, kinds, [waits[4] for waits in asked])
         for fiber, answer in zip(threads, answers, strict=True):
             fiber.answer = answer
+        if self.random.random() < 0.1:  # One of the warps is late with what it does next.
+            cta.rests = self.random.choice(threads).context.thread // 32 * 32
         return self.free(threads)
 
     def free(self, fibers: list[Fiber], level: str = "") -> bool:

@@ -1,6 +1,8 @@
 """The matrix instructions of the PTX emulator: ldmatrix, mma.sync, wgmma, asynchronous copies and copies of tiles."""
 
 import dataclasses
+import functools
+from collections.abc import Callable
 from typing import Any
 
 import ml_dtypes
@@ -26,14 +28,50 @@ class Copies:
     def commit(self) -> None:
         self.groups.append([])
 
-    def wait(self, memory: Memory, count: int) -> None:
+    def wait(self, memory: Memory, who: Viewer, count: int) -> None:
         """Until at most `count` of the closed groups are still to come."""
         done = max(len(self.groups) - 1 - count, 0)
         for group in self.groups[:done]:
             for dest, halves in group:
                 memory.part(dest, 16)
                 memory.store(dest, 2, halves)
+                memory.proxies.note(who, dest, 16)
         del self.groups[:done]
+
+
+class Groups:
+    """The wgmma of one thread, by groups, of which the last is open. Until a group is waited for, shared memory has to
+    keep its operands."""
+
+    def __init__(self) -> None:
+        self.groups: list[list[Callable[[], bytes]]] = [[]]
+        self.read: list[list[bytes]] = [[]]
+        self.is_fenced = False
+
+    def fence(self) -> None:
+        self.is_fenced = True
+
+    def start(self, operands: Callable[[], bytes]) -> None:
+        if not self.is_fenced:
+            raise Fault("a wgmma without wgmma.fence: its registers may still be written")
+        self.groups[-1].append(operands)
+        self.read[-1].append(operands())
+
+    def commit(self) -> None:
+        self.is_fenced = False
+        self.groups.append([])
+        self.read.append([])
+
+    def wait(self, count: int) -> None:
+        done = max(len(self.groups) - 1 - count, 0)
+        for group, read in zip(self.groups[:done], self.read[:done], strict=True):
+            if any(operands() != before for operands, before in zip(group, read, strict=True)):
+                raise Fault("shared memory changes while wgmma reads it")
+        del self.groups[:done], self.read[:done]
+
+    def end(self) -> None:
+        if len(self.groups) > 1 or self.groups[0]:
+            raise Fault("a thread ends before its wgmma")
 
 
 def ldmatrix(memory: Memory, lanes: list[tuple[Any, ...]]) -> list[list[int]]:
@@ -94,29 +132,47 @@ class Descriptor:
         first, panels, rows = (16 * (word >> at & 0x3FFF) for at in (0, 16, 32))
         return Descriptor(shared + first, panels, rows)
 
-    def matrix(self, memory: Memory, across: int, terms: int, kind: str, is_turned: bool) -> Any:
-        """Its elements, [across, terms], as f64."""
+    def read_bytes(self, memory: Memory, across: int, terms: int, kind: str, is_turned: bool) -> Any:
+        """Its elements, [across, terms], each as its bytes."""
         size = np.dtype(KINDS[kind]).itemsize
         i, k = np.meshgrid(np.arange(across), np.arange(terms), indexing="ij")
         line, column = (k, i) if is_turned else (i, k)
         panel = column // (LINE // size) if is_turned else 0 * column
         place = panel * self.panels + line // 8 * self.rows + line % 8 * LINE + column % (LINE // size) * size
-        at = exchanged(self.address + place) & (1 << SLOT) - 1
+        at: Any = exchanged(self.address + place) & (1 << SLOT) - 1
         data = np.frombuffer(bytes(memory.parts[self.address >> SLOT]), np.uint8)
         if at.max() + size > len(data):
             raise Fault(f"wgmma reads beyond {len(data)} bytes of shared memory")
-        picked = np.stack([data[at + byte] for byte in range(size)], -1)
-        return np.ascontiguousarray(picked).view(KINDS[kind])[..., 0].astype(np.float64)
+        return np.ascontiguousarray(np.stack([data[at + byte] for byte in range(size)], -1)), np.unique(at >> 4)
 
 
-def wgmma(memory: Memory, shared: int, shape: str, kinds: tuple[str, str], threads: list[tuple[Any, ...]]) -> Any:
+def _bytes_of(read: Callable[[], tuple[Any, Any]]) -> bytes:
+    return bytes(read()[0].tobytes())
+
+
+def wgmma(
+    memory: Memory,
+    who: Viewer,
+    groups: Groups,
+    shared: int,
+    shape: str,
+    kinds: tuple[str, str],
+    threads: list[tuple[Any, ...]],
+) -> Any:
     """d = a b + d of 64 rows by 128 threads, rounded once. GPUs add up otherwise, except sums that are exact."""
     n, terms = (int(part) for part in shape[len("m64n") :].split("k"))
     left, right, keeps, turns = threads[0][:4]
     if any(given[:4] != threads[0][:4] for given in threads):
         raise Fault("threads of a group give wgmma other operands")
-    a = Descriptor.read(left, shared).matrix(memory, 64, terms, kinds[0], turns[0])
-    b = Descriptor.read(right, shared).matrix(memory, n, terms, kinds[1], turns[1])
+    operands = []
+    for word, across, kind, is_turned in ((left, 64, kinds[0], turns[0]), (right, n, kinds[1], turns[1])):
+        read = functools.partial(Descriptor.read(word, shared).read_bytes, memory, across, terms, kind, is_turned)
+        picked, pieces = read()
+        for piece in pieces:
+            memory.proxies.check(who, (shared >> SLOT << SLOT) + int(piece) * 16, 16)
+        groups.start(functools.partial(_bytes_of, read))
+        operands.append(picked.view(KINDS[kind])[..., 0].astype(np.float64))
+    a, b = operands
     sums = np.array([given[4] for given in threads], np.uint64).astype(np.uint32).view(np.float32)
     thread, at = np.meshgrid(np.arange(128), np.arange(n // 2), indexing="ij")
     row = thread // 32 * 16 + thread % 32 // 4 + at % 4 // 2 * 8
@@ -153,7 +209,7 @@ class Maps:
         at, size = FIELDS[field]
         return int.from_bytes(self.known[address][at + number * size :][:size], "little")
 
-    def copy(self, memory: Memory, dest: int, address: int, column: int, row: int, barrier: int) -> None:
+    def copy(self, memory: Memory, who: Viewer, dest: int, address: int, column: int, row: int, barrier: int) -> None:
         """cp.async.bulk.tensor.2d: a tile, of which what lies outside of the tensor is 0. It comes later."""
         size = {0: 1, 6: 2, 10: 2}[self.field(address, "elemtype")]
         width, height = (self.field(address, "box_dim", i) for i in range(2))
@@ -164,6 +220,8 @@ class Maps:
         if base % 16 or stride % 16 or dest % (8 * LINE):
             raise Fault("a copy of tiles that is not aligned")
         wide = max(min(columns - column, width), 0) * size
+        for line in range(min(height, rows - row)):
+            memory.proxies.check(who, base + (row + line) * stride + column * size, wide)
 
         def come() -> None:
             data, at = memory.part(dest, 1)

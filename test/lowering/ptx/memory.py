@@ -28,8 +28,39 @@ class Viewer:
         )
 
 
+class Proxies:
+    """Which bytes threads have written as they read and write memory. Copies of tiles and wgmma see them behind a
+    fence.proxy.async, of the thread that has written or of the one that starts the copy."""
+
+    def __init__(self) -> None:
+        self.is_followed = False
+        self.clock = 0
+        #: By piece of 16 bytes: the thread that has last written there, and when.
+        self.written: dict[int, tuple[Any, int]] = {}
+        self.fences: dict[Any, int] = {}
+
+    def note(self, who: Viewer, address: int, size: int) -> None:
+        if self.is_followed:
+            self.clock += 1
+            for piece in range(address >> 4, (address + size - 1 >> 4) + 1):
+                self.written[piece] = (who.place[0], self.clock)
+
+    def fence(self, who: Viewer) -> None:
+        self.clock += 1
+        self.fences[who.place[0]] = self.clock
+
+    def check(self, who: Viewer, address: int, size: int) -> None:
+        for piece in range(address >> 4, (address + size - 1 >> 4) + 1):
+            writer, time = self.written.get(piece, (None, 0))
+            if max(self.fences.get(writer, 0), self.fences.get(who.place[0], 0)) < time:
+                raise Fault(f"{writer} has written at {piece << 4:#x}, and no fence.proxy.async comes before the copy")
+
+
 class Memory:
     def __init__(self) -> None:
+        self.proxies = Proxies()
+        #: Barriers of which the copies do not know yet, and who has made each.
+        self.unfenced: dict[int, Viewer] = {}
         self.parts: dict[int, bytearray] = {}
         self.barriers: dict[int, list[int]] = {}
         self.multicast: dict[int, list[int]] = {}
@@ -92,6 +123,7 @@ class Memory:
 
     def write(self, who: Viewer, address: int, size: int, values: Sequence[int], order: int, scope: int) -> None:
         self.store(address, size, values)
+        self.proxies.note(who, address, size * len(values))
 
     def update(
         self, who: Viewer, address: int, size: int, what: Callable[[int], int], order: int, scope: int, releases: bool
@@ -117,20 +149,30 @@ class Memory:
         """The launch is over on all ranks."""
         if self.transfers:
             raise Fault("a kernel ends while tiles are copied")
+        self.proxies.written.clear()
 
     # Barriers in shared memory, by address: arrivals that are expected and missing, bytes that are missing, the phase.
-    def open_barrier(self, address: int, count: int) -> None:
+    def open_barrier(self, who: Viewer, address: int, count: int) -> None:
         self.part(address, 8)
+        self.unfenced[address] = who
         self.barriers[address] = [count, count, 0, 0]
 
     def expect(self, who: Viewer | None, address: int, arrivals: int, size: int) -> None:
         if address not in self.barriers:
             raise Fault(f"nobody has made a barrier at {address:#x}")
+        if who is None and address in self.unfenced:
+            raise Fault("a copy counts its bytes at a barrier without fence.mbarrier_init")
         state = self.barriers[address]
         state[1] -= arrivals
         state[2] += size
         if state[1] == 0 and state[2] == 0:
             state[1], state[3] = state[0], state[3] + 1
 
+    def fence_barriers(self, who: Viewer) -> None:
+        """fence.mbarrier_init"""
+        self.unfenced = {address: maker for address, maker in self.unfenced.items() if maker is not who}
+
     def has_passed(self, who: Viewer, address: int, parity: int) -> bool:
+        if address not in self.barriers:
+            raise Fault(f"nobody has made the barrier at {address:#x} that is waited for")
         return self.barriers[address][3] % 2 != parity

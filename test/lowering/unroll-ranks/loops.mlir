@@ -103,3 +103,51 @@ comms.kernel @wide(%y: memref<8xi32>) attributes {ranks = 2 : i64, blocks = 1 : 
   }
   comms.return
 }
+
+// -----
+
+// Products stay in their loop, beside tiles and views of peers: each copy is thousands of instructions.
+// CHECK-LABEL: comms.kernel @products
+// CHECK:         scf.for
+// CHECK:           comms.peer
+// CHECK:           comms.contract
+// CHECK-NOT:       comms.contract
+// CHECK:         comms.for_peers
+// CHECK:           comms.contract
+// CHECK-NOT:       comms.contract
+// CHECK:         scf.for
+// CHECK:           comms.contract
+// CHECK-NOT:       comms.contract
+comms.kernel @products(%x: memref<64x16xbf16>, %w: memref<16x16xbf16>, %b: !comms.window<64x16xf32>, %y: memref<64x16xf32>)
+    attributes {ranks = 4 : i64, blocks = 2 : i64} {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c4 = arith.constant 4 : index
+  %c16 = arith.constant 16 : index
+  %c64 = arith.constant 64 : index
+  %one = arith.constant dense<1.0> : tensor<16xf32>
+  %team = comms.team world
+  scf.for %p = %c0 to %c4 step %c1 {
+    %row = arith.muli %p, %c16 : index
+    %box = comms.peer %b at %p of %team : !comms.window<64x16xf32> -> memref<64x16xf32>
+    comms.contract %x[%row, %c0], %w[%c0, %c0] to %box[%row, %c0] tile [16, 16] depth %c16
+      : memref<64x16xbf16>, memref<16x16xbf16>, memref<64x16xf32>
+  }
+  comms.for_peers %team as %p {
+    %row = arith.muli %p, %c16 : index
+    %box = comms.peer %b at %p of %team : !comms.window<64x16xf32> -> memref<64x16xf32>
+    comms.contract %x[%row, %c0], %w[%c0, %c0] to %box[%row, %c0] tile [16, 16] depth %c16
+      : memref<64x16xbf16>, memref<16x16xbf16>, memref<64x16xf32>
+  }
+  %block = comms.block_id
+  %blocks = comms.num_blocks
+  %first = arith.muli %block, %c16 : index
+  %step = arith.muli %blocks, %c16 : index
+  scf.for %i = %first to %c64 step %step {
+    comms.contract %x[%i, %c0], %w[%c0, %c0] to %y[%i, %c0] tile [16, 16] depth %c16
+      : memref<64x16xbf16>, memref<16x16xbf16>, memref<64x16xf32>
+    %at = arith.muli %i, %c16 : index
+    comms.tile_store %one, %y[%at] : tensor<16xf32>, memref<64x16xf32>
+  }
+  comms.return
+}

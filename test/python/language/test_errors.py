@@ -57,6 +57,13 @@ CASES: dict[str, tuple[str, int, str]] = {
     "unknown-choice": ("barrier(extent='grids')", 1, "the extent is the string 'grids'.*did you mean 'grid'"),
     "unknown-reduction": ("all_reduce(x, outs=y, op='sums')", 1, "op is the string 'sums'.*did you mean 'sum'"),
     "other-reduction": ("all_reduce(x, outs=y, op='add')", 1, "op is the string 'add' [^?]*it is one of sum, prod"),
+    "annotated-parameter": (
+        "def g(t: f16):\n    return t\ny[0] = g(x[0])", 1,
+        r"'t' of 'g' is annotated f16, and gets a tile of 64 f32.*\.astype\(f16\)",
+    ),
+    "annotated-result": (
+        "def g(t: f32) -> i32:\n    return t\ny[0] = v + g(v)", 1, "'g' is annotated to return i32, and returns a scalar f32"
+    ),
     "append": ("a = []\nfor k in range(3):\n    a.append(k)", 3, "no attribute 'append'.*store in an array"),
     "star": ("a, *b = (1, 2, 3)", 1, "a name with a star cannot.*name of its own"),
     "enumerate-peers": ("for k, p in enumerate(for_peers()):\n    y[k] = p", 1, "the peers of a team.*i = 0 before the loop"),
@@ -367,6 +374,18 @@ def test_parameters(load: Load, parameters: str, words: str) -> None:
     with pytest.raises(commsir.CompileError) as caught:
         module.k.text()
     assert re.search(words, str(caught.value).replace("\n", " ")), str(caught.value)
+
+
+@pytest.mark.parametrize("returned", ["f32", "int", "'f32[Array, 4]'"])
+def test_a_kernel_returns_nothing(load: Load, returned: str) -> None:
+    module = load(f"@kernel\ndef k(y: f32[Array, 4]) -> {returned}:\n    y[0] = 1.0\n")
+    with pytest.raises(commsir.CompileError, match="annotated to return (f32|int).*returns nothing"):
+        module.k.text()
+
+
+@pytest.mark.parametrize("returned", ["None", "'None'"])
+def test_a_kernel_may_say_so(load: Load, returned: str) -> None:
+    assert load(f"@kernel\ndef k(y: f32[Array, 4]) -> {returned}:\n    y[0] = 1.0\n").k.text()
 
 
 def test_outside_a_kernel() -> None:

@@ -12,6 +12,7 @@ import commsir
 import ml_dtypes
 import numpy as np
 import pytest
+from commsir.examples import layers
 from commsir.examples import matmul as example
 
 Load = Callable[[str], ModuleType]
@@ -133,6 +134,27 @@ def test_named(load: Load) -> None:
     got = module.f.simulate(1, {"a": a, "b": b, "bias": bias})["c"][0]
     right = np.maximum(a[1].astype(np.float64) @ b.astype(np.float64) + bias, 0)
     np.testing.assert_allclose(got, right, rtol=1e-5, atol=1e-5)
+
+
+def test_named_and_shorter(load: Load) -> None:
+    """A named product that does not fill its tile is added to and multiplied as far as it goes."""
+    rows = "i:min(i + 8, 21)"
+    module = load(
+        "@kernel\ndef f(a: bf16[Array, 21, 40], b: bf16[Array, 40, 20], v: f32[Array, 20, 12], c: f32[Array, 21, 12], "
+        "d: f32[Array, 20, 21]):\n"
+        "    for i in range(0, 21, 8):\n"
+        f"        p = a[{rows}, 0:24] @ b[0:24, :]\n"
+        f"        p += a[{rows}, 24:40] @ b[24:40, :]\n"
+        f"        c[{rows}] = p @ v\n"
+        "        for j in range(0, 20, 16):\n"
+        f"            q = b[:, j:min(j + 16, 20)].T @ a[{rows}].T\n"
+        f"            d[j:min(j + 16, 20), {rows}] = b[:, j:min(j + 16, 20)].T @ a[{rows}].T + q\n"
+    )
+    a, b, v = draw(0, (21, 40), "bf16"), draw(1, (40, 20), "bf16"), draw(2, (20, 12), "f32")
+    got = module.f.simulate(1, {"a": a, "b": b, "v": v})
+    right = a.astype(np.float64) @ b.astype(np.float64)
+    np.testing.assert_allclose(got["c"][0], right @ v, rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(got["d"][0], 2 * right.T, rtol=1e-5, atol=1e-4)
 
 
 def test_no_terms(load: Load) -> None:
@@ -363,6 +385,25 @@ def test_gathered_scales_are_awaited(load: Load) -> None:
 @pytest.mark.parametrize("world", [2, 3, 4])
 def test_examples(world: int) -> None:
     example.main(world)
+
+
+@pytest.mark.parametrize("world", [1, 2, 4])
+def test_layers(world: int) -> None:
+    layers.main(world)
+
+
+@pytest.mark.parametrize(("kernel", "blocks"), [("gated", 3), ("linear", 2), ("decode", None)])
+def test_layers_need_their_barriers(load: Load, kernel: str, blocks: int | None) -> None:
+    """Without one of the barriers of a rank's blocks, a layer is refused."""
+    text = Path(layers.__file__).read_text().replace("from __future__ import annotations\n", "")
+    start = text.index(f"def {kernel}(")
+    end = text.index("\n\n\n", start)
+    calls = [call.start() for call in re.finditer(r"(?m)^    together\(\)$", text) if start < call.start() < end]
+    assert calls
+    for at in calls:
+        made = getattr(load(text[:at] + "    pass" + text[at + len("    together()") :]), kernel)
+        with pytest.raises(commsir.CheckError):
+            made.specialize(m=20, h=64, n=24).check(ranks=2, blocks=blocks)
 
 
 # Of an example, a line and what it becomes: each takes a synchronization away.

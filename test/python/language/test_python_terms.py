@@ -48,6 +48,8 @@ def test_every_operation_has_a_word() -> None:
     [
         ("'comms.put_signal' op writes [0, 64) of 'x'", "put_signal writes [0, 64) of 'x'"),
         ("'comms.tile_store' op writes [0, 64)", "this store writes [0, 64)"),
+        ("'comms.tile_load' op reads [0, 64)", "this line reads [0, 64)"),
+        ("'memref.load' op reads [0, 1)", "this line reads [0, 1)"),
         ("wrap around with arith.remui, or guard the op", "wrap around with %, or guard the op"),
         ("let the value grow with comms.epoch", "let the value grow with epoch()"),
         ("bound it by comms.check_bounds before it", "bound it by assert 0 <= i < n before it"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -111,6 +112,33 @@ def test_report_prints(kernel: commsir.Kernel) -> None:
         report[0]  # type: ignore[index]
     page = report._repr_html_()
     assert "<table>" in page and "48, 51, 54" in page and page.count("<table>") == page.count("</table>")
+
+
+IN_ASCII = """
+import sys
+import commsir, numpy
+sys.path.insert(0, sys.argv[1])
+import program
+report = program.k.simulate(2, {"x": numpy.ones((2, 8), numpy.float32), "factor": 1})
+print(report, program.k.specialize(rows=2, n=8).explain(ranks=2))
+try:
+    program.wrong.text()
+except commsir.CompileError as error:
+    print(error)
+"""
+
+
+def test_terminals_of_ascii(tmp_path: Path) -> None:
+    """What is printed has characters that standard output can encode."""
+    wrong = "@kernel\ndef wrong(y: f32[Array, 4]):\n    y = 1.0\n"
+    (tmp_path / "program.py").write_text("from commsir import *\n" + KERNEL + wrong)
+    for encoding, unit in (("ascii", "us, steps"), ("latin-1", "us, steps"), ("utf-8", "µs, steps")):
+        done = subprocess.run(
+            [sys.executable, "-c", IN_ASCII, str(tmp_path)],
+            env={**os.environ, "PYTHONIOENCODING": encoding}, capture_output=True,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr.decode()
+        assert unit in done.stdout.decode(encoding)
 
 
 def test_trace(kernel: commsir.Kernel, tmp_path: Path) -> None:

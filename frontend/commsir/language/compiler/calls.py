@@ -18,7 +18,7 @@ from . import analysis, hints, registry
 from .expressions import Expressions
 from .region_values import RESULT, RETURN
 from .scope import Frame, PythonScope
-from .values import Const, Function, Method, Seq, Tile, Undefined, Value
+from .values import Const, Function, Method, Scalar, Seq, Tile, Undefined, Value
 
 # Libraries whose functions are not compiled from their source: they are about their own arrays.
 _LIBRARIES = ("numpy", "torch", "scipy", "jax", "cupy")
@@ -196,8 +196,39 @@ class Calls(Expressions):
         live, own = analysis.Liveness(body), analysis.assigned(body)
         frame = Frame(variables, callee.scope, callee.file, live, own, self.in_region)
         with self._inside(callee, frame):
+            self._check_annotations(callee, variables)
             self.block(body)
-            return self._returned(callee, frame)
+            result = self._returned(callee, frame)
+            if isinstance(callee.node, ast.FunctionDef) and callee.node.returns:
+                what = f"'{callee.name}' is annotated to return {{}}, and returns {{}}"
+                self._check_annotation(callee.node.returns, result, what)
+            return result
+
+    def _check_annotations(self, callee: Callee, given: dict[str, Value]) -> None:
+        spec = callee.node.args
+        for parameter in (*spec.posonlyargs, *spec.args, *spec.kwonlyargs):
+            if parameter.annotation:
+                what = f"the parameter '{parameter.arg}' of '{callee.name}' is annotated {{}}, and gets {{}}"
+                self._check_annotation(parameter.annotation, given[parameter.arg], what)
+
+    def _check_annotation(self, node: ast.expr, value: Value, what: str) -> None:
+        """Refuses a value of another type than a function's annotation names: annotations convert nothing."""
+        dtype = self.annotated(node)
+        if isinstance(dtype, DType) and isinstance(value, Scalar | Tile) and value.dtype is not dtype:
+            self.place = self.at(node)
+            self.fail(
+                what.format(dtype.name, value.describe()),
+                f"convert the value, {dtype.name}(…) or .astype({dtype.name}), or leave the annotation out",
+            )
+
+    def annotated(self, node: ast.expr) -> Any:
+        """The name of an annotation. Annotations of variables are never evaluated, so that it may be undefined."""
+        if isinstance(node, ast.Constant):
+            return node.value
+        if isinstance(node, ast.Attribute):
+            return getattr(self.annotated(node.value), node.attr, None)
+        found = self.frame.find(node.id) if isinstance(node, ast.Name) else None
+        return found.py if isinstance(found, Const) else found
 
     def _callee(self, function: FunctionType | Function) -> Callee:
         if isinstance(function, Function):

@@ -25,6 +25,9 @@ class Matrices(Subscripts):
         """A part of an array as a matrix."""
         if isinstance(value, View) and value.matrix is not None:
             return value.matrix
+        if isinstance(value, Memory) and value.filled:
+            rows, columns = value.filled
+            return Matrix(value, Const(0), Const(0), rows, columns, (value.shape[0], value.shape[1]))
         if isinstance(value, Memory | Window) and len(value.shape) == 2:
             rows, columns = (self.extent(value, axis) for axis in (0, 1))
             return Matrix(value, Const(0), Const(0), rows, columns)
@@ -81,9 +84,9 @@ class Matrices(Subscripts):
     def hold_product(self, product: Product) -> Memory:
         """Stores the product in scratch memory."""
         sizes = self._product_tile(product, None)
-        held = Memory("", sizes, F32, "product")
+        held = Memory("", sizes, F32, "product", filled=(product.lhs.height, product.rhs.width))
         held = dataclasses.replace(held, name=self.result(f"comms.scratch : {held.type}"))
-        self._contract(product, self._part_of_held(held, product), accumulate=False)
+        self._contract(product, self.matrix(held, "this"), accumulate=False)
         return held
 
     def add_product(self, held: Memory, product: Product) -> None:
@@ -91,9 +94,6 @@ class Matrices(Subscripts):
         if len(held.shape) != 2:
             self.fail(f"{held.describe()} is not a matrix", _instead_of_matrix(held))
         self.store_product(View(held, Const(0), Const(None), matrix=self.matrix(held, "this")), product, True)
-
-    def _part_of_held(self, held: Memory, product: Product) -> Matrix:
-        return Matrix(held, Const(0), Const(0), product.lhs.height, product.rhs.width)
 
     def _product_tile(self, product: Product, out: Matrix | None) -> tuple[int, int]:
         """Returns the largest numbers of rows and columns of the product."""

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from .. import functions
 from ..dtypes import INDEX, as_dtype
@@ -91,20 +91,11 @@ class Statements(Calls):
             return
         self._refuse_lost(s, [s.target])
         value = self.expression(s.value)
-        dtype = as_dtype(self._annotated(s.annotation))
+        dtype = as_dtype(self.annotated(s.annotation))
         if dtype is not None:
             n = self.number(value)
             value = self.tile(n, n.length, dtype) if isinstance(n, Tile) else self.scalar(n, dtype)
         self.assign(s.target, value)
-
-    def _annotated(self, node: ast.expr) -> Any:
-        """The name of an annotation. Annotations of variables are never evaluated, so that it may be undefined."""
-        if isinstance(node, ast.Constant):
-            return node.value
-        if isinstance(node, ast.Attribute):
-            return getattr(self._annotated(node.value), node.attr, None)
-        found = self.frame.find(node.id) if isinstance(node, ast.Name) else None
-        return found.py if isinstance(found, Const) else found
 
     def visit_AugAssign(self, s: ast.AugAssign) -> None:
         if isinstance(s.target, ast.Name):

@@ -135,6 +135,8 @@ class Memory(Value):
     space: str = ""
     # A part of a window, which other ranks reach: the checker follows what tiles do to it.
     shared: bool = False
+    # The rows and columns of a product that has a name: its shape has the most that there can be.
+    filled: tuple[Value, Value] | None = None
 
     @property
     def type(self) -> str:
