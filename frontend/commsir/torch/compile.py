@@ -683,7 +683,7 @@ def _fuse(
     because = [*made.because, *([why] if why else [])]
     if not made.weight() and not stands and produced is None:
         raise Unsupported("; ".join(dict.fromkeys(because)) or "no arithmetic follows")
-    names = tuple(str(one.target).removesuffix(".default") for one in made.inside[1:] if one.target is not _WAIT)
+    names = reporting.operation_names(one for one in made.inside[1:] if one.target is not _WAIT)
     sent = produced.names if produced else ()
     call = _replace(graph, collective, made.region, made.inside, before, everything, stands, produced, prefetches)
     return _FusionResult(names, sent, tuple(because), call, (produced.gain or 0.0) if produced else 0.0)

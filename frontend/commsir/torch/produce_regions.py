@@ -21,7 +21,7 @@ from commsir.torch.capi import element_type
 from commsir.torch.collectives import Collective
 from commsir.torch.matmul import model
 from commsir.torch.regions import CASTS, Argument, Region, Unsupported, is_arithmetic, moves_nothing
-from commsir.torch.reporting import described
+from commsir.torch.reporting import described, operation_names
 
 __all__ = ["Produced", "narrow", "narrowed_type", "produce"]
 
@@ -59,7 +59,7 @@ class Produced:
     def names(self) -> tuple[str, ...]:
         if self.is_cast:
             return ("prims.convert_element_type",)
-        return tuple(str(node.target).removesuffix(".default") for node in self.inside if _is_work(node))
+        return operation_names(filter(_is_work, self.inside))
 
 
 def _is_work(node: Node) -> bool:

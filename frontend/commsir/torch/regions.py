@@ -427,7 +427,7 @@ class Region:
             return parts[number]
         rule = _RULES.get(node.target)
         if rule is None:
-            raise Unsupported(f"{node.target} is not among the operations that regions hold")
+            raise Unsupported(f"{described(node)} is not among the operations that regions hold")
         value: Any = node.meta.get("val")
         results = value if isinstance(value, (tuple, list)) else (value,)
         for one in results:
@@ -437,7 +437,7 @@ class Region:
             self.begin_node(results[0].shape)
             made = rule(self, node)
         except _Misfit as why:
-            raise Unsupported(f"{node.target}: {why}") from None
+            raise Unsupported(f"{described(node)}: {why}") from None
         if node.target not in _REDUCTIONS and node.target not in _CUTS:
             self._check_elements(node)
         if not isinstance(made, tuple):

@@ -382,11 +382,21 @@ def of_positions(x: Any, w: Any) -> Any:
 KEPT: dict[str, tuple[Callable[..., Any], str]] = {
     "returned_too": (
         returned_too,
-        "prims.convert_element_type.default could be done with the pieces, but what is gathered is read elsewhere, too",
+        "prims.convert_element_type at regions_checks.py could be done with the pieces, but what is gathered is read "
+        "elsewhere, too",
     ),
-    "whole_beside": (whole_beside, "aten.add.Tensor needs aten.cos at regions_checks.py, which is not in pieces"),
-    "another_shape": (another_shape, "aten.mul.Tensor has what is gathered in another shape, [16, 32]"),
-    "of_positions": (of_positions, "aten.sum.dim_IntList needs what all ranks have sent, along dimension 1"),
+    "whole_beside": (
+        whole_beside,
+        "aten.add.Tensor at regions_checks.py needs aten.cos at regions_checks.py, which is not in pieces",
+    ),
+    "another_shape": (
+        another_shape,
+        "aten.mul.Tensor at regions_checks.py has what is gathered in another shape, [16, 32]",
+    ),
+    "of_positions": (
+        of_positions,
+        "aten.sum.dim_IntList at regions_checks.py needs what all ranks have sent, along dimension 1",
+    ),
 }
 
 
