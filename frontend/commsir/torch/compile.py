@@ -292,6 +292,30 @@ def _split_parts(graph: Graph, everything: Iterable[Collective]) -> None:
             strided_alone(graph, node)
 
 
+def _masks_as_where(graph: Graph) -> None:
+    """Writes numbers that are put where a mask is set as a choice, which a region holds: a vocabulary that is shared
+    out zeroes the rows of other ranks' tokens so."""
+    for node in graph.find_nodes(op="call_function", target=_aten.index_put.default):
+        whole, indices, number, *adds = node.args
+        (mask, *others) = indices
+        if others or any(adds) or node.kwargs or getattr(mask, "target", None) is None:
+            continue
+        value, known = whole.meta["val"], mask.meta["val"]
+        if known.dtype is not torch.bool or number.meta["val"].numel() != 1:
+            continue
+        with graph.inserting_before(node):
+            for _ in range(value.dim() - known.dim()):
+                mask = graph.call_function(_aten.unsqueeze.default, (mask, -1))
+                set_value(mask)
+            if number.meta["val"].dim():
+                number = graph.call_function(_aten.reshape.default, (number, []))
+                set_value(number)
+            chosen = graph.call_function(_aten.where.self, (mask, number, whole))
+        chosen.meta = {**node.meta}
+        node.replace_all_uses_with(chosen)
+        graph.erase_node(node)
+
+
 def _comes_from(node: Any, collectives: set[Node]) -> bool:
     """Whether it is a collective's result, past views, and one that is read once."""
     while isinstance(node, Node) and moves_nothing(node) and len(node.users) == 1:
@@ -715,6 +739,7 @@ def fuse_collectives(graph: Graph, join_sums: bool = True, prefetch_weights: boo
     _remove_dead_arithmetic(graph)
     name = reporting.graph_name(graph)
     _split_products(graph, collectives_of(graph))
+    _masks_as_where(graph)
     whole = gather_layouts.sink(graph)
     joined, why_not = joined_collectives.join(graph, matmuls.why_apart, join_sums)
     why_not |= whole

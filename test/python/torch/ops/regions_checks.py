@@ -26,6 +26,14 @@ def masked(h: Any, t: Any) -> Any:
     return torch.where((h > 0.5) & ~(h >= 2.0), h, h * 0.1)
 
 
+def overwritten(h: Any, t: Any) -> Any:
+    """A number where a mask is set: of rows, of elements, and with one element in a dimension."""
+    rows, one = h * 1.5, torch.ones(1, dtype=h.dtype, device=h.device)
+    rows[t["row_mask"][..., 0]] = 0.5
+    rows[t["mask"]] = -1.0
+    return rows.index_put((rows > 2,), one) * 2, rows
+
+
 def dropout(h: Any, t: Any) -> Any:
     """What is drawn before; the mask is a result, as the gradient needs it."""
     kept = t["random"] > 0.25
@@ -200,11 +208,49 @@ def places(h: Any, t: Any) -> Any:
     )
 
 
+def _odd(h: Any, t: Any) -> Any:
+    """Elements with infinities of both signs and NaN among them, several of each, in some rows."""
+    return torch.where(t["mask"], h, torch.where(h > 1, math.nan, torch.where(h < -1, -math.inf, math.inf)))
+
+
+def largest(h: Any, t: Any) -> Any:
+    """As routers choose experts: which of equal elements comes first is not defined."""
+    odd, few = _odd(h, t), h[..., :3]
+    scores = torch.softmax(h, -1)
+    chosen, at = scores.topk(2, sorted=False)
+    least, at_least = odd.topk(5, largest=False)
+    most, at_most = odd.topk(4)
+    return (
+        *(chosen / chosen.sum(-1, keepdim=True), scores.gather(-1, at) - chosen),
+        *(least.nan_to_num(7, 8, 9), odd.gather(-1, at_least).nan_to_num(7, 8, 9)),
+        *(most.nan_to_num(7, 8, 9), odd.gather(-1, at_most).nan_to_num(7, 8, 9)),
+        *(few.topk(3)[0], h.topk(1)[0]),
+    )
+
+
+def sorted_rows(h: Any, t: Any) -> Any:
+    """Equal elements keep their order; NaN is larger than infinity."""
+    odd, near = _odd(h, t)[..., :SIZE], h[..., :SIZE].round()
+    rising, places_of = torch.sort(odd, stable=True)
+    falling, others = torch.sort(odd, dim=-1, descending=True, stable=True)
+    return (
+        *(rising.nan_to_num(7, 8, 9), places_of, falling.nan_to_num(7, 8, 9), others),
+        *(near.sort(stable=True)[1], near.argsort(stable=True, descending=True)),
+    )
+
+
+def running_sums(h: Any, t: Any) -> Any:
+    """As of the probabilities of tokens that are sampled from."""
+    whole = h.cumsum(-1)
+    return whole * 2, torch.softmax(h[..., :5], -1).cumsum(-1) < 0.9, (h > 0).to(h.dtype).cumsum(-1)
+
+
 #: What is said of operations that stay outside, if any.
 FUSED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     one.__name__: (one, ())
     for one in (
         masked,
+        overwritten,
         dropout,
         mask_as_result,
         infinite,
@@ -232,6 +278,9 @@ FUSED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
         scattered_sums,
         gathered_signs,
         places,
+        largest,
+        sorted_rows,
+        running_sums,
     )
 }
 FUSED["scattered"] = (scattered, ("which is not one known number",))

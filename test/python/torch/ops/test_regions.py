@@ -10,7 +10,7 @@ from harness import World
 from reporting_checks import without_numbers
 
 #: The rest is done in float32.
-_IN_BFLOAT16 = {"masked", "norm_over_heads", "over_the_batch"}
+_IN_BFLOAT16 = {"masked", "overwritten", "norm_over_heads", "over_the_batch", "running_sums"}
 
 
 @pytest.mark.parametrize("name", list(regions_checks.FUSED))
@@ -24,7 +24,17 @@ def test_holds(pair: World, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["masked", "norm_over_heads", "group_quantized", "over_the_batch", "of_heads_and_rows"]
+    "name",
+    [
+        "masked",
+        "overwritten",
+        "norm_over_heads",
+        "group_quantized",
+        "over_the_batch",
+        "of_heads_and_rows",
+        "largest",
+        "sorted_rows",
+    ],
 )
 def test_holds_rows_of_any_number(pair: World, name: str) -> None:
     for fused, because in pair.run(regions_checks.fuses, "gloo", name=name, dtype=torch.float32, dynamic=True):
