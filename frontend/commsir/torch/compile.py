@@ -655,6 +655,27 @@ def _largest_region(graph: Graph, collective: Collective, before: _Hoister) -> _
     return best
 
 
+def _rounds(region: Region, node: Node) -> bool:
+    """Whether storing the value rounds what the region computes with."""
+    value, tile = node.meta["val"], region.tiles[node]
+    return isinstance(value, torch.Tensor) and value.dtype in (torch.bfloat16, torch.float16) and tile.kind == "f32"
+
+
+def _with_stored_rounded(collective: Collective, made: _FusedRegion) -> _FusedRegion:
+    """Has the region read what it stores as others read it. A statistic of rows that are not rounded would not be that
+    of the rows which the backward pass reads."""
+    region = made.region
+    stored = {region.tiles[node] for node in _results(region, made.inside) if _rounds(region, node)}
+    first = {region.tiles[node]: node for node in reversed(made.inside)}
+    rounded = frozenset(first[tile] for tile in stored)
+    if not rounded:
+        return made
+    again = collective.begin(region.columns, rounded)
+    for node in made.inside[1:]:
+        again.add(node)
+    return replace(made, region=again)
+
+
 def _identity_region(collective: Collective, grown: _FusedRegion) -> _FusedRegion:
     """Returns the region that only returns the received data."""
     region, node = collective.begin(), collective.node
@@ -703,6 +724,7 @@ def _fuse(
         made = _identity_region(collective, made)
     if not _results(made.region, made.inside):
         raise Unsupported("nothing reads its result")
+    made = _with_stored_rounded(collective, made)
     produced, why = _before(graph, collective, made.region.columns, stands)
     because = [*made.because, *([why] if why else [])]
     if not made.weight() and not stands and produced is None:

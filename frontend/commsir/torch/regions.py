@@ -130,6 +130,8 @@ class Region:
     #: Tiles that are cut, and the bytes of memory that they and those that are joined pass through.
     cut: dict[Tile, None] = field(default_factory=dict)
     cut_bytes: int = 0
+    #: Nodes whose values are rounded to the node's type before the region reads them: it stores them.
+    rounded: frozenset[Node] = frozenset()
     #: Where its tensors are; None: where what arrives is.
     device: torch.device | None = None
 
@@ -301,7 +303,16 @@ class Region:
         """Begins the region: `node` is the received data."""
         self.device = node.meta["val"].device
         is_integer = kind.startswith("i")
-        self.tiles[node] = Tile(tile, self.columns, kind) if is_integer else self.widen(Tile(tile, self.columns), kind)
+        made = Tile(tile, self.columns, kind) if is_integer else self.widen(Tile(tile, self.columns), kind)
+        self.tiles[node] = self._as_stored(node, made)
+
+    def _as_stored(self, node: Node, made: Any) -> Any:
+        """What the node makes, rounded if the region stores it: other kernels, such as those of the backward pass, read
+        the same value."""
+        if node not in self.rounded:
+            return made
+        kind = element_type(node.meta["val"].dtype)
+        return self.widen(self.narrow(made, kind), kind)
 
     def begin_node(self, shape: Sequence[Any]) -> None:
         """A result of that shape is translated next."""
@@ -411,7 +422,7 @@ class Region:
         cuts = (dict(self.cut), self.cut_bytes)
         state = (len(self.lines), self.numbers, dict(self.arguments), dict(self.tiles))
         try:
-            self.tiles[node] = self._translate(node)
+            self.tiles[node] = self._as_stored(node, self._translate(node))
         except Unsupported:
             lines, self.numbers, self.arguments, self.tiles = state
             self.cut, self.cut_bytes = cuts

@@ -337,6 +337,42 @@ def fuses(
     return said.fused, said.because
 
 
+def _summed(x: Any, r: Any) -> Any:
+    """What a backward pass reads: the sum, its largest element, and the sum of its powers."""
+    h = funcol.all_reduce(x, "sum", dist.group.WORLD)
+    most = h.float().amax(-1, keepdim=True)
+    return h.view(-1, WIDTH), most, torch.exp(h.float() - most).sum(-1, keepdim=True)
+
+
+def _summed_on(x: Any, r: Any) -> Any:
+    """The same of a value that is made of the sum, and read as another view."""
+    h = (funcol.all_reduce(x, "sum", dist.group.WORLD) + r).view(-1, WIDTH)
+    most = h.float().amax(-1, keepdim=True)
+    return h.clone(), most, torch.exp(h.float() - most).sum(-1, keepdim=True)
+
+
+def _gathered_on(x: Any, r: Any) -> Any:
+    h = funcol.all_gather_tensor(x, 0, dist.group.WORLD) * 0.7
+    most = h.float().amax(-1, keepdim=True)
+    return h, most, torch.exp(h.float() - most).sum(-1, keepdim=True)
+
+
+STORED: dict[str, Callable[[Any, Any], Any]] = {one.__name__: one for one in (_summed, _summed_on, _gathered_on)}
+
+
+def stores(rank: int, size: int, name: str, dtype: torch.dtype) -> float:
+    """How far statistics of rows are off those of the rows that the kernel stores, at most, as a ratio."""
+    compiled = _compiled(STORED[name], leaves=True)
+    most = 0.0
+    for turn in range(4):
+        x = _tensor(rank, LENGTH, WIDTH, dtype=dtype, seed=turn) * 8
+        h, largest, total = compiled(x, _tensor(0, LENGTH, WIDTH, dtype=dtype, seed=9))
+        want = torch.exp(h.float() - h.float().amax(-1, keepdim=True)).sum(-1, keepdim=True)
+        assert torch.equal(largest, h.float().amax(-1, keepdim=True))
+        most = max(most, float((total / want - 1).abs().max()))
+    return most
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # all_gather along another dimension
 # ---------------------------------------------------------------------------------------------------------------------

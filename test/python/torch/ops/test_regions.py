@@ -41,6 +41,13 @@ def test_holds_rows_of_any_number(pair: World, name: str) -> None:
         assert fused and not because, (fused, because)
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("name", list(regions_checks.STORED))
+def test_reads_what_it_stores(pair: World, name: str, dtype: torch.dtype) -> None:
+    """Gradients of a softmax are those of the rows that the backward pass reads."""
+    assert max(pair.run(regions_checks.stores, "gloo", name=name, dtype=dtype)) < 1e-5
+
+
 @pytest.mark.parametrize("name", list(regions_checks.GATHERED))
 def test_gathered_along_another_dimension(pair: World, name: str) -> None:
     for fused, because in pair.run(regions_checks.gathers, "gloo", name=name):
