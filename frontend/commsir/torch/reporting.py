@@ -47,7 +47,7 @@ class Fusion:
     joined: int = 1
     #: The element type of the result, as torch spells it, without "torch.".
     dtype: str = ""
-    #: The graph it is in: its number in this process, and "forward" or "backward".
+    #: The graph it is in: its number since `clear_fusions()`, or in this process, and "forward" or "backward".
     graph: str = ""
     #: The line of the model that asks for it, "file:line: code", and the module it belongs to; empty: unknown.
     source: str = ""
@@ -212,8 +212,10 @@ def report() -> Report:
 
 
 def clear_fusions() -> None:
-    """Clears the data of `fusions` and `report`."""
+    """Clears the data of `fusions` and `report`, which then number graphs from 0 again."""
+    global _graphs
     _entries.clear()
+    _graphs = 0
 
 
 def graph_name(graph: Graph) -> str:

@@ -541,7 +541,14 @@ def prefetches(rank: int, size: int, most: int, option: bool) -> list[str]:
     """The arrays that the kernel of a layer takes and does not read; the results are as without the pass."""
     import commsir.torch.prefetched_weights as prefetched
 
-    prefetched._MOST_BYTES = most
+    before, prefetched._MOST_BYTES = prefetched._MOST_BYTES, most
+    try:
+        return _prefetched(rank, option)
+    finally:
+        prefetched._MOST_BYTES = before
+
+
+def _prefetched(rank: int, option: bool) -> list[str]:
     given, dtype = _given(torch.float32), torch.float32
     weights = [_tensor(0, 3 * WIDTH, WIDTH, dtype=dtype, seed=8), _tensor(0, WIDTH, 2 * WIDTH, dtype=dtype, seed=9)]
 
