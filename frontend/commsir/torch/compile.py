@@ -503,6 +503,8 @@ def _replace(
     sent = produced.text if produced else ""
     shown = (collective.op, collective.reduce_op, consume, kinds, widths, len(parts or ()), sent)
     site = site_of(collective, everything, *shown)
+    if stands and stands.own_dim is not None:
+        site = ops.own_part(site, stands.own_dim)
     before.move([given.node for given in region.arguments])
     with graph.inserting_before(start):
         call = (collective.reduce_op, consume, ",".join(kinds), widths, False, collective.group)
@@ -837,6 +839,8 @@ def _fuse_one(
         done = False
     reasons = tuple(dict.fromkeys(because))
     moved = ("aten.sum.dim_IntList",) if stands and stands.sums_first else ()
+    if stands and stands.own_dim is not None:
+        moved, entry = ("aten.slice.Tensor",), replace(entry, collective="all_reduce")
     entry = replace(
         entry, fused=(*moved, *fused.names), produced=fused.produced, because=reasons, predicted=gain, call=fused.call
     )

@@ -43,6 +43,7 @@ __all__ = [
     "reduced_dims",
     "row_sizes",
     "same_sizes",
+    "slice_of",
     "strided_alone",
 ]
 
@@ -610,7 +611,7 @@ def strided_alone(graph: Graph, node: Node) -> None:
         return
     source: Any = node.args[0]
     *shape, size = source.meta["val"].shape
-    begin, end, step = given = _slice_of(node)
+    begin, end, step = given = slice_of(node)
     if not isinstance(size, int) or not all(one is None or isinstance(one, int) for one in given):
         return
     taken = range(size)[slice(begin, end, step)]
@@ -627,7 +628,7 @@ def strided_alone(graph: Graph, node: Node) -> None:
     graph.erase_node(node)
 
 
-def _slice_of(node: Node) -> list[Any]:
+def slice_of(node: Node) -> list[Any]:
     """Begin, end and step of a slice; None: the program has none."""
     given = [*node.args[2:], None, None, None][:3]
     names = ("start", "end", "step")
@@ -1095,7 +1096,7 @@ def _size_along(node: Node) -> int:
 @_cut(aten.slice.Tensor)
 def _slice(region: Region, node: Node) -> Tile:
     size = _size_along(node)
-    begin, end, step = _slice_of(node)
+    begin, end, step = slice_of(node)
     if step not in (None, 1):
         raise Unsupported(f"{described(node)} takes elements that do not lie side by side")
     first, last, _ = slice(*(None if one is None else _number(node, one) for one in (begin, end))).indices(size)
