@@ -189,7 +189,8 @@ def _compare(name: str, want: torch.Tensor, got: torch.Tensor, loose: float) -> 
     assert want.dtype == got.dtype and want.shape == got.shape, name
     off = float((want - got).abs().max())
     most = float(want.abs().max())
-    assert off <= loose * max(most, 1e-6), f"{name}: {off} off, of at most {most}"
+    # A gradient that is zero in exact arithmetic, as of a router that chooses one expert, is rounding alone.
+    assert off <= loose * max(most, 1e-5), f"{name}: {off} off, of at most {most}"
 
 
 def _forward(model: Any) -> Callable[[Any], dict[str, torch.Tensor]]:
