@@ -97,8 +97,9 @@ class Collective:
     def _takes(self, dtype: torch.dtype) -> bool:
         return dtype in _FLOATS or (not self.reduce_op and dtype in _QUANTIZED)
 
-    def begin(self, columns: int | None = None) -> Region:
-        """The region that holds what arrives and nothing else; `columns`: of its rows, if not the last dimension's."""
+    def begin(self, columns: int | None = None, rounded: frozenset[Node] = frozenset()) -> Region:
+        """The region that holds what arrives and nothing else; `columns`: of its rows, if not the last dimension's;
+        `rounded`: nodes that the region stores."""
         if not self.whole:
             raise Unsupported(self._partial_reason())
         if _has_cpp_wrapper():
@@ -124,7 +125,7 @@ class Collective:
         if columns < 2:
             raise Unsupported(f"its rows have {columns} elements: {list(value.shape)}")
         arrives = "f32" if self.reduce_op else element_type(self.sent or value.dtype)
-        region = Region(columns, result.numel() // columns, [arrives])
+        region = Region(columns, result.numel() // columns, [arrives], rounded=rounded)
         region.begin(self.node, "%w0", arrives)
         return region
 

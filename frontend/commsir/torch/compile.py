@@ -292,6 +292,30 @@ def _split_parts(graph: Graph, everything: Iterable[Collective]) -> None:
             strided_alone(graph, node)
 
 
+def _masks_as_where(graph: Graph) -> None:
+    """Writes numbers that are put where a mask is set as a choice, which a region holds: a vocabulary that is shared
+    out zeroes the rows of other ranks' tokens so."""
+    for node in graph.find_nodes(op="call_function", target=_aten.index_put.default):
+        whole, indices, number, *adds = node.args
+        (mask, *others) = indices
+        if others or any(adds) or node.kwargs or getattr(mask, "target", None) is None:
+            continue
+        value, known = whole.meta["val"], mask.meta["val"]
+        if known.dtype is not torch.bool or number.meta["val"].numel() != 1:
+            continue
+        with graph.inserting_before(node):
+            for _ in range(value.dim() - known.dim()):
+                mask = graph.call_function(_aten.unsqueeze.default, (mask, -1))
+                set_value(mask)
+            if number.meta["val"].dim():
+                number = graph.call_function(_aten.reshape.default, (number, []))
+                set_value(number)
+            chosen = graph.call_function(_aten.where.self, (mask, number, whole))
+        chosen.meta = {**node.meta}
+        node.replace_all_uses_with(chosen)
+        graph.erase_node(node)
+
+
 def _comes_from(node: Any, collectives: set[Node]) -> bool:
     """Whether it is a collective's result, past views, and one that is read once."""
     while isinstance(node, Node) and moves_nothing(node) and len(node.users) == 1:
@@ -479,6 +503,8 @@ def _replace(
     sent = produced.text if produced else ""
     shown = (collective.op, collective.reduce_op, consume, kinds, widths, len(parts or ()), sent)
     site = site_of(collective, everything, *shown)
+    if stands and stands.own_dim is not None:
+        site = ops.own_part(site, stands.own_dim)
     before.move([given.node for given in region.arguments])
     with graph.inserting_before(start):
         call = (collective.reduce_op, consume, ",".join(kinds), widths, False, collective.group)
@@ -631,6 +657,27 @@ def _largest_region(graph: Graph, collective: Collective, before: _Hoister) -> _
     return best
 
 
+def _rounds(region: Region, node: Node) -> bool:
+    """Whether storing the value rounds what the region computes with."""
+    value, tile = node.meta["val"], region.tiles[node]
+    return isinstance(value, torch.Tensor) and value.dtype in (torch.bfloat16, torch.float16) and tile.kind == "f32"
+
+
+def _with_stored_rounded(collective: Collective, made: _FusedRegion) -> _FusedRegion:
+    """Has the region read what it stores as others read it. A statistic of rows that are not rounded would not be that
+    of the rows which the backward pass reads."""
+    region = made.region
+    stored = {region.tiles[node] for node in _results(region, made.inside) if _rounds(region, node)}
+    first = {region.tiles[node]: node for node in reversed(made.inside)}
+    rounded = frozenset(first[tile] for tile in stored)
+    if not rounded:
+        return made
+    again = collective.begin(region.columns, rounded)
+    for node in made.inside[1:]:
+        again.add(node)
+    return replace(made, region=again)
+
+
 def _identity_region(collective: Collective, grown: _FusedRegion) -> _FusedRegion:
     """Returns the region that only returns the received data."""
     region, node = collective.begin(), collective.node
@@ -679,11 +726,12 @@ def _fuse(
         made = _identity_region(collective, made)
     if not _results(made.region, made.inside):
         raise Unsupported("nothing reads its result")
+    made = _with_stored_rounded(collective, made)
     produced, why = _before(graph, collective, made.region.columns, stands)
     because = [*made.because, *([why] if why else [])]
     if not made.weight() and not stands and produced is None:
         raise Unsupported("; ".join(dict.fromkeys(because)) or "no arithmetic follows")
-    names = tuple(str(one.target).removesuffix(".default") for one in made.inside[1:] if one.target is not _WAIT)
+    names = reporting.operation_names(one for one in made.inside[1:] if one.target is not _WAIT)
     sent = produced.names if produced else ()
     call = _replace(graph, collective, made.region, made.inside, before, everything, stands, produced, prefetches)
     return _FusionResult(names, sent, tuple(because), call, (produced.gain or 0.0) if produced else 0.0)
@@ -715,6 +763,7 @@ def fuse_collectives(graph: Graph, join_sums: bool = True, prefetch_weights: boo
     _remove_dead_arithmetic(graph)
     name = reporting.graph_name(graph)
     _split_products(graph, collectives_of(graph))
+    _masks_as_where(graph)
     whole = gather_layouts.sink(graph)
     joined, why_not = joined_collectives.join(graph, matmuls.why_apart, join_sums)
     why_not |= whole
@@ -790,6 +839,8 @@ def _fuse_one(
         done = False
     reasons = tuple(dict.fromkeys(because))
     moved = ("aten.sum.dim_IntList",) if stands and stands.sums_first else ()
+    if stands and stands.own_dim is not None:
+        moved, entry = ("aten.slice.Tensor",), replace(entry, collective="all_reduce")
     entry = replace(
         entry, fused=(*moved, *fused.names), produced=fused.produced, because=reasons, predicted=gain, call=fused.call
     )

@@ -255,22 +255,31 @@ def _first_reader(node: Node) -> Node | None:
     return None
 
 
+#: What only changes where elements lie.
+_LAYOUTS = (_ATEN.permute.default, _ATEN.clone.default, _ATEN.expand.default)
+
+
 def _unsupported_reason(gathered: GatherConcat) -> str:
     """Returns why nothing can be moved before the concatenation."""
-    reader = _first_reader(gathered.node)
+    reader = first = _first_reader(gathered.node)
+    while reader is not None and reader.target in _LAYOUTS:
+        reader = _first_reader(reader)
     if reader is None:
         return "nothing follows: the program returns what is gathered"
+    what = described(reader)
+    if not is_arithmetic(reader):
+        return f"{what} is not among the operations that regions hold"
+    if reader is not first:
+        return f"{what} has what is gathered in another order of dimensions"
     views = {one: one for one in reader.all_input_nodes if _comes_from(one, gathered.node)}
     if _takes(reader, gathered, {gathered.node: gathered.node, **views}):
-        return f"{reader.target} could be done with the pieces, but what is gathered is read elsewhere, too"
-    if not is_arithmetic(reader):
-        return f"{reader.target} is not among the operations that regions hold"
+        return f"{what} could be done with the pieces, but what is gathered is read elsewhere, too"
     if not is_elementwise(reader):
-        return f"{reader.target} needs what all ranks have sent, along dimension {gathered.dim}"
+        return f"{what} needs what all ranks have sent, along dimension {gathered.dim}"
     beside = [one for one in reader.all_input_nodes if not _comes_from(one, gathered.node)]
     if not _has_rows_of(reader.meta["val"].shape, gathered.node.meta["val"].shape, gathered) or not beside:
-        return f"{reader.target} has what is gathered in another shape, {list(reader.meta['val'].shape)}"
-    return f"{reader.target} needs {described(beside[0])}, which is not in pieces"
+        return f"{what} has what is gathered in another shape, {list(reader.meta['val'].shape)}"
+    return f"{what} needs {described(beside[0])}, which is not in pieces"
 
 
 def _comes_from(node: Node, source: Node) -> bool:

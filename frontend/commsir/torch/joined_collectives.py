@@ -4,6 +4,7 @@ A sum of all_reduces, `all_reduce(a) + all_reduce(b) + ...`, becomes one all_red
 the gradients of q, k and v, of gate and up, of attention and MLP in parallel, and of shared and routed experts.
 reduce_scatter is treated alike. Equal collectives of one tensor are replaced by one, whose result all of them use.
 A sum of an all_reduce over its first dimensions, as over experts, is the all_reduce of that sum, which is smaller.
+An all_reduce of which the program reads the rank's own part alone is a reduce_scatter.
 
 Other ranks may have compiled something else and run the collectives one by one, on values that need not be equal there.
 So the remaining collective records what it replaces, and until all ranks agree (agreement.py), each of the replaced
@@ -13,6 +14,7 @@ the other; if another collective begins in between, they stay.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import reduce
@@ -23,7 +25,7 @@ import torch
 from torch.fx import Graph, Node
 
 from commsir.torch.collectives import Collective, collectives_of, is_communication, set_value
-from commsir.torch.regions import Unsupported, moves_nothing, reduced_dims, same_sizes
+from commsir.torch.regions import Unsupported, moves_nothing, reduced_dims, same_sizes, slice_of
 from commsir.torch.reporting import described
 
 __all__ = ["JoinedCollectives", "join"]
@@ -35,6 +37,9 @@ _ADD = torch.ops.aten.add.Tensor
 _RESHAPE = torch.ops.aten.reshape.default
 _SUM = torch.ops.aten.sum.dim_IntList
 _WAIT = torch.ops._c10d_functional.wait_tensor.default
+_SCATTER = torch.ops._c10d_functional.reduce_scatter_tensor.default
+_SLICE, _SPLIT = torch.ops.aten.slice.Tensor, torch.ops.aten.split.Tensor
+_C10D: Any = torch.distributed.distributed_c10d
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,8 @@ class JoinedCollectives:
     others: tuple[Node, ...] = ()
     #: Whether the result of one is summed up over its first dimensions, before it is sent.
     sums_first: bool = False
+    #: Of an all_reduce whose own part alone is read: the dimension that ranks divide.
+    own_dim: int | None = None
 
     @property
     def count(self) -> int:
@@ -308,6 +315,94 @@ def _join_run(graph: Graph, run: list[Node], leaves: dict[Node, Node], had: dict
     return JoinedCollectives(whole, sums_first=any(one in had for one in run))
 
 
+# ---------------------------------------------------------------------------------------------------------------------
+# Own parts
+# ---------------------------------------------------------------------------------------------------------------------
+
+
+def _own_part(node: Node, rank: int, ranks: int) -> tuple[int, list[Node]] | None:
+    """The dimension of which a node takes the rank's own part, and the nodes that are this part."""
+    source = node.args[0]
+    if node.target not in (_SLICE, _SPLIT) or not isinstance(source, Node) or len(node.args) < 2:
+        return None
+    shape = _value(source).shape
+    dim: Any = (node.args[1] if node.target is _SLICE else (*node.args[2:], 0)[0]) % max(len(shape), 1)  # type: ignore[operator]
+    size = shape[dim]
+    if not isinstance(size, int) or size % ranks:
+        return None
+    own = size // ranks
+    if node.target is _SLICE:
+        given = slice_of(node)
+        if not all(one is None or isinstance(one, int) for one in given):
+            return None
+        taken = range(size)[slice(*given)]
+        return (dim, [node]) if taken == range(own * rank, own * (rank + 1)) else None
+    is_own = node.args[1] == own and all(user.args[1] == rank for user in node.users)
+    return (dim, list(node.users)) if is_own else None
+
+
+def _own_reader(collective: Collective, rank: int, ranks: int) -> tuple[int, list[Node]] | None:
+    """The same of all that reads the collective's result."""
+    waits = list(collective.node.users)
+    if len(waits) != 1 or waits[0].target is not _WAIT or not waits[0].users:
+        return None
+    found = [_own_part(user, rank, ranks) for user in waits[0].users]
+    parts = [one for one in found if one is not None]
+    if len(parts) < len(found) or len({dim for dim, _ in parts}) > 1:
+        return None
+    nodes = [node for _, some in parts for node in some]
+    last = _value(nodes[0]).shape[-1] if nodes and all(node.users for node in nodes) else 1
+    return (parts[0][0], nodes) if isinstance(last, int) and last > 1 and _value(nodes[0]).dim() > 1 else None
+
+
+def _scatter_own(
+    graph: Graph, begun: _GraphCollectives, done: Iterable[Node], why_apart: WhyApart
+) -> dict[Node, JoinedCollectives]:
+    """Replaces all_reduces of which the own part alone is read by reduce_scatters."""
+    made: dict[Node, JoinedCollectives] = {}
+    known = set(done)
+    for one in begun.left():
+        if one.op != "all_reduce" or one.foreign or one.node in known or not _takes(one):
+            continue
+        group = _C10D._resolve_process_group(one.group)
+        ranks = int(group.size())
+        found = _own_reader(one, int(group.rank()), ranks) if ranks > 1 else None
+        if found is None or why_apart([one]):  # It overlaps with its matmul.
+            continue
+        dim, readers = found
+        source = one.node.all_input_nodes[0]
+        with graph.inserting_before(one.node):
+            given = source if dim == 0 else _divided(graph, source, dim, ranks)
+            scattered = graph.call_function(_SCATTER, (given, one.reduce_op, ranks, one.group))
+            scattered.meta = {**one.node.meta}
+            set_value(scattered)
+        (wait,) = one.node.users
+        with graph.inserting_before(wait):
+            result = graph.call_function(_WAIT, (scattered,))
+            result.meta = {**wait.meta}
+            set_value(result)
+        for node in readers:
+            node.replace_all_uses_with(result)
+        for node in [*readers, *wait.users, wait, one.node]:
+            if not node._erased:
+                graph.erase_node(node)
+        made[scattered] = JoinedCollectives((source,), own_dim=dim)
+    return made
+
+
+def _divided(graph: Graph, source: Node, dim: int, ranks: int) -> Node:
+    """The parts along a dimension, one after the other along the first."""
+    split = graph.call_function(_SPLIT, (source, _value(source).shape[dim] // ranks, dim))
+    set_value(split)
+    parts = []
+    for number in range(ranks):
+        parts.append(graph.call_function(operator.getitem, (split, number)))
+        parts[-1].meta["val"] = split.meta["val"][number]
+    whole = graph.call_function(torch.ops.aten.cat.default, (parts,))
+    set_value(whole)
+    return whole
+
+
 def join(graph: Graph, why_apart: WhyApart, sums: bool = True) -> tuple[dict[Node, JoinedCollectives], dict[Node, str]]:
     """Takes out the collectives that others can stand for. Returns those others, with what each stands for, and why
     some that are added up stay. `sums`: sums of sums, too, whose addends are added up before they are sent;
@@ -316,4 +411,6 @@ def join(graph: Graph, why_apart: WhyApart, sums: bool = True) -> tuple[dict[Nod
     begun = _GraphCollectives.of(graph)
     had = _sum_first(graph, begun) if sums else {}
     made = _join_sums(graph, begun, why, why_apart, had) if sums else {}
-    return {**_join_same(begun), **made}, why
+    made |= _join_same(begun)
+    others = [other for one in made.values() for other in one.others]
+    return made | _scatter_own(graph, begun, [*made, *others], why_apart), why

@@ -592,6 +592,28 @@ def repeated(site: str, times: int) -> str:
     return f"{place}{_TIMES}{times}{between}{call}" if times > 1 else site
 
 
+#: And before the dimension of which a rank gets its own part, where the program reads no more of an all_reduce.
+_OWN = "@"
+
+
+def own_part(site: str, dim: int) -> str:
+    """The name of a place that stands for an all_reduce of which the own part along `dim` alone is read."""
+    place, between, call = site.partition(SEPARATOR)
+    return f"{place}{_OWN}{dim}{between}{call}"
+
+
+def _own_dim(site: str) -> int | None:
+    dim = site.partition(SEPARATOR)[0].partition(_OWN)[2]
+    return int(dim) if dim else None
+
+
+def _own_parts_of(parts: list[torch.Tensor], dim: int, reduce_op: str, group_name: str) -> list[torch.Tensor]:
+    """Runs the program's all_reduces of `parts`. Returns the own part of each result."""
+    ranks, rank = _size(group_name.encode()), _rank(group_name.encode())
+    whole = _each_of("all_reduce", parts, reduce_op, group_name, None)
+    return [one.chunk(ranks, dim)[rank].contiguous() for one in whole]
+
+
 def _times(site: str) -> int:
     return int(site.partition(SEPARATOR)[0].partition(_TIMES)[2] or 1)
 
@@ -727,9 +749,11 @@ def _apart(
         defects.report_kernel(RuntimeError(defect.decode()), call, _size(group_name.encode()), produce, sources)
     sent = _produced(input, args[:sources], produce) if produce and not parts else [input]
 
-    foreign = ForeignCall.of(site)
+    foreign, own_dim = ForeignCall.of(site), _own_dim(site)
 
     def collective() -> list[torch.Tensor]:
+        if own_dim is not None:
+            return _own_parts_of(parts or [], own_dim, reduce_op, group_name)
         return _each_of(op, parts or sent * _times(site), reduce_op, group_name, foreign)
 
     def ended() -> list[torch.Tensor]:

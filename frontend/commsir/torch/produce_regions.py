@@ -21,12 +21,14 @@ from commsir.torch.capi import element_type
 from commsir.torch.collectives import Collective
 from commsir.torch.matmul import model
 from commsir.torch.regions import CASTS, Argument, Region, Unsupported, is_arithmetic, moves_nothing
-from commsir.torch.reporting import described
+from commsir.torch.reporting import described, operation_names
 
 __all__ = ["Produced", "narrow", "narrowed_type", "produce"]
 
 _WAIT = torch.ops._c10d_functional.wait_tensor.default
 _CLONE = torch.ops.aten.clone.default
+#: What Inductor computes in the kernel of the arithmetic after it, and no region holds.
+_LOOKUPS = (torch.ops.aten.embedding.default, torch.ops.aten.index.Tensor)
 #: How many nodes a region takes at most.
 _MOST_NODES = 64
 
@@ -59,7 +61,7 @@ class Produced:
     def names(self) -> tuple[str, ...]:
         if self.is_cast:
             return ("prims.convert_element_type",)
-        return tuple(str(node.target).removesuffix(".default") for node in self.inside if _is_work(node))
+        return operation_names(filter(_is_work, self.inside))
 
 
 def _is_work(node: Node) -> bool:
@@ -144,7 +146,7 @@ def _gain(region: Region, chain: Sequence[Node]) -> float | None:
     """Time saved in µs: a kernel that writes the data to send, and reading it. Values that other kernels computed on
     the way must then be written."""
     value = chain[-1].meta["val"]
-    read = [one.node for one in region.arguments if _is_taken(one.node)]
+    read = [one.node for one in region.arguments if _is_taken(one.node) or one.node.target in _LOOKUPS]
     made = [node.meta["val"] for node in read if all(user in chain for user in node.users)]
     values: list[Any] = [value, *made]
     if value.device.type != "cuda" or not all(isinstance(size, int) for one in values for size in one.shape):

@@ -44,6 +44,7 @@ __all__ = [
     "reduced_dims",
     "row_sizes",
     "same_sizes",
+    "slice_of",
     "strided_alone",
 ]
 
@@ -59,7 +60,7 @@ _MOST_E4M3FN = 464.0
 _CONSTANTS = (aten.full.default, aten.scalar_tensor.default)
 #: Memory that parts of rows pass through, in bytes: that of one block on the chips that have the least.
 _MOST_CUT_BYTES = 96 << 10
-#: How many elements of a row are scattered or gathered, each by a comparison with all places of the row.
+#: How many elements of a row are scattered, gathered or put into an order, each by comparisons with the whole row.
 _MOST_SCATTERED = 16
 #: How many places of a row a float32 tells apart.
 _MOST_PLACES = 1 << 24
@@ -131,6 +132,8 @@ class Region:
     #: Tiles that are cut, and the bytes of memory that they and those that are joined pass through.
     cut: dict[Tile, None] = field(default_factory=dict)
     cut_bytes: int = 0
+    #: Nodes whose values are rounded to the node's type before the region reads them: it stores them.
+    rounded: frozenset[Node] = frozenset()
     #: Where its tensors are; None: where what arrives is.
     device: torch.device | None = None
 
@@ -307,7 +310,16 @@ class Region:
         """Begins the region: `node` is the received data."""
         self.device = node.meta["val"].device
         is_integer = kind.startswith("i")
-        self.tiles[node] = Tile(tile, self.columns, kind) if is_integer else self.widen(Tile(tile, self.columns), kind)
+        made = Tile(tile, self.columns, kind) if is_integer else self.widen(Tile(tile, self.columns), kind)
+        self.tiles[node] = self._as_stored(node, made)
+
+    def _as_stored(self, node: Node, made: Any) -> Any:
+        """What the node makes, rounded if the region stores it: other kernels, such as those of the backward pass, read
+        the same value."""
+        if node not in self.rounded:
+            return made
+        kind = element_type(node.meta["val"].dtype)
+        return self.widen(self.narrow(made, kind), kind)
 
     def begin_node(self, shape: Sequence[Any]) -> None:
         """A result of that shape is translated next."""
@@ -417,7 +429,7 @@ class Region:
         cuts = (dict(self.cut), self.cut_bytes)
         state = (len(self.lines), self.numbers, dict(self.arguments), dict(self.tiles))
         try:
-            self.tiles[node] = self._translate(node)
+            self.tiles[node] = self._as_stored(node, self._translate(node))
         except Unsupported:
             lines, self.numbers, self.arguments, self.tiles = state
             self.cut, self.cut_bytes = cuts
@@ -433,7 +445,7 @@ class Region:
             return parts[number]
         rule = _RULES.get(node.target)
         if rule is None:
-            raise Unsupported(f"{node.target} is not among the operations that regions hold")
+            raise Unsupported(f"{described(node)} is not among the operations that regions hold")
         value: Any = node.meta.get("val")
         results = value if isinstance(value, (tuple, list)) else (value,)
         for one in results:
@@ -443,7 +455,7 @@ class Region:
             self.begin_node(results[0].shape)
             made = rule(self, node)
         except _Misfit as why:
-            raise Unsupported(f"{node.target}: {why}") from None
+            raise Unsupported(f"{described(node)}: {why}") from None
         if node.target not in _REDUCTIONS and node.target not in _CUTS:
             self._check_elements(node)
         if not isinstance(made, tuple):
@@ -531,10 +543,12 @@ _JOINS = (
     aten.scatter.value,
     aten.scatter_add.default,
 )
+#: What puts the elements of rows into an order, all of them or the first.
+_ORDERED = (aten.topk.default, aten.sort.default, aten.sort.stable)
 #: And the ones that compute what they cut out.
-_COMPUTED = (aten.glu.default, aten.gather.default)
+_COMPUTED = (aten.glu.default, aten.gather.default, aten.cumsum.default, *_ORDERED)
 #: What makes places in rows.
-_PLACES = (aten.argmax.default, aten.argmin.default, aten.max.dim, aten.min.dim)
+_PLACES = (aten.argmax.default, aten.argmin.default, aten.max.dim, aten.min.dim, *_ORDERED)
 CASTS = (torch.ops.prims.convert_element_type.default, aten._to_copy.default)
 _WAIT = torch.ops._c10d_functional.wait_tensor.default
 _VIEWS = {
@@ -603,7 +617,7 @@ def strided_alone(graph: Graph, node: Node) -> None:
         return
     source: Any = node.args[0]
     *shape, size = source.meta["val"].shape
-    begin, end, step = given = _slice_of(node)
+    begin, end, step = given = slice_of(node)
     if not isinstance(size, int) or not all(one is None or isinstance(one, int) for one in given):
         return
     taken = range(size)[slice(begin, end, step)]
@@ -620,7 +634,7 @@ def strided_alone(graph: Graph, node: Node) -> None:
     graph.erase_node(node)
 
 
-def _slice_of(node: Node) -> list[Any]:
+def slice_of(node: Node) -> list[Any]:
     """Begin, end and step of a slice; None: the program has none."""
     given = [*node.args[2:], None, None, None][:3]
     names = ("start", "end", "step")
@@ -1066,8 +1080,8 @@ def cut_dim(node: Node) -> int:
         return -1
     if node.target is aten.glu.default and len(node.args) < 2:
         return int(node.kwargs.get("dim", -1))  # type: ignore[arg-type]
-    at = 2 if node.target in (aten.split.Tensor, aten.split_with_sizes.default) else 1
-    dim: Any = node.args[at] if len(node.args) > at else node.kwargs.get("dim", 0)
+    at = 2 if node.target in (aten.split.Tensor, aten.split_with_sizes.default, aten.topk.default) else 1
+    dim: Any = node.args[at] if len(node.args) > at else node.kwargs.get("dim", -1 if node.target in _ORDERED else 0)
     return int(dim)
 
 
@@ -1108,7 +1122,7 @@ def _size_along(node: Node) -> int:
 @_cut(aten.slice.Tensor)
 def _slice(region: Region, node: Node) -> Tile:
     size = _size_along(node)
-    begin, end, step = _slice_of(node)
+    begin, end, step = slice_of(node)
     if step not in (None, 1):
         raise Unsupported(f"{described(node)} takes elements that do not lie side by side")
     first, last, _ = slice(*(None if one is None else _number(node, one) for one in (begin, end))).indices(size)
@@ -1212,6 +1226,98 @@ def _gather(region: Region, node: Node) -> Tile:
         is_there = region.compare("oeq", columns, region.part(places, number, 1))
         found.append(region.reduce("max", region.select(is_there, tile, least)))
     return found[0] if len(found) == 1 else region.joined(found)
+
+
+def _row_of(region: Region, node: Node, what: str) -> Tile:
+    """The operand: floats of whole rows along the last dimension."""
+    source = node.args[0]
+    assert isinstance(source, Node)
+    value = source.meta["val"]
+    if source not in region.tiles:
+        raise Unsupported(f"{described(node)} {what} elements of a tensor from outside")
+    tile = region.operand(source)
+    if not isinstance(tile, Tile) or value.dtype not in _FLOATS:
+        raise Unsupported(f"{described(node)} {what} elements of {value.dtype}")
+    if not cuts_last_dim(node):
+        raise Unsupported(f"{described(node)} {what} elements of another dimension than rows")
+    if not _same(tile.width, value.shape[-1]):
+        raise Unsupported(f"{described(node)} {what} elements of rows of {value.shape[-1]}, not of {tile.width}")
+    return tile
+
+
+def _next_in_order(region: Region, tile: Tile, left: Tile | None, is_falling: bool) -> tuple[Tile, Tile]:
+    """The largest (smallest) of the elements that are left, the first of equal ones, and its place as a float. NaN is
+    larger than all numbers."""
+    columns = region.emit(f"comms.iota : {region.tensor(tile.width)}", tile.width)
+    behind, end = (region.constant(value, tile.width) for value in (tile.width, -math.inf if is_falling else math.inf))
+    odd, keys = region.compare("uno", tile, tile), tile
+    if not is_falling:  # A number of that size comes first.
+        keys = region.select(odd, end, tile)
+        columns = region.select(odd, region.binary("arith.addf", columns, behind), columns)
+    given = keys if left is None else region.select(left, keys, end)
+    found = region.reduce("max" if is_falling else "min", given)
+    is_there = region.compare("oeq", keys, found)
+    if is_falling:
+        is_there = region.logical("arith.ori", is_there, odd)
+    if left is not None:
+        is_there = region.logical("arith.andi", is_there, left)
+    place = region.reduce("min", region.select(is_there, columns, region.constant(2.0 * tile.width, tile.width)))
+    if is_falling:
+        return found, place
+    is_odd = region.compare("oge", place, region.constant(tile.width, 1))
+    place = region.select(is_odd, region.binary("arith.subf", place, region.constant(tile.width, 1)), place)
+    return region.select(is_odd, region.constant(math.nan, 1), found), place
+
+
+def _in_order(region: Region, node: Node, count: int, is_falling: bool) -> tuple[Tile, Tile]:
+    """The first `count` elements of each row, and their places: one after the other is taken out."""
+    tile = _row_of(region, node, "orders")
+    if count > _MOST_SCATTERED:
+        raise Unsupported(f"{described(node)} orders {count} elements: up to {_MOST_SCATTERED} of each row are taken")
+    if tile.width > _MOST_PLACES:
+        raise Unsupported(f"places in rows of {tile.width} elements: up to {_MOST_PLACES} are taken")
+    columns = region.emit(f"comms.iota : {region.tensor(tile.width)}", tile.width)
+    left, found, places = None, list[Tile](), list[Tile]()
+    for _ in range(count):
+        one, place = _next_in_order(region, tile, left, is_falling)
+        found.append(one)
+        places.append(place)
+        others = region.compare("une", columns, place)
+        left = others if left is None else region.logical("arith.andi", left, others)
+    elements, at = (one[0] if count == 1 else region.joined(one) for one in (found, places))
+    return elements, region.integers_of(at, "i64")
+
+
+def _flag(node: Node, at: int, name: str, default: bool) -> bool:
+    return bool(node.args[at] if len(node.args) > at else node.kwargs.get(name, default))
+
+
+@_cut(aten.topk.default)
+def _topk(region: Region, node: Node) -> tuple[Tile, Tile]:
+    count = _number(node, node.args[1])
+    if count < 1:
+        raise Unsupported(f"{described(node)} takes no elements")
+    return _in_order(region, node, count, _flag(node, 3, "largest", True))
+
+
+@_cut(aten.sort.default, aten.sort.stable)
+def _sort(region: Region, node: Node) -> tuple[Tile, Tile]:
+    at = 2 if node.target is aten.sort.default else 3
+    return _in_order(region, node, _size_along(node), _flag(node, at, "descending", False))
+
+
+@_cut(aten.cumsum.default)
+def _cumsum(region: Region, node: Node) -> Tile:
+    """Adds each element to those 1, 2, 4, … places behind it."""
+    tile, dtype = _row_of(region, node, "adds up"), node.kwargs.get("dtype")
+    if dtype not in (None, torch.float32):
+        raise Unsupported(f"{described(node)} adds up in {dtype}")
+    step = 1
+    while step < tile.width:
+        before = region.part(tile, 0, tile.width - step)
+        moved = region.joined([region.constant(0.0, step), before])
+        tile, step = region.binary("arith.addf", tile, moved), 2 * step
+    return tile
 
 
 def _scatter_operands(region: Region, node: Node) -> tuple[Tile, Tile, Tile]:

@@ -9,7 +9,7 @@ import operator
 import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, overload
 
@@ -25,6 +25,7 @@ __all__ = [
     "fusions",
     "graph_name",
     "note",
+    "operation_names",
     "report",
     "set_measured",
     "source_of",
@@ -46,7 +47,7 @@ class Fusion:
     joined: int = 1
     #: The element type of the result, as torch spells it, without "torch.".
     dtype: str = ""
-    #: The graph it is in: its number in this process, and "forward" or "backward".
+    #: The graph it is in: its number since `clear_fusions()`, or in this process, and "forward" or "backward".
     graph: str = ""
     #: The line of the model that asks for it, "file:line: code", and the module it belongs to; empty: unknown.
     source: str = ""
@@ -168,7 +169,7 @@ def _cells(one: Fusion, count: int) -> tuple[str, ...]:
 
 
 def _shortened(names: tuple[str, ...], most: int = 6) -> tuple[str, ...]:
-    kept = tuple(re.sub(r"^(aten|prims)\.|\.\w+$", "", name) for name in names if not name.startswith("<"))
+    kept = tuple(re.sub(r"^(aten|prims)\.|\.\w+$", "", name) for name in names)
     return kept if len(kept) <= most else (*kept[: most - 1], f"{len(kept) - most + 1} more")
 
 
@@ -211,8 +212,10 @@ def report() -> Report:
 
 
 def clear_fusions() -> None:
-    """Clears the data of `fusions` and `report`."""
+    """Clears the data of `fusions` and `report`, which then number graphs from 0 again."""
+    global _graphs
     _entries.clear()
+    _graphs = 0
 
 
 def graph_name(graph: Graph) -> str:
@@ -262,6 +265,11 @@ def described(node: Node) -> str:
     called = [one for one in (node.target, *node.args[:2]) if isinstance(one, torch._ops.OpOverload)]
     name = str(called[0]).removesuffix(".default") if called else getattr(node.target, "__name__", str(node.target))
     return f"{name} at {place}" if place else name
+
+
+def operation_names(nodes: Iterable[Node]) -> tuple[str, ...]:
+    """The names of the operations, "aten.relu", in order. Taking one of several results is none."""
+    return tuple(str(one.target).removesuffix(".default") for one in nodes if one.target is not operator.getitem)
 
 
 def _shape_of(node: Node) -> str:

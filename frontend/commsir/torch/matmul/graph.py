@@ -25,6 +25,7 @@ from commsir.torch.matmul import ops as _ops  # noqa: F401  (defines the ops)
 from commsir.torch.matmul.factor import BLOCK, padded
 from commsir.torch.matmul.model import collective_time, saved_traffic
 from commsir.torch.regions import Unsupported, moves_nothing, same_sizes
+from commsir.torch.reporting import described
 
 __all__ = ["Fused", "fuse", "why_apart"]
 
@@ -150,7 +151,7 @@ class _Product:
 
 
 def _refuse(node: Node, why: str) -> Unsupported:
-    return Unsupported(f"{node.target} next to it is not overlapped: {why}")
+    return Unsupported(f"{described(node)} next to it is not overlapped: {why}")
 
 
 def _mm(node: Node) -> _Product:
@@ -514,7 +515,8 @@ def _where_not(products: Iterable[_Product], before: Any) -> str:
     for made in products:
         for one in made.operands:
             if one not in before:
-                return f"{made.node.target} next to it is not overlapped: it needs {one}, {before.why_not(one)}"
+                needs = f"it needs {described(one)}, {before.why_not(one)}"
+                return f"{described(made.node)} next to it is not overlapped: {needs}"
     return ""
 
 

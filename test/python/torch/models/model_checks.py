@@ -6,6 +6,7 @@ returns the report on the graphs (test_models.py, table.py).
 
 from __future__ import annotations
 
+import gc
 import importlib
 import os
 import tempfile
@@ -188,7 +189,8 @@ def _compare(name: str, want: torch.Tensor, got: torch.Tensor, loose: float) -> 
     assert want.dtype == got.dtype and want.shape == got.shape, name
     off = float((want - got).abs().max())
     most = float(want.abs().max())
-    assert off <= loose * max(most, 1e-6), f"{name}: {off} off, of at most {most}"
+    # A gradient that is zero in exact arithmetic, as of a router that chooses one expert, is rounding alone.
+    assert off <= loose * max(most, 1e-5), f"{name}: {off} off, of at most {most}"
 
 
 def _forward(model: Any) -> Callable[[Any], dict[str, torch.Tensor]]:
@@ -229,13 +231,14 @@ def _compiled(step: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _decode(model: Any, forward: Callable[..., Any], ids: Any, count: int) -> dict[str, torch.Tensor]:
-    """Greedy decoding with a cache: the logits of each token."""
+    """Greedy decoding with a cache, by `forward` from the second token on: the logits of each token."""
     cache = _transformers().StaticCache(config=model.config, max_cache_len=16)
     made: dict[str, torch.Tensor] = {}
     token, place = ids, 0
     for number in range(count):
         positions = torch.arange(place, place + token.shape[1])
-        logits = forward(token, positions[None], cache)[:, -1:].float()
+        step = forward if number else _decoding(model)
+        logits = step(token, positions[None], cache)[:, -1:].float()
         made[f"token {number}"] = logits
         place += token.shape[1]
         token = logits.argmax(-1)
@@ -254,13 +257,24 @@ def _decoding(model: Any) -> Callable[..., Any]:
 Row = tuple[str, int, int, list[str]]
 
 
+#: What no kernel can take along: nothing follows it.
+NOTHING = "nothing follows"
+
+
+def _reason(one: Any) -> str:
+    """Why a collective is left, and the line of the model that makes it. Many models return logits."""
+    why = ", ".join(one.because)
+    place = "" if NOTHING in why or not one.source else f" at {':'.join(one.source.split(':')[:2])}"
+    return f"{one.collective}{place}: {why}"
+
+
 def _rows(step: str) -> list[Row]:
     graphs: dict[str, list[Any]] = {}
     for one in commsir.torch.report():
         graphs.setdefault(one.graph.split(", ")[1], []).append(one)
     rows = list[Row]()
     for kind, found in graphs.items():
-        left = [f"{one.collective}: {one.because[-1] if one.because else ''}" for one in found if not one.is_changed]
+        left = [_reason(one) for one in found if not one.is_changed]
         rows.append(
             (
                 step if step != "training" else f"training, {kind}",
@@ -274,7 +288,15 @@ def _rows(step: str) -> list[Row]:
 
 def check(rank: int, size: int, name: str, dtype: str, steps: list[str], plan: str = "own") -> list[Row]:
     """The model's steps, compiled and not; what became of the collectives of each."""
-    model, rows = _model(rank, size, name, DTYPES[dtype], plan), list[Row]()
+    gc.disable()  # A compiler makes millions of objects, which live as long as it does: collections cost 10 % of it.
+    try:
+        return _checked(_model(rank, size, name, DTYPES[dtype], plan), name, dtype, steps)
+    finally:
+        gc.enable()
+
+
+def _checked(model: Any, name: str, dtype: str, steps: list[str]) -> list[Row]:
+    rows = list[Row]()
     loose = {"f32": 1e-4, "bf16": 6e-2}[dtype]
     ids = torch.arange(16).view(2, 8) + _FIRST_ID.get(name, 3)
     for step in steps:

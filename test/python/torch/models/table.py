@@ -2,12 +2,14 @@
 
 python test/python/torch/models/table.py [--ranks 2] [--model Llama ...] [--plan own ...] [--write docs/TorchModels.md]
 
-All models by their own plan on two ranks, and some on four. plans.py has the plans "module" and "sequence".
+All models by their own plan, on two ranks in float32 and bfloat16, and on four in float32. plans.py has the plans
+"module" and "sequence".
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import re
 import sys
@@ -19,12 +21,13 @@ os.environ["CHECK_PATH"] = os.pathsep.join(sys.path[:2])
 import model_checks  # noqa: E402
 from harness import World  # noqa: E402
 
-#: Models that have heads for so many ranks.
-_MORE_RANKS = {4: ("GPT-NeoX", "DeepSeek-V3")}
+#: The types that models run in, by the number of ranks.
+_RUNS = {2: ("f32", "bf16"), 4: ("f32",)}
+_TYPES = list(model_checks.DTYPES)
 _STEPS = ["forward", "training", "decoding"]
 #: Autograd refuses what transformers does in their experts: eager training fails, too.
 _NOT_TRAINED = ("Llama 4",)
-_HEAD = "| model | types | step | collectives | kernels | left, and why |\n|---|---|---|---|---|---|\n"
+_HEAD = "| model | types on ranks | step | collectives | kernels | left, and why |\n|---|---|---|---|---|---|\n"
 _BEGIN, _END = "<!-- models -->\n", "<!-- end of models -->\n"
 
 
@@ -38,31 +41,38 @@ def _steps(name: str, plan: str) -> list[str]:
     return [step for step in made if step != "training" or name not in _NOT_TRAINED]
 
 
-def _lines(world: World, name: str, dtypes: list[str], ranks: int, plan: str) -> list[str]:
-    """One a graph, or one for each type where they differ: of those that the model was compiled in."""
-    said = {
-        dtype: world.run(
-            model_checks.check,
-            "commsir",
-            name=name,
-            dtype=dtype,
-            steps=_steps(name, plan),
-            plan=plan,
-            timeout=600,
-            patience=3600,
-        )[0]
-        for dtype in dtypes
-    }
-    lines: dict[str, list[str]] = {}
-    for dtype, rows in said.items():
+#: Of a model, in a type, on so many ranks.
+_Said = dict[tuple[str, int], list[model_checks.Row]]
+
+
+def _rows(name: str, ranks: int, dtype: str, plan: str) -> list[model_checks.Row]:
+    """What a model says. Raises AssertionError where it is compiled to something else than it is."""
+    # A process keeps what it has compiled: each model has its own.
+    world = World(ranks, ("torch._dynamo", "torch._inductor.compile_fx"))
+    call = {"name": name, "dtype": dtype, "steps": _steps(name, plan), "plan": plan}
+    try:
+        made: list[model_checks.Row] = world.run(model_checks.check, "commsir", timeout=600, patience=3600, **call)[0]
+        return made
+    finally:
+        world.stop()
+
+
+def _lines(said: _Said) -> list[str]:
+    """One a graph, or several where types or numbers of ranks differ."""
+    lines: dict[str, list[tuple[str, int]]] = {}
+    for run, rows in said.items():
         for step, collectives, kernels, left in rows:
             whys = "; ".join(dict.fromkeys(left)) or "-"
-            lines.setdefault(f"| {step} | {collectives} | {kernels} | {whys} |", []).append(dtype)
-    return [f"| {', '.join(types)} {line}" for line, types in lines.items()]
+            lines.setdefault(f"| {step} | {collectives} | {kernels} | {whys} |", []).append(run)
+    return [f"| {_runs(runs)} {line}" for line, runs in lines.items()]
 
 
-def _title(name: str, ranks: int, plan: str) -> str:
-    return f"{name}{_PLANS[plan]}" + ("" if ranks == 2 else f" on {ranks} ranks")
+def _runs(runs: list[tuple[str, int]]) -> str:
+    """The types and numbers of ranks, as in "f32, bf16 on 2; f32 on 4"."""
+    types: dict[int, list[str]] = {}
+    for dtype, ranks in runs:
+        types.setdefault(ranks, []).append(dtype)
+    return "; ".join(f"{', '.join(some)} on {ranks}" for ranks, some in types.items())
 
 
 def table_of(found: dict[str, list[str]]) -> str:
@@ -80,33 +90,31 @@ def table_of(found: dict[str, list[str]]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--ranks", type=int, nargs="*", default=[2, *_MORE_RANKS])
+    parser.add_argument("--ranks", type=int, nargs="*", default=list(_RUNS))
     parser.add_argument("--model", nargs="*", default=list(model_checks.MODELS))
     parser.add_argument("--plan", nargs="*", default=["own"], choices=list(_PLANS))
-    parser.add_argument("--dtype", nargs="*", default=list(model_checks.DTYPES))
+    parser.add_argument("--dtype", nargs="*", default=_TYPES)
     parser.add_argument("--write", type=Path, help="the page whose table is replaced")
     options = parser.parse_args()
-    found = dict[str, list[str]]()
-    cases = [
-        (ranks, name, plan)
-        for ranks in options.ranks
-        for name in _MORE_RANKS.get(ranks, options.model)
-        for plan in options.plan
-        if name in options.model
-    ]
-    for ranks, name, plan in cases:
-        # A process keeps what it has compiled: each model has its own.
-        world = World(ranks, ("torch._dynamo", "torch._inductor.compile_fx"))
+    found, failed = dict[str, _Said](), list[str]()
+    runs = [(ranks, dtype) for ranks in options.ranks for dtype in options.dtype if dtype in _RUNS.get(ranks, _TYPES)]
+    for (ranks, dtype), name, plan in itertools.product(runs, options.model, options.plan):
+        title = f"{name}{_PLANS[plan]}"
         try:
-            lines = _lines(world, name, options.dtype, ranks, plan)
-        finally:
-            world.stop()
-        found[_title(name, ranks, plan)] = lines
-        print(table_of({_title(name, ranks, plan): lines}).removeprefix(_HEAD), flush=True)
+            said = {(dtype, ranks): _rows(name, ranks, dtype, plan)}
+        except AssertionError as error:
+            failed.append(f"{title}, {dtype}, {ranks} ranks: {error}")
+            print(failed[-1], flush=True)
+            continue
+        found.setdefault(title, {}).update(said)
+        print(table_of({title: _lines(said)}).removeprefix(_HEAD), flush=True)
     if options.write:
-        page, table = options.write.read_text(), table_of(found)
+        page = options.write.read_text()
+        table = table_of({title: _lines(said) for title, said in found.items()})
         made = re.sub(f"{_BEGIN}.*{_END}", lambda _: f"{_BEGIN}\n{table}\n{_END}", page, flags=re.DOTALL)
         options.write.write_text(made)
+    if failed:
+        raise SystemExit("\n".join(["these are not in the table:", *failed]))
 
 
 if __name__ == "__main__":

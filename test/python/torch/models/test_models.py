@@ -8,9 +8,6 @@ import model_checks
 import pytest
 from harness import World
 
-#: What no kernel can take along: nothing follows it.
-_NOTHING = "nothing follows"
-
 
 def _needs_transformers() -> None:
     for package in ("transformers", "accelerate"):
@@ -33,7 +30,7 @@ def test_model(pair: World, name: str, dtype: str, steps: list[str], plan: str) 
     assert said[0] == said[1], "ranks have fused different things"
     for step, collectives, kernels, left in said[0]:
         assert collectives and kernels, said
-        assert step.startswith("training") or all(_NOTHING in why for why in left), (step, left)
+        assert step.startswith("training") or all(model_checks.NOTHING in why for why in left), (step, left)
         assert step == "decoding" or len(left) <= 1, (step, left)
     # The gradients of q, k and v, and of gate and up, or of both branches, are summed up once.
     backward = [row for row in said[0] if "backward" in row[0] or "training, forward" in row[0]]

@@ -156,6 +156,58 @@ def other_sums(x: Any, y: Any, w: Any) -> Any:
     return a.view(4, 2, WIDTH).sum(0), a + 1, largest.view(4, 2, WIDTH).sum(0), *others
 
 
+def _own(x: Any, dim: int) -> Any:
+    return x.chunk(dist.get_world_size(), dim)[dist.get_rank()]
+
+
+def own_rows(x: Any, y: Any, w: Any) -> Any:
+    """As of a layer whose rows are shared out: the residual and a norm of them."""
+    h = _own(_sum(x), 0) + _own(y, 0)
+    return torch.nn.functional.rms_norm(h, (WIDTH,), w[0]), h
+
+
+def own_columns(x: Any, y: Any, w: Any) -> Any:
+    return torch.relu(_own(_sum(x), 1)) * 2
+
+
+def own_positions(x: Any, y: Any, w: Any) -> Any:
+    """Of a batch, by two slices, with nothing that follows but a matmul."""
+    size, rank = dist.get_world_size(), dist.get_rank()
+    h = funcol.all_reduce(x.view(2, 4, WIDTH), "avg", dist.group.WORLD)
+    part = slice(4 // size * rank, 4 // size * (rank + 1))
+    return h[:, part] @ w, h[:, part].sum(-1)
+
+
+#: Functions that read the own part of an all_reduce alone, and its shape on two ranks.
+OWN: dict[str, tuple[Callable[..., Any], tuple[int, ...]]] = {
+    "own_rows": (own_rows, (4, WIDTH)),
+    "own_columns": (own_columns, (8, WIDTH // 2)),
+    "own_positions": (own_positions, (2, 2, WIDTH)),
+}
+
+
+def own_parts(rank: int, size: int, name: str, dtype: torch.dtype, some: bool = False) -> tuple[Any, Any, int]:
+    """Compiled, a function gives what it gives otherwise: what the report says, and collectives of the process group in
+    the last call. `some`: the other rank's part on rank 0 alone, which is then of an all_reduce."""
+    function = OWN[name][0]
+    if some and rank == 0:
+
+        def function(x: Any, y: Any, w: Any) -> Any:
+            return torch.relu(_sum(x).chunk(size, 1)[1]) * 2
+
+    compiled = _compiled(function, leaves=True)
+    w = _tensor(0, WIDTH, WIDTH, dtype=dtype, seed=9)
+    backend = dist.group.WORLD._get_backend(torch.device(DEVICE))
+    for turn in range(5):
+        x, y = (_tensor(rank, 8, WIDTH, dtype=dtype, seed=seed + turn) for seed in (10, 20))
+        want = function(x, y, w)
+        before = backend._get_sequence_number_for_group()
+        got = compiled(x, y, w)
+        calls = int(backend._get_sequence_number_for_group() - before)
+        _compare(want, got, {torch.float32: 2e-5}.get(dtype, 4e-2))
+    return [(one.collective, one.shape) for one in fusing.report()], [one.fused for one in fusing.report()], calls
+
+
 def shapes(rank: int, size: int, name: str) -> list[tuple[int, ...]]:
     """Compiled, a function gives what it gives otherwise; what its collectives are of."""
     function = other_sums if name == "other_sums" else JOINED[name][0]

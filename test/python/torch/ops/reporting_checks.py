@@ -12,6 +12,7 @@ import torch
 import torch._inductor.custom_graph_pass
 import torch.distributed
 import torch.distributed._functional_collectives as funcol
+from commsir.torch import reporting
 from compile_checks import _compiled, _tensor
 
 dist: Any = torch.distributed
@@ -124,6 +125,14 @@ def sources(rank: int, size: int, name: str) -> list[tuple[str, str]]:
     compiled = _compiled(SOURCES[name][0](), leaves=True)
     compiled(_tensor(rank, 4, 32, dtype=torch.float32))
     return [(one.source, one.module) for one in fusing.report()]
+
+
+def numbers(rank: int, size: int) -> list[str]:
+    """The report's graphs, where one rank has compiled more than others before."""
+    for _ in range(rank):
+        reporting.graph_name(torch.fx.Graph())
+    _compiled(_LAMBDA, leaves=True)(_tensor(rank, 4, 64, dtype=torch.float32))
+    return [one.graph for one in fusing.report()]
 
 
 def without_numbers(why: str) -> str:

@@ -23,6 +23,20 @@ def test_sums_first(pair: World, name: str) -> None:
         assert shapes == ([(8, joining_checks.WIDTH)] * 4 if want is None else [want])
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("name", list(joining_checks.OWN))
+def test_own_parts_alone(pair: World, name: str, dtype: torch.dtype) -> None:
+    for said, fused, calls in pair.run(joining_checks.own_parts, "gloo", name=name, dtype=dtype):
+        assert said == [("all_reduce", joining_checks.OWN[name][1])] and calls == 0, (said, calls)
+        assert fused[0][0] == "aten.slice.Tensor", fused
+
+
+def test_one_rank_reads_another_part(pair: World) -> None:
+    """Ranks do not want the same kernel: each runs the group's all_reduce."""
+    call = {"name": "own_columns", "dtype": torch.float32, "some": True}
+    assert [calls for _, _, calls in pair.run(joining_checks.own_parts, "gloo", timeout=30, **call)] == [1, 1]
+
+
 @pytest.mark.parametrize("name", list(joining_checks.LEFT))
 def test_leaves(pair: World, name: str) -> None:
     for said in pair.run(joining_checks.joins, "gloo", name=name, dtype=torch.float32):

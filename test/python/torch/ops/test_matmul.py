@@ -12,6 +12,7 @@ from commsir.torch.matmul import ops as matmul_ops
 from commsir.torch.matmul.factor import Factor
 from commsir.torch.matmul.sums import Sums
 from harness import World
+from reporting_checks import without_numbers
 
 _MM, _ADDMM, _BMM = "aten.mm", "aten.addmm", "aten.bmm"
 _SCALED, _SCALED_V2, _GROUPED = "aten._scaled_mm", "aten._scaled_mm_v2", "aten._grouped_mm"
@@ -231,20 +232,23 @@ def test_leaves(pair: World, name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("batches_elsewhere", "aten.bmm.default next to it is not overlapped: the rows of its batches"),
-        ("inner_groups", "aten._grouped_mm.default next to it is not overlapped: its groups are not groups of rows"),
-        ("added_batches", "aten.baddbmm.default next to it is not overlapped: it adds"),
-        ("with_bias", "aten.addmm.default next to it is not overlapped: it has a bias"),
+        ("batches_elsewhere", "aten.bmm at matmul_checks.py next to it is not overlapped: the rows of its batches"),
+        (
+            "inner_groups",
+            "aten._grouped_mm at matmul_checks.py next to it is not overlapped: its groups are not groups of rows",
+        ),
+        ("added_batches", "aten.baddbmm at matmul_checks.py next to it is not overlapped: it adds"),
+        ("with_bias", "aten.addmm at matmul_checks.py next to it is not overlapped: it has a bias"),
         ("ends_come_later", "which is there once a later collective has begun"),
         ("uneven_exchange", "not of one size"),
         (
             "blocks_of_many_rows",
-            "aten._scaled_mm_v2.default next to it is not overlapped: its scales are of the recipes (5,)",
+            "aten._scaled_mm_v2 at matmul_checks.py next to it is not overlapped: its scales are of the recipes (5,)",
         ),
     ],
 )
 def test_reports_remaining_matmuls(pair: World, name: str, said: str) -> None:
-    assert all(said in given for given in pair.run(matmul_checks.says, "gloo", name=name))
+    assert all(said in without_numbers(given) for given in pair.run(matmul_checks.says, "gloo", name=name))
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import torch
 from harness import World
 
 #: What may stand behind an all_gather that is left: a matmul, a matmul's operand, or nothing.
-_LEFT = ("aten.mm.default", "aten.permute.default", "nothing follows", "no arithmetic follows")
+_LEFT = ("aten.mm at ", "aten.permute at ", "nothing follows", "no arithmetic follows")
 
 
 @pytest.mark.parametrize("mode", ["plain", "pipelined", "reduce-overhead", "dynamic"])

@@ -10,7 +10,7 @@ from harness import World
 from reporting_checks import without_numbers
 
 #: The rest is done in float32.
-_IN_BFLOAT16 = {"masked", "norm_over_heads", "over_the_batch"}
+_IN_BFLOAT16 = {"masked", "overwritten", "norm_over_heads", "over_the_batch", "running_sums"}
 
 
 @pytest.mark.parametrize("name", list(regions_checks.FUSED))
@@ -19,15 +19,33 @@ def test_holds(pair: World, name: str) -> None:
     outside = regions_checks.FUSED[name][1]
     for fused, because in pair.run(regions_checks.fuses, "gloo", name=name, dtype=dtype):
         assert fused and len(because) == len(outside), (fused, because)
+        assert not any("<" in one for one in fused), fused
         assert all(part in why for part, why in zip(outside, because, strict=True)), because
 
 
 @pytest.mark.parametrize(
-    "name", ["masked", "norm_over_heads", "group_quantized", "over_the_batch", "of_heads_and_rows"]
+    "name",
+    [
+        "masked",
+        "overwritten",
+        "norm_over_heads",
+        "group_quantized",
+        "over_the_batch",
+        "of_heads_and_rows",
+        "largest",
+        "sorted_rows",
+    ],
 )
 def test_holds_rows_of_any_number(pair: World, name: str) -> None:
     for fused, because in pair.run(regions_checks.fuses, "gloo", name=name, dtype=torch.float32, dynamic=True):
         assert fused and not because, (fused, because)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("name", list(regions_checks.STORED))
+def test_reads_what_it_stores(pair: World, name: str, dtype: torch.dtype) -> None:
+    """Gradients of a softmax are those of the rows that the backward pass reads."""
+    assert max(pair.run(regions_checks.stores, "gloo", name=name, dtype=dtype)) < 1e-5
 
 
 @pytest.mark.parametrize("name", list(regions_checks.GATHERED))

@@ -21,6 +21,11 @@ def test_names_the_line(pair: World, name: str) -> None:
             assert not source or source.startswith("reporting_checks.py:"), said
 
 
+def test_numbers_graphs_since_it_was_cleared(pair: World) -> None:
+    """Ranks that compile the same report the same, whatever they have compiled before."""
+    assert pair.run(reporting_checks.numbers, "gloo") == [["0, forward"]] * 2
+
+
 def _layer(number: int) -> list[Fusion]:
     """Two sums of a layer, and a gather that is left."""
     beside = "aten.add.Tensor needs aten.mul.Tensor at model.py:8, which is not in pieces"
