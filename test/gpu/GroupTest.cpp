@@ -536,7 +536,7 @@ TEST_F(GroupTest, DifferentKernelsAreRefused) {
 
 namespace {
 
-/// Waits until all ranks have compiled the request beside their calls.
+/// Waits until all ranks have compiled the request next to their calls.
 void compileBeside(Rank &me, const KernelRequest &request) {
   while (true) {
     auto isOver = me.group->compileEarly(request);

@@ -217,7 +217,7 @@ TEST(RepeatTest, ManyCallsAreFoundOrMadeAgain) {
 }
 
 /// Wherever its arrays lie, a call with arithmetic reads and fills them, and
-/// nothing beside them.
+/// nothing next to them.
 TEST(RepeatTest, AFusedCallTakesArraysAtAnyAddress) {
   EXPECT_EQ(
       asOne([](Group &group) -> std::string {

@@ -4,7 +4,7 @@ product_mutants.py [--only TEXT] [--each] [--seeds K]
 
 The kinds are the barriers in shared memory between the thread that copies tiles and those that multiply, the barriers
 of all threads and of a warp, the fences between what threads do and what copies and wgmma do, and the waits for copies
-and for wgmma. A kind that no seed shows is a failure, but for those in NEEDLESS. --each takes one instruction out at a
+and for wgmma. A kind that no seed shows is a failure, except those in NEEDLESS. --each takes one instruction out at a
 time and prints those that no seed shows: an instruction may be one of two that order the same.
 """
 

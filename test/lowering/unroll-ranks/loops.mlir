@@ -106,7 +106,7 @@ comms.kernel @wide(%y: memref<8xi32>) attributes {ranks = 2 : i64, blocks = 1 : 
 
 // -----
 
-// Products stay in their loop, beside tiles and views of peers: each copy is thousands of instructions.
+// Products stay in their loop, next to tiles and views of peers: each copy is thousands of instructions.
 // CHECK-LABEL: comms.kernel @products
 // CHECK:         scf.for
 // CHECK:           comms.peer

@@ -285,7 +285,7 @@ _TEXT = f"""(%sum: tensor<{WIDTH}xf32>) {{
 
 
 def _with_text(x: Any, y: Any, w: Any) -> Any:
-    """Joined sums beside a region that the program has written."""
+    """Joined sums next to a region that the program has written."""
     (made,) = ops.fused_collective("all_reduce", x + y, [], _TEXT, [(torch.float32, WIDTH)])
     return two(x, y, w), made
 
@@ -293,7 +293,7 @@ def _with_text(x: Any, y: Any, w: Any) -> Any:
 def _by_name(x: Any, y: Any, w: Any) -> Any:
     """The op itself, whose text only the pass can put in a line."""
     name = dist.group.WORLD.group_name
-    call = ("all_reduce", x + y, [], "sum", _TEXT, "f32", [WIDTH], False, name, "", None, "", 0)
+    call: tuple[Any, ...] = ("all_reduce", x + y, [], "sum", _TEXT, "f32", [WIDTH], False, name, "", None, "", 0)
     return torch.ops.commsir.fused_collective(*call)
 
 
