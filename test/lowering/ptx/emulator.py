@@ -903,9 +903,11 @@ class Run:
 
     def __init__(self, module: Module, name: str, memory: Memory, seed: int) -> None:
         self.module, self.name, self.memory, self.random = module, name, memory, random.Random(seed)
-        memory.proxies.is_followed = "c.groups" in module.sources[name]
+        # The launches of a sequence have a name each, and its own is empty.
+        source = module.sources.get(name, "")
+        memory.proxies.is_followed = "c.groups" in source
         #: Warps of a CTA are late now and then: it multiplies matrices.
-        self.has_rests = "'group'" in module.sources[name] or "'ldmatrix'" in module.sources[name]
+        self.has_rests = "'group'" in source or "'ldmatrix'" in source
         self.ctas: list[Cta] = []
         self.variables = {n: memory.take(size) for n, size in module.variables.items()}
 
