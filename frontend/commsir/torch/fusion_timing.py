@@ -56,7 +56,11 @@ class Call:
 
     @property
     def digest(self) -> str:
-        return digest_of(*vars(self).values())
+        """The same on all ranks that have the call, whose GPUs have different numbers."""
+        likes = ((self.input,), self.args, self.parts)
+        kinds = [[(shape, dtype, device.partition(":")[0]) for shape, dtype, device in some] for some in likes]
+        texts = (self.op, self.reduce_op, self.consume, self.types, self.columns, self.group)
+        return digest_of(kinds, *texts, self.produce, self.sources)
 
 
 def _like(node: Any) -> Like | None:

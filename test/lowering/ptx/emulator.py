@@ -933,7 +933,8 @@ class Run:
     def run(self, limit: int = 3000) -> None:
         """Until all threads have ended; a turn that brings nobody on, many times, is a hang."""
         idle = 0
-        pace = self.random.choice((0.5, 0.5, 0.1))  # Of copies of tiles, which are slow or fast in all of a launch.
+        # Of copies of tiles, which are slow or fast in all of a launch.
+        pace = self.random.choice((0.5, 0.5, 0.1)) if self.has_rests else 0.5
         for cta in self.ctas:
             if self.has_rests and self.random.random() < 0.5:
                 cta.rests = self.random.choice(range(0, len(cta.fibers), 32))

@@ -17,7 +17,7 @@ from tensors_option import pytest_addoption, pytest_configure, pytest_runtest_se
 __all__ = ["pair", "pytest_addoption", "pytest_configure", "pytest_runtest_setup", "world"]
 
 
-def _made(request: pytest.FixtureRequest, ranks: int, *imports: str) -> Iterator[World]:
+def world_of(request: pytest.FixtureRequest, ranks: int, *imports: str) -> Iterator[World]:
     tensors = request.config.getoption("--tensors")
     if tensors == "cuda":
         import torch
@@ -32,9 +32,9 @@ def _made(request: pytest.FixtureRequest, ranks: int, *imports: str) -> Iterator
 
 @pytest.fixture(scope="session")
 def world(request: pytest.FixtureRequest) -> Iterator[World]:
-    yield from _made(request, 4)
+    yield from world_of(request, 4)
 
 
 @pytest.fixture(scope="session")
 def pair(request: pytest.FixtureRequest) -> Iterator[World]:
-    yield from _made(request, 2, "torch._dynamo", "torch._inductor.compile_fx")
+    yield from world_of(request, 2, "torch._dynamo", "torch._inductor.compile_fx")

@@ -251,7 +251,7 @@ def gptoss_sinks(h: Any, t: Any) -> Any:
 
 @_epilogue
 def gptoss_router_topk_softmax(h: Any, t: Any) -> Any:
-    v, i = torch.topk(h, 2, -1)
+    v, i = torch.topk(h + t["w"], 2, -1)  # No two are equal, which may go either way.
     v = _f.softmax(v, 1)
     return torch.zeros_like(h).scatter(-1, i, v)
 

@@ -166,8 +166,8 @@ def no_columns(rank: int, x: Any, w: Any) -> Any:
 
 
 def of_several(rank: int, x: Any, w: Any) -> Any:
-    """Sums that could be one, if there were no parts."""
-    return _sum(x)[:, :8] + _sum(x * 2)[:, 8:], _sum(x @ w)
+    """Sums that could be one, if there were no parts, which are not those of ranks."""
+    return _sum(x)[:, :6] + _sum(x * 2)[:, 10:], _sum(x @ w)
 
 
 def padded(rank: int, x: Any, w: Any) -> Any:

@@ -7,6 +7,7 @@ from typing import Any
 
 import parts_checks as checks
 import pytest
+from conftest import world_of
 from harness import World
 from reporting_checks import without_numbers
 
@@ -44,10 +45,8 @@ _WHOLE = {
 
 
 @pytest.fixture(scope="module")
-def trio() -> Iterator[World]:
-    made = World(3, ("torch._dynamo", "torch._inductor.compile_fx"))
-    yield made
-    made.stop()
+def trio(request: pytest.FixtureRequest) -> Iterator[World]:
+    yield from world_of(request, 3, "torch._dynamo", "torch._inductor.compile_fx")
 
 
 @pytest.mark.parametrize("ranks", ["pair", "trio"])

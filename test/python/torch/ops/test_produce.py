@@ -7,13 +7,19 @@ import pytest
 from harness import World
 from reporting_checks import without_numbers
 
+_IN_PASSING = "is made in passing by the kernel before it"
+#: What is said of matmuls on GPUs alone.
+_OF_GPUS = "matmuls of torch.float32 are not overlapped"
+
 
 @pytest.mark.parametrize("name", list(produce_checks.PRODUCED))
 def test_goes_into_the_kernel(pair: World, name: str) -> None:
     operation = produce_checks.PRODUCED[name][1]
     for said in pair.run(produce_checks.produces, "commsir", name=name):
         produced, _, _, text = said[-1]
-        assert any(operation in one for one in produced), text
+        # On GPUs Inductor's kernel before it may make what is sent.
+        passing = pair.tensors == "cuda" and operation.removesuffix(".default") in text and _IN_PASSING in text
+        assert passing or any(operation in one for one in produced), text
         assert "produce: " in text
 
 
@@ -28,4 +34,5 @@ def test_gives_reasons(pair: World, name: str) -> None:
     for said in pair.run(produce_checks.produces, "commsir", name=name):
         produced, _, because, text = said[-1]
         said_here = tuple(without_numbers(one) for one in because)
+        said_here = tuple(one for one in said_here if not one.startswith(_OF_GPUS))
         assert not produced and said_here == tuple(filter(None, [produce_checks.KEPT[name][1]])), text

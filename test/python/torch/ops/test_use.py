@@ -7,6 +7,8 @@ import use_checks
 from harness import World
 
 _NAMES = list(use_checks.USES)
+#: torch multiplies no whole numbers there, and Inductor makes whole numbers of masks that are gathered and inverted.
+_NOT_ON_GPUS = ("whole numbers", "masks")
 
 
 @pytest.mark.parametrize("how", list(use_checks.CIRCUMSTANCES))
@@ -22,6 +24,8 @@ def test_dynamic_rows(pair: World) -> None:
 @pytest.mark.parametrize("backend", ["gloo", "commsir"])
 @pytest.mark.parametrize("names", [_NAMES[::2], _NAMES[1::2]], ids=["even", "odd"])
 def test_uses(pair: World, names: list[str], backend: str) -> None:
+    if pair.tensors == "cuda":
+        names = [name for name in names if name not in _NOT_ON_GPUS]
     for met in pair.run(use_checks.are_used, backend, names=names):
         assert met >= len(names) - 1
 
