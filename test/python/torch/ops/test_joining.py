@@ -5,6 +5,7 @@ from __future__ import annotations
 import joining_checks
 import pytest
 import torch
+from commsir.torch.fusion_timing import Call
 from commsir.torch.region_lines import in_one_line
 from harness import World
 
@@ -89,3 +90,14 @@ def test_a_region_in_one_line() -> None:
     text = '(%a: f32) {\n  // One "comment.\n  %0 = x.y "of // slashes" : f32 // Another.\n\n  comms.yield %0\n}'
     assert in_one_line(text) == '(%a: f32) { %0 = x.y "of // slashes" : f32 comms.yield %0 }'
     assert in_one_line(in_one_line(text)) == in_one_line(text)
+
+
+def test_calls_of_two_gpus_are_the_same() -> None:
+    """GPUs of ranks have other numbers."""
+
+    def digest(device: str, rows: int = 4) -> str:
+        rest = ("sum", "text", "f32", (16,), "group", ())
+        like = ((rows, 16), torch.float32, device)
+        return Call("all_reduce", like, (like,), *rest).digest
+
+    assert digest("cuda:0") == digest("cuda:1") != digest("cuda:1", rows=8) != digest("cpu", rows=8)
