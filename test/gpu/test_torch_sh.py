@@ -48,7 +48,7 @@ def test_parts_run_and_those_that_fail_are_named(tmp_path: pathlib.Path) -> None
     status, said = torch_sh(tmp_path)
     assert status == 1 and said.endswith("torch on GPUs: failed: quantized_backend\n"), said
     assert "quantized_backend: failed, see " in said and "it broke" in said
-    assert said.count(": ok, ") == 7 and "--nproc-per-node 4 -m commsir.examples.torch.push_weights" in said, said
+    assert said.count(": ok, ") == 8 and "--nproc-per-node 4 -m commsir.examples.torch.push_weights" in said, said
 
 
 def test_parts_that_are_named(tmp_path: pathlib.Path) -> None:
@@ -63,7 +63,7 @@ def test_parts_that_are_named(tmp_path: pathlib.Path) -> None:
 def test_ranks_that_share_a_gpu_run_what_needs_no_nccl(tmp_path: pathlib.Path) -> None:
     status, said = torch_sh(tmp_path, count="echo 1", COMMSIR_SHARE_GPU="1", CHECK_RANKS="4")
     assert status == 1 and said.endswith("torch on GPUs: failed: quantized_backend\n"), said
-    assert said.count("torch, 4 ranks, GPUs: 1: ") == 4, said
+    assert said.count("torch, 4 ranks, GPUs: 1: ") == 5, said
     assert "own_collective" not in said and "losses" not in said and "suite" not in said, said
     for off in ("", "0", "Off", "no", "FALSE"):
         status, said = torch_sh(tmp_path, count="echo 1", COMMSIR_SHARE_GPU=off)

@@ -4,8 +4,8 @@
 #   test/gpu/torch.sh PYTHON [LIBRARIES]
 #
 # PYTHON has torch, pytest and expecttest; LIBRARIES are those of a build (without it, PYTHON has the wheel installed).
-# Parts: ops, backend, windows, foreign memory and torch.compile (torch_run.py), the backend's tests with tensors on
-# GPUs, PyTorch's own suite, the example programs, and training whose losses are those of NCCL.
+# Parts: ops, backend, windows, foreign memory and torch.compile (torch_run.py), the tests of the backend and of
+# torch.compile with tensors on GPUs, PyTorch's own suite, the example programs, and training whose losses are NCCL's.
 # Without torch or two GPUs it says so and ends with status 0; a torch that cannot be imported is an error.
 # COMMSIR_TORCH_PARTS names the parts to run. With COMMSIR_SHARE_GPU=1, CHECK_RANKS ranks (2) take turns on the GPUs that
 # exist; parts that need NCCL are then skipped.
@@ -74,6 +74,8 @@ cd "$root/test/python/torch/c10d" || exit
 part run 400 ranks "$root/test/gpu/torch_run.py"
 part backend 300 env CHECK_RANKS="$count" "$python" -m pytest -q -p no:cacheprovider --tensors cuda \
   test_backend.py test_lasting.py test_windows.py
+part compile 900 "$python" -m pytest -q -p no:cacheprovider --tensors cuda \
+  ../ops/test_{joining,produce,parts,regions,compile,matmul,parallel,use}.py
 [ $shares = 1 ] || part suite 600 "$python" torch_suite.py --ranks "$count"
 for program in own_collective quantized_backend push_weights tensor_parallel; do
   case $shares$program in 1own_collective | 1push_weights) continue ;; esac # Over NCCL.

@@ -66,7 +66,7 @@ NOT_RUN: list[NotRun] = [
         "Groups.md",
         "ranks disagree in step",
         "quoted",
-        by="runtime/group/CpuGroup.cpp",
+        by="runtime/group/CpuSteps.cpp",
         words=("ranks disagree in step",),
     ),
     NotRun(
