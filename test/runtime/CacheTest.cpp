@@ -55,7 +55,7 @@ struct CacheTest : testing::Test {
     // In memory where there is such a folder: some file systems wait for the
     // disk when a file takes the place of another.
     std::string place =
-        fs::can_write("/dev/shm") ? "/dev/shm/commsir-cache" : "commsir-cache";
+        fs::can_write("/dev/shm") ? "/dev/shm/cache-tests" : "cache-tests";
     ASSERT_FALSE(fs::createUniqueDirectory(place, folder));
     ASSERT_EQ(::chmod(folder.c_str(), 0700), 0);
     settings.folder = folder.str();
