@@ -15,6 +15,8 @@ def test_either_side(pair: World, kind: str) -> None:
         (one,) = said
         where = (kind, collective, after, one)
         assert one["collective"] == collective, where
-        assert (kind in one["fused"]) == sides_checks.taken(kind, collective, after), where
+        # On GPUs Inductor writes an addition before arithmetic as an operation of its own.
+        kinds = {kind, "aten.mm"} if kind == "aten.addmm" and pair.tensors == "cuda" else {kind}
+        assert bool(kinds & {*one["fused"]}) == sides_checks.taken(kind, collective, after), where
         # Arithmetic that no op takes along stays a kernel with its collective, or the report says why not.
         assert one["fused"] or one["produced"] or one["because"], where
