@@ -113,6 +113,14 @@ llvm::Error Collectives::Impl::recover() {
   return llvm::Error::success();
 }
 
+/// What a call does before it looks for its kernel.
+llvm::Error Collectives::Impl::begin() {
+  if (mayNeedRecovery())
+    if (llvm::Error error = recover())
+      return error;
+  return group.onGpu() ? followTables() : llvm::Error::success();
+}
+
 llvm::Error Collectives::Impl::launch(const Shape &shape, int64_t elements,
                                       GroupKernel &kernel, void *input,
                                       void *output, void *stream,
@@ -266,12 +274,8 @@ Collectives::Impl::planOf(const CollectiveCall &call) {
 llvm::Error Collectives::run(const CollectiveCall &call, void *stream) {
   if (call.op == "all_to_all_v" && !unsupportedReason(call))
     return impl->runVarying(*this, call, stream);
-  if (impl->mayNeedRecovery())
-    if (llvm::Error error = impl->recover())
-      return error;
-  if (impl->group.onGpu())
-    if (llvm::Error error = impl->followTables())
-      return error;
+  if (llvm::Error error = impl->begin())
+    return error;
   auto plan = impl->planOf(call);
   if (!plan)
     return plan.takeError();

@@ -187,6 +187,7 @@ struct Collectives::Impl {
   void dropPlans();
   llvm::Error note(llvm::Error error);
   llvm::Error recover();
+  llvm::Error begin();
   /// By a call of others on this group, too.
   bool mayNeedRecovery() const {
     return recoveryPending || group.needsRecovery() ||

@@ -83,7 +83,7 @@ void CpuGroup::endGroup(Kind kind, std::string message, RankStatus status,
   wakeAll();
 }
 
-/// Of a step of collectives it can be mended, if this rank has not ended it.
+/// Of a step of collectives it can be repaired, if this rank has not ended it.
 void CpuGroup::disagree(const Subgroup &subgroup, std::string message) {
   bool isIn = &subgroup == &world && subgroup.isCollective &&
               subgroup.ownMemberRecord().ended.load(std::memory_order_relaxed) <

@@ -285,12 +285,8 @@ Collectives::Impl::launchElsewhere(FusedPlan &plan, const FusedCall &call,
 }
 
 llvm::Error Collectives::run(const FusedCall &call, void *stream) {
-  if (impl->mayNeedRecovery())
-    if (llvm::Error error = impl->recover())
-      return error;
-  if (impl->group.onGpu())
-    if (llvm::Error error = impl->followTables())
-      return error;
+  if (llvm::Error error = impl->begin())
+    return error;
   if (int64_t piece = impl->pieceOf(call))
     return impl->runRows(*this, call, piece, stream);
   auto plan = impl->planOf(call, stream);
