@@ -178,7 +178,8 @@ def produce(graph: Graph, collective: Collective, columns: int) -> tuple[Produce
     gain = _gain(region, chain)
     if gain is not None and gain <= 0:
         made = f"{described(chain[0])} is made in passing by the kernel before it"
-        return None, f"produce: {made}: {-gain:.1f} µs less than fused"
+        cost = f"take {-gain:.1f} µs more" if gain <= -0.05 else "not be faster"
+        return None, f"produce: {made}: fused, it would {cost}"
     rest = [one for one in region.arguments if one is not first]
     return Produced(region, source, source.meta["val"].dtype, tuple(chain), (first, *rest), gain), ""
 
