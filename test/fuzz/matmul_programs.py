@@ -146,8 +146,8 @@ class Program:
         self.lines: list[str] = []
         self.given: dict[str, list[Array]] = {}
         self.steps: list[tuple[Matrix, Callable[[Arrays], Wanted]]] = []
-        #: Whether data decide how far a loop goes: the checker then proves nothing.
-        self.depends_on_data = False
+        #: Arrays that decide how far loops go: the checker then proves nothing.
+        self.counts: list[str] = []
         self.build()
 
     def build(self) -> None:
@@ -449,7 +449,7 @@ class Program:
 
     def exchange(self, current: Matrix) -> Matrix:
         """all_to_all_v: as many rows for each pair of ranks as are drawn."""
-        ranks, self.depends_on_data = self.ranks, True
+        ranks = self.ranks
         counts = np.zeros((ranks, ranks), np.int32)
         for source in range(ranks):
             left = current.rows
@@ -459,6 +459,7 @@ class Program:
         rows = max(1, int(counts.sum(0).max()) + self.lots.choice([0, 0, 3]))
         send = Matrix(self.name("send", f"i32[Array, {ranks}]"), ranks, 1, "i32")
         received = Matrix(self.name("received", f"i32[Array, {ranks}]"), ranks, 1, "i32")
+        self.counts += [send.name, received.name]
         self.given[send.name], self.given[received.name] = list(counts), list(np.ascontiguousarray(counts.T))
         out = self.declare("z", rows, current.columns, current.kind)
         self.emit(f"all_to_all_v({current.name}, send_rows={send.name}, recv_rows={received.name}, outs={out.name})")
