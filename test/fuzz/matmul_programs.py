@@ -34,7 +34,7 @@ ROUNDING = {
     "f8": (2.0**-4, 2.0**-10, 448.0),
     "f8e5m2": (2.0**-3, 2.0**-17, 57344.0),
 }
-SIZES = [1, 1, 3, 7, 16, 24, 63, 64, 65, 127, 128, 129]
+SIZES = [1, 1, 3, 7, 16, 24, 63, 64, 65, 127, 128, 129, 260]
 SMALL_SIZES = [1, 3, 8, 16, 24, 65]
 #: All blocks of a rank wait for one another.
 MEET = 'barrier(team_split(team(), "inner", 1), "grid")'
@@ -138,7 +138,7 @@ class Program:
     def __init__(self, lots: random.Random, is_small: bool) -> None:
         self.lots, self.is_small = lots, is_small
         self.random = np.random.default_rng(lots.randrange(1 << 60))
-        self.ranks = lots.choice([1, 2, 2, 3] if is_small else [1, 2, 2, 3, 4, 5])
+        self.ranks = lots.choice([1, 2, 2, 3] if is_small else [1, 2, 2, 3, 4, 5, 8])
         self.blocks = lots.choice([1, 2] if is_small else [1, 2, 3])
         self.sizes = SMALL_SIZES if is_small else SIZES
         self.parameters: dict[str, str] = {}
