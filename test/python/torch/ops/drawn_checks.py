@@ -1,5 +1,5 @@
-"""Random calls of the ops of matmuls with collectives, and what float64 makes of them. The ranks' part of
-test_drawn.py.
+"""Random calls of the ops of matmuls with collectives, and what float64 makes of them; and calls in which ranks
+disagree. The ranks' part of test_drawn.py.
 
 A call is drawn on every rank from one seed: an op, types, shapes, how operands lie in memory, scales, groups of rows,
 and what surrounds the call. Each rank knows what all ranks give, so it computes what it should get by itself.
@@ -10,7 +10,9 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import random
+import time
 from collections.abc import Callable
+from datetime import timedelta
 from math import prod
 from typing import Any
 
@@ -418,3 +420,60 @@ def runs(rank: int, size: int, first: int, count: int, keeps_on: bool = False) -
             if not keeps_on:
                 break
     return wrong
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Ranks that disagree
+# ---------------------------------------------------------------------------------------------------------------------
+
+#: Each op, and one that sends something else.
+OTHERS_CALL = {
+    "all_gather_matmul": "matmul_all_reduce",
+    "all_to_all_matmul": "matmul_reduce_scatter",
+    "matmul_all_reduce": "all_to_all_matmul",
+    "matmul_reduce_scatter": "all_gather_matmul",
+    "matmul_all_to_all": "matmul_all_reduce",
+}
+#: The rows of the odd rank for each rank, its type, and its terms in the weight; the others have 2 rows of 6 terms.
+DISAGREEMENTS: dict[str, tuple[int, torch.dtype, int]] = {
+    "more rows": (4, torch.float32, 6),
+    "no rows": (0, torch.float32, 6),
+    "another type": (2, torch.float64, 6),
+    "another type of the same size": (2, torch.int32, 6),
+    "another op": (2, torch.float32, 6),
+    "no call": (2, torch.float32, 6),
+    "a call that is refused": (2, torch.float32, 7),
+}
+
+
+def _said(name: str, group: Any, rows: int, dtype: torch.dtype, terms: int) -> str:
+    """What the error of a call says; nothing if it has none."""
+    a, weight = torch.ones(rows, 6).to(dtype), torch.ones(terms, 5).to(dtype)
+    op = getattr(_OPS.commsir, name)
+    try:
+        op(a, weight, group) if name.startswith("matmul") else op(a, [weight], [None], False, group)
+    except RuntimeError as error:
+        return str(error)
+    return ""
+
+
+def disagrees(rank: int, size: int, how: str, repeated: bool) -> dict[str, str]:
+    """Rank 1 calls each op in another way than the others, perhaps after some calls that are right; what is said."""
+    rows, dtype, terms = DISAGREEMENTS[how]
+    given = (rows * size, dtype, terms) if rank == 1 else (2 * size, torch.float32, 6)
+    said = {}
+    # Where a rank does not come, the others wait until the timeout, which is long enough for a busy machine.
+    waits = how in ("no call", "a call that is refused")
+    names = ["all_gather_matmul" if how == "no call" else "matmul_all_reduce"] if waits else list(OTHERS_CALL)
+    for name in names:
+        other = OTHERS_CALL[name]
+        made = dist.new_group(list(range(size)), timeout=timedelta(seconds=5 if waits else 60))
+        for _ in range(3 if repeated else 0):
+            assert not _said(name, made.group_name, 2 * size, torch.float32, 6)
+        called = other if how == "another op" and rank == 1 else name
+        silent = how == "no call" and rank == 1
+        began = time.monotonic()
+        said[name] = "" if silent else _said(called, made.group_name, *given)
+        assert time.monotonic() - began < 30, f"{how}, {name}: too late"
+        dist.barrier()
+    return said
