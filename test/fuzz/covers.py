@@ -12,7 +12,7 @@ import pathlib
 import re
 import sys
 
-import bounds
+from access_programs import Program
 
 EXCEPTIONS = {
     # Float arithmetic: no result is an index except by fptosi and fptoui, which are written.
@@ -70,7 +70,7 @@ def main() -> None:
     options = parser.parse_args()
     written: set[str] = set()
     for seed in range(options.programs):
-        written |= set(re.findall(r"\b[a-z]+\.[a-z0-9_.]+\b", bounds.Program(seed).source))
+        written |= set(re.findall(r"\b[a-z]+\.[a-z0-9_.]+\b", Program(seed).source))
     wrong = 0
     ops = allowed(options.folder, options.include)
     for op in sorted(ops):

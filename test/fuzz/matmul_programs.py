@@ -34,7 +34,7 @@ ROUNDING = {
     "f8": (2.0**-4, 2.0**-10, 448.0),
     "f8e5m2": (2.0**-3, 2.0**-17, 57344.0),
 }
-SIZES = [1, 1, 3, 7, 16, 24, 63, 64, 65, 127, 128, 129]
+SIZES = [1, 1, 3, 7, 16, 24, 63, 64, 65, 127, 128, 129, 260]
 SMALL_SIZES = [1, 3, 8, 16, 24, 65]
 #: All blocks of a rank wait for one another.
 MEET = 'barrier(team_split(team(), "inner", 1), "grid")'
@@ -49,6 +49,13 @@ REGIONS: list[tuple[str, tuple[int, int] | None, Callable[..., Array]]] = [
     ("clip(t, -8.0, 8.0)", None, lambda t: np.clip(t, -8, 8)),
     ("t - t.max()", None, lambda t: t - t.max(1, keepdims=True)),
     ("t * 0.5", None, lambda t: t * 0.5),
+]
+#: The same of a produce region of `x` and up to one more input.
+PRODUCED: list[tuple[str, tuple[int, int] | None, Callable[..., Array]]] = [
+    ("x * d", (0, 1), lambda x, d: x * d),
+    ("x * d", (1, 0), lambda x, d: x * d),
+    ("maximum(x, 0.0)", None, lambda x: np.maximum(x, 0)),
+    ("x * rsqrt((x * x).mean() + 1.0)", None, lambda x: x / np.sqrt((x * x).mean(1, keepdims=True) + 1)),
 ]
 
 
@@ -106,13 +113,32 @@ class Operand:
         return values.T if self.is_turned else values
 
 
+@dataclasses.dataclass
+class Produced:
+    """A region that makes what is sent of each row and, perhaps, of a row of another array."""
+
+    function: str
+    given: str
+    kind: str
+    other: Matrix | None
+    make: Callable[..., Array]
+
+    def value(self, array: Any, given: dict[str, Any], rank: int) -> tuple[Array, Array]:
+        """What is sent, and its error."""
+        x = wide(array)
+        extra = [wide(given[self.other.name][rank])] if self.other else []
+        made = self.make(x, *extra)
+        error = 2.0**-20 * np.abs(made)
+        return made, error + stored(self.kind, np.abs(made) + error)
+
+
 class Program:
     """A kernel's text, what it gets, and what each of its arrays is to hold."""
 
     def __init__(self, lots: random.Random, is_small: bool) -> None:
         self.lots, self.is_small = lots, is_small
         self.random = np.random.default_rng(lots.randrange(1 << 60))
-        self.ranks = lots.choice([1, 2, 2, 3] if is_small else [1, 2, 2, 3, 4, 5])
+        self.ranks = lots.choice([1, 2, 2, 3] if is_small else [1, 2, 2, 3, 4, 5, 8])
         self.blocks = lots.choice([1, 2] if is_small else [1, 2, 3])
         self.sizes = SMALL_SIZES if is_small else SIZES
         self.parameters: dict[str, str] = {}
@@ -120,6 +146,8 @@ class Program:
         self.lines: list[str] = []
         self.given: dict[str, list[Array]] = {}
         self.steps: list[tuple[Matrix, Callable[[Arrays], Wanted]]] = []
+        #: Arrays that decide how far loops go: the checker then proves nothing.
+        self.counts: list[str] = []
         self.build()
 
     def build(self) -> None:
@@ -127,10 +155,11 @@ class Program:
         rows = lots.choice([1, 2, 4, 7, 16, 33, 64][: 5 if self.is_small else 7]) * lots.choice([1, self.ranks])
         kinds = ["bf16", "f16", "f8", "f8e5m2", "f32"][: 4 if self.is_small else 5]
         current = self.draw("x", rows, lots.choice(self.sizes), lots.choice(kinds))
-        products: list[Callable[[Matrix], Matrix]] = [self.product, self.gather, self.scatter]
+        products: list[Callable[[Matrix], Matrix]] = [self.product, self.gather, self.scatter, self.pair, self.chain]
         count = 0
         for _ in range(lots.choice([1, 2, 2, 3, 3, 4])):
-            step = self.collective if count == 2 or self.is_drawn(0.35) else lots.choice([self.product, *products])
+            moves = lots.choice([self.collective, self.collective, self.collective, self.exchange])
+            step = moves if count == 2 or self.is_drawn(0.35) else lots.choice([self.product, *products])
             if self.fits(step, current):
                 count += step in products
                 current = self.add(step, current)
@@ -140,6 +169,8 @@ class Program:
     def fits(self, step: Callable[[Matrix], Matrix], current: Matrix) -> bool:
         if step == self.scatter:
             return current.rows % self.ranks == 0
+        if step == self.chain:
+            return current.kind not in F8
         return step != self.gather or current.rows * self.ranks <= 300
 
     def add(self, step: Callable[[Matrix], Matrix], current: Matrix) -> Matrix:
@@ -181,6 +212,12 @@ class Program:
         self.given[matrix.name] = list((self.random.normal(size=size) / 2).astype(TYPES[kind]))
         return matrix
 
+    def draw_row(self, columns: int) -> Matrix:
+        """An input of one dimension, which all rows share."""
+        name = self.name("d", f"f32[Array, {columns}]")
+        self.given[name] = list((self.random.normal(size=(self.ranks, columns)) / 2).astype(np.float32))
+        return Matrix(name, 1, columns, "f32")
+
     def weight(self, terms: int, kind: str, is_turned: bool) -> Operand:
         n = self.lots.choice(self.sizes)
         own = self.lots.choice(F8) if kind in F8 else kind
@@ -202,7 +239,7 @@ class Program:
 
     def product(self, current: Matrix) -> Matrix:
         """out = current @ w, or with the transposed of each, in tiles on all blocks."""
-        left = Operand(current, self.is_drawn(0.2))
+        left = Operand(current, self.is_drawn(0.3))
         m, k = (current.columns, current.rows) if left.is_turned else (current.rows, current.columns)
         right = self.weight(k, current.kind, self.is_drawn(0.5))
         n = right.matrix.rows if right.is_turned else right.matrix.columns
@@ -210,7 +247,7 @@ class Program:
             left.scales, right.scales = self.scales_of(left, True), self.scales_of(right, False)
         out = self.declare("y", m, n, self.lots.choice(["f32", "f32", "bf16", "f16"]))
         kinds = ["f32", "bf16", "f16"]
-        addends = [self.draw("d", m, n, self.lots.choice(kinds)) for _ in range(self.lots.choice([0, 0, 1, 2]))]
+        addends = [self.draw("d", m, n, self.lots.choice(kinds)) for _ in range(self.lots.choice([0, 0, 1, 2, 12]))]
         # Terms are added in two parts; scales of 128 terms begin with 128.
         cut = self.lots.choice([0, 0, 0, k // 2]) // (128 if left.scales else 1) * (128 if left.scales else 1)
         is_named = not left.scales and self.is_drawn(0.3)
@@ -260,6 +297,87 @@ class Program:
             said = " + ".join(["p[r]", *(f"{d.name}[i + r]" for d in addends)])
             self.emit(f"{out.name}[i + r] = maximum({said}, 0.0)", depth + 1)
 
+    def pair(self, current: Matrix) -> Matrix:
+        """Two products of the same rows, one after the other in a loop, or each by blocks of its own."""
+        left = Operand(current, self.is_drawn(0.3))
+        m, k = (current.columns, current.rows) if left.is_turned else (current.rows, current.columns)
+        rights = [self.weight(k, current.kind, self.is_drawn(0.5)) for _ in range(2)]
+        widths = [one.matrix.rows if one.is_turned else one.matrix.columns for one in rights]
+        outs = [self.declare("y", m, n, self.lots.choice(["f32", "bf16"])) for n in widths]
+        addends = [self.draw("d", m, n, "bf16") if self.is_drawn(0.4) else None for n in widths]
+        half = self.blocks // 2 if self.is_drawn(0.5) else 0
+        tile = self.tile(m)
+        said = []
+        for right, out, added in zip(rights, outs, addends, strict=True):
+            rows = f"i : min(i + {tile}, {m})"
+            plus = f" + {added.name}[{rows}, :]" if added else ""
+            said.append(f"{out.name}[{rows}, :] = {left.text(rows, ':', True)} @ {right.text(':', ':', False)}{plus}")
+        if half:
+            for name, first, last, line in (("one", 0, half, said[0]), ("two", half, self.blocks, said[1])):
+                depth = self.role(name, first, last)
+                begin = f"(block_id() - {first}) * {tile}"
+                self.emit(f"for i in range({begin}, {m}, {(last - first) * tile}):", depth)
+                self.emit(line, depth + 1)
+        else:
+            self.emit(f"for i in range(block_id() * {tile}, {m}, num_blocks() * {tile}):")
+            for line in said:
+                self.emit(line, 2)
+        for right, out, added in zip(rights, outs, addends, strict=True):
+            self.steps.append((out, self.wanted_product(left, right, out, added)))
+        return self.lots.choice(outs)
+
+    def wanted_product(
+        self, left: Operand, right: Operand, out: Matrix, added: Matrix | None
+    ) -> Callable[[Arrays], Wanted]:
+        def wanted(arrays: Arrays) -> Wanted:
+            for rank in range(self.ranks):
+                a = left.value(arrays[left.matrix.name][rank], self.given, rank)
+                b = right.value(self.given[right.matrix.name][rank], self.given, rank)
+                total, size = a @ b, np.abs(a) @ np.abs(b)
+                if added:
+                    extra = wide(self.given[added.name][rank])
+                    total, size = total + extra, size + np.abs(extra)
+                yield total, bound(a.shape[1] + 2, size) + stored(out.kind, np.abs(total))
+
+        return wanted
+
+    def chain(self, current: Matrix) -> Matrix:
+        """A product in scratch memory, which another multiplies."""
+        left = Operand(current, self.is_drawn(0.3))
+        m, k = (current.columns, current.rows) if left.is_turned else (current.rows, current.columns)
+        right = self.weight(k, current.kind, self.is_drawn(0.5))
+        n = right.matrix.rows if right.is_turned else right.matrix.columns
+        inner = self.lots.choice(["f32", "bf16", "f16"])
+        second = self.weight(n, inner, self.is_drawn(0.5))
+        out = self.declare(
+            "y", m, second.matrix.rows if second.is_turned else second.matrix.columns, self.lots.choice(["f32", "bf16"])
+        )
+        tile = min(self.tile(m), 16)
+        rows = f"i : min(i + {tile}, {m})"
+        part = f"0 : min({tile}, {m} - i)"
+        if inner != "f32":
+            self.emit(f"s = scratch({inner}, {tile}, {n})")
+        self.emit(f"for i in range(block_id() * {tile}, {m}, num_blocks() * {tile}):")
+        product = f"{left.text(rows, ':', True)} @ {right.text(':', ':', False)}"
+        self.emit(f"p = {product}" if inner == "f32" else f"s[{part}, :] = {product}", 2)
+        made = "p" if inner == "f32" else f"s[{part}, :]"
+        self.emit(f"{out.name}[{rows}, :] = {made} @ {second.text(':', ':', False)}", 2)
+
+        def wanted(arrays: Arrays) -> Wanted:
+            for rank in range(self.ranks):
+                a = left.value(arrays[current.name][rank], self.given, rank)
+                b = right.value(self.given[right.matrix.name][rank], self.given, rank)
+                c = second.value(self.given[second.matrix.name][rank], self.given, rank)
+                middle = a @ b
+                error = bound(k + 1, np.abs(a) @ np.abs(b))
+                error = error + stored(inner, np.abs(middle) + error)
+                total = middle @ c
+                most = error @ np.abs(c) + bound(n + 1, (np.abs(middle) + error) @ np.abs(c))
+                yield total, most + stored(out.kind, np.abs(total) + most)
+
+        self.steps.append((out, wanted))
+        return out
+
     # Collectives.
 
     def collective(self, current: Matrix) -> Matrix:
@@ -274,7 +392,9 @@ class Program:
         got = {"all_gather": rows * ranks, "reduce_scatter": rows // ranks}.get(op, rows)
         root = self.lots.randrange(ranks)
         region = self.lots.choice(REGIONS) if self.is_drawn(0.6) else None
-        kind = self.lots.choice(list(TYPES)) if region else current.kind
+        produced = self.produced(current) if self.is_drawn(0.4) else None
+        sent = produced.kind if produced else current.kind
+        kind = self.lots.choice(list(TYPES)) if region else sent
         options = f", root={root}" if op == "broadcast" else ""
         argument: Matrix | None = None
         if region:
@@ -288,11 +408,19 @@ class Program:
             self.emit(f"return {body}", 2)
             options += f", consume={function}"
         out = self.declare("z", got, current.columns, kind)
-        self.emit(f"{op}({current.name}, outs=({out.name},){options})")
+        given = f"({produced.given},)" if produced else current.name
+        options += f", produce={produced.function}" if produced else ""
+        self.emit(f"{op}({given}, outs=({out.name},){options})")
 
         def wanted(arrays: Arrays) -> Wanted:
+            made_here = arrays[current.name]
+            off = [np.zeros(array.shape) for array in made_here]
+            if produced:
+                pairs = [produced.value(array, self.given, number) for number, array in enumerate(made_here)]
+                made_here, off = [one for one, _ in pairs], [one for _, one in pairs]
             for rank in range(ranks):
-                value, error = self.arrived(op, current.kind, arrays[current.name], rank, root)
+                value, error = self.arrived(op, sent, made_here, rank, root)
+                error = error + self.arrived(op, sent, off, rank, root)[0]
                 if region is None:
                     rounds = op in ("all_reduce", "reduce_scatter")
                     yield value, error + (stored(kind, np.abs(value)) if rounds else 0)
@@ -302,6 +430,52 @@ class Program:
                 scale = 1 + sum(np.abs(d) for d in extra)
                 error = 2 * scale * (error.max(initial=0) + 2.0**-22 * np.abs(value).max(initial=1))
                 yield made, error + stored(kind, np.abs(made) + error)
+
+        self.steps.append((out, wanted))
+        return out
+
+    def produced(self, current: Matrix) -> "Produced":
+        """Defines a region on what is sent."""
+        body, shape, make = self.lots.choice(PRODUCED)
+        kind = self.lots.choice(["f32", "bf16", "f16"])
+        other: Matrix | None = None
+        if shape:
+            other = self.draw("d", current.rows, 1, "f32") if shape[0] else self.draw_row(current.columns)
+        function = self.name("f")
+        self.emit(f"def {function}({'x, d' if other else 'x'}):")
+        self.emit("x = x.astype(f32)", 2)
+        self.emit(f"return ({body}).astype({kind})", 2)
+        return Produced(function, f"{current.name}, {other.name}" if other else current.name, kind, other, make)
+
+    def exchange(self, current: Matrix) -> Matrix:
+        """all_to_all_v: as many rows for each pair of ranks as are drawn."""
+        ranks = self.ranks
+        counts = np.zeros((ranks, ranks), np.int32)
+        for source in range(ranks):
+            left = current.rows
+            for place in self.lots.sample(range(ranks), ranks):
+                counts[source, place] = self.lots.choice([0, left, self.lots.randrange(left + 1)])
+                left -= int(counts[source, place])
+        rows = max(1, int(counts.sum(0).max()) + self.lots.choice([0, 0, 3]))
+        send = Matrix(self.name("send", f"i32[Array, {ranks}]"), ranks, 1, "i32")
+        received = Matrix(self.name("received", f"i32[Array, {ranks}]"), ranks, 1, "i32")
+        self.counts += [send.name, received.name]
+        self.given[send.name], self.given[received.name] = list(counts), list(np.ascontiguousarray(counts.T))
+        out = self.declare("z", rows, current.columns, current.kind)
+        self.emit(f"all_to_all_v({current.name}, send_rows={send.name}, recv_rows={received.name}, outs={out.name})")
+
+        def wanted(arrays: Arrays) -> Wanted:
+            sent = [wide(array) for array in arrays[current.name]]
+            for rank in range(ranks):
+                begins = counts[:, :rank].sum(1)
+                parts = [
+                    part[first : first + count]
+                    for part, first, count in zip(sent, begins, counts[:, rank], strict=True)
+                ]
+                value, error = np.zeros((rows, current.columns)), np.full((rows, current.columns), np.inf)
+                whole = np.concatenate(parts)
+                value[: len(whole)], error[: len(whole)] = whole, 0
+                yield value, error
 
         self.steps.append((out, wanted))
         return out

@@ -14,6 +14,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from typing import Any
 
 import emulator
@@ -144,9 +145,19 @@ class World:
 
 
 class Comparison:
-    """A kernel in the emulator and on the CPU."""
+    """A kernel in the emulator and on the CPU. `given`: arrays of each rank that are not drawn, by name."""
 
-    def __init__(self, path: str, ranks: int, options: str, seed: int, weak: bool, whole: bool = False) -> None:
+    def __init__(
+        self,
+        path: str,
+        ranks: int,
+        options: str,
+        seed: int,
+        weak: bool,
+        whole: bool = False,
+        given: Mapping[str, list[Any]] | None = None,
+    ) -> None:
+        self.given = given or {}
         self.path, self.ranks, self.options, self.seed, self.whole = path, ranks, options, seed, whole
         self.kernel = describe(path, f"ranks={ranks} {options}")
         self.lots = np.random.default_rng(seed)
@@ -159,6 +170,7 @@ class Comparison:
     def fill(self) -> dict[str, list[Any]]:
         """Gives new values to all arrays."""
         arrays = {a["name"]: [make(a, self.lots, self.whole) for _ in range(self.ranks)] for a in self.open}
+        arrays.update(self.given)
         for name, parts in arrays.items():
             for rank, part in enumerate(parts):
                 self.memory.parts[self.world.parts[name][rank] >> memory.SLOT][:] = part.tobytes()

@@ -35,6 +35,8 @@ class Product:
     scales: tuple[tuple[int, int], ...] = ()
     first: tuple[int, int] = (0, 0)
     more: int = 0
+    #: Tiles are known to be whole.
+    is_whole: bool = False
     threads: int = 128
     chip: str = "sm_90"
     #: An instruction that the code has, and one that it lacks.
@@ -78,7 +80,7 @@ class Product:
                 f"      %jr = arith.addi %j, %c{row} : index",
                 f"      %jc = arith.addi %j, %c{column} : index",
                 f"      comms.contract %a[{left}], %b[{right}] to %c[%ir, %jc] tile [{tall}, {broad}] depth %c{k}"
-                + " rows %rows columns %columns"
+                + ("" if self.is_whole else " rows %rows columns %columns")
                 + (" scaled by %p, %q" if scaled else "")
                 + (" plus " + ", ".join(f"%d{i}[%ir, %jc]" for i in range(len(added))) if added else "")
                 + (f" {{{', '.join(said)}}}" if said else "")
@@ -95,6 +97,7 @@ class Product:
 
 BOTH, LEFT, RIGHT = (True, True), (True, False), (False, True)
 F8 = ("f8", "f8e5m2", "f32")
+BF16 = ("bf16", "bf16", "bf16")
 MAPS, WARPS = ("cp.async.bulk.tensor", "cp.async.cg"), ("ldmatrix", "wgmma")
 PRODUCTS = {
     "maps": Product(70, 128, 72, (64, 64), way=MAPS),
@@ -113,6 +116,26 @@ PRODUCTS = {
     "groups, odd": Product(65, 63, 65, (64, 64), turned=LEFT, first=(1, 5), more=1),
     "groups, fp8": Product(65, 130, 33, (64, 33), F8, scales=((1, 2), (2, 1))),
     "groups, 1024 threads": Product(256, 64, 64, (256, 64), turned=RIGHT, threads=1024),
+    "warps, both turned": Product(
+        40, 72, 24, (40, 24), ("f16", "f16", "bf16"), BOTH, True, ("bf16", "f16", "f32"), chip="sm_80", way=WARPS
+    ),
+    "warps, left turned": Product(33, 63, 40, (32, 40), BF16, LEFT, False, ("bf16",), more=3, chip="sm_86", way=WARPS),
+    "warps, fp8": Product(17, 130, 24, (16, 24), F8, scales=((17, 2), (2, 1)), chip="sm_89", way=("mma.sync", "wgmma")),
+    "warps, fp8 turned": Product(
+        16,
+        256,
+        130,
+        (16, 65),
+        F8,
+        RIGHT,
+        scales=((1, 2), (130, 2)),
+        threads=64,
+        chip="sm_120",
+        way=("mma.sync", "wgmma"),
+    ),
+    "lanes, f32": Product(
+        9, 33, 20, (8, 16), ("f32", "f32", "bf16"), LEFT, threads=32, chip="sm_80", way=("mul.rn.f32", "mma.sync")
+    ),
     "warps": Product(33, 65, 17, (32, 16), addends=("bf16",), chip="sm_80", way=WARPS),
 }
 

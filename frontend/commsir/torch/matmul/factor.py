@@ -34,12 +34,13 @@ def scaled_rows(row_scale: torch.Tensor) -> int:
     return 1 if row_scale.numel() == 1 else int(row_scale.shape[0])
 
 
-def _spread(scale: torch.Tensor, shape: torch.Size) -> torch.Tensor:
-    """A scale for each element of a matrix."""
+def _spread(scale: torch.Tensor, shape: torch.Size, terms: int) -> torch.Tensor:
+    """A scale for each element of a matrix, whose dimension `terms` is that of the terms. There, scales are never of
+    one element: 4 terms may have `padded(1)` scales."""
     if scale.numel() == 1:
         return scale
     for dim, size in enumerate(shape):
-        if scale.shape[dim] not in (1, size):
+        if scale.shape[dim] not in ((1,) if dim == terms else (1, size)):
             scale = scale.repeat_interleave(BLOCK, dim).narrow(dim, 0, size)
     return scale
 
@@ -135,8 +136,8 @@ class Factor:
         assert row_scale is not None and scale is not None
         if rows.is_cpu and max(row_scale.numel(), scale.numel()) > 1:
             # torch has scales of rows and of blocks on GPUs alone.
-            given = rows.float() * _spread(row_scale, rows.shape)
-            product = given @ (self.weight.float() * _spread(scale, self.weight.shape))
+            given = rows.float() * _spread(row_scale, rows.shape, 1)
+            product = given @ (self.weight.float() * _spread(scale, self.weight.shape, 0))
             out.copy_(product if self.bias is None else product + self.bias)
             return
         named = {"bias": self.bias, "out_dtype": out.dtype, "use_fast_accum": self.is_fast, "out": out}

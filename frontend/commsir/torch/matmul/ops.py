@@ -3,7 +3,7 @@ other."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from math import prod
@@ -25,6 +25,7 @@ _CUDA: Any = torch.cuda
 _OPS: Any = torch.ops
 _LIBRARY: Any = torch.library
 _check: Any = torch._check
+_DisableAutocast: Any = torch._C._DisableAutocast
 _Tensor = torch.Tensor
 
 _implementations = _LIBRARY.Library("commsir", "FRAGMENT")
@@ -50,7 +51,7 @@ for _name in ("matmul_reduce_scatter", "matmul_all_reduce", "matmul_all_to_all")
 # ---------------------------------------------------------------------------------------------------------------------
 
 
-def _check_product(a: torch.Tensor, factor: Factor, rows: int, own: int = 0) -> None:
+def _check_product(a: torch.Tensor, factor: Factor, rows: int, own: int) -> None:
     """`rows` are those of the whole product; `own` those of this rank, of which an op gathers scales."""
     _check_shapes(a, factor)
     _check_operands(a, factor)
@@ -145,18 +146,21 @@ def _check_scales(a: torch.Tensor, factor: Factor, rows: int, own: int) -> None:
     )
     if factor.weight.dim() > 2:
         return
-    blocks, of_columns = -(-k // BLOCK), {n, -(-n // BLOCK)}
-    of_one = row_scale.numel() == 1 or tuple(row_scale.shape) == (count, 1)
+    blocks, wide = -(-k // BLOCK), -(-n // BLOCK)
+    given = tuple(row_scale.shape)
+    of_one = row_scale.numel() == 1 or given in ((rows, 1), (own, 1))
     is_whole = of_one and tuple(scale.shape) in ((), (1,), (1, 1), (1, n))
-    of_rows = tuple(row_scale.shape) == (count, blocks)
-    is_blocks = of_rows and scale.dim() == 2 and scale.shape[1] in of_columns
-    is_blocks = is_blocks and scale.shape[0] in (blocks, padded(blocks) if scale.shape[1] != n else blocks)
+    is_blocks = given in ((rows, blocks), (own, blocks)) and tuple(scale.shape) in (
+        (blocks, n),
+        (blocks, wide),
+        (padded(blocks), wide),
+    )
     _check(
         is_whole or is_blocks,
         lambda: (
             f"commsir: scales of {tuple(row_scale.shape)} and {tuple(scale.shape)} for a matmul of {rows} rows by "
             f"{tuple(factor.weight.shape)}; give one for each side, ({rows}, 1) and (1, {n}), or for blocks of {BLOCK} "
-            f"terms ({rows}, {blocks}) and ({blocks}, {n}) or ({blocks}, {-(-n // BLOCK)})"
+            f"terms ({rows}, {blocks}) and ({blocks}, {n}) or ({blocks}, {wide})"
         ),
     )
 
@@ -177,6 +181,10 @@ def _check_biases(factors: list[Factor]) -> None:
         _check(
             bias is None or bias.shape == weight.shape[1:],
             lambda: f"commsir: a bias of {tuple(bias.shape)} for a weight of {tuple(weight.shape)}; give one a column",  # type: ignore[union-attr]  # noqa: B023
+        )
+        _check(
+            bias is None or factor.row_scale is not None or bias.dtype == weight.dtype,
+            lambda: f"commsir: a bias of {bias.dtype} for a weight of {weight.dtype}; give tensors of one type",  # type: ignore[union-attr]  # noqa: B023
         )
 
 
@@ -278,11 +286,21 @@ def _factors(
     return [Factor(weight, bias, ends, group_rows, row_scale, scale, dtype, fast) for weight, bias, scale in given]
 
 
-def _is_of_shard(row_scale: _Tensor | None, shard: _Tensor, ranks: int) -> bool:
-    """Whether there are scales for each row of this rank, which are to be gathered."""
-    if row_scale is None or ranks < 2 or row_scale.numel() == 1:
+def _is_of_shard(shard: _Tensor, factors: Sequence[Factor], ranks: int, site: str) -> bool:
+    """Whether there are scales for each row of this rank, which are to be gathered.
+
+    [1, 1] with a shard of one row is such a scale if weights have more than one. A compiled graph never has it.
+    """
+    row_scale = factors[0].row_scale
+    if row_scale is None or ranks < 2:
+        return False
+    if row_scale.numel() == 1 and (site or row_scale.dim() < 2 or _have_one_scale(factors)):
         return False
     return scaled_rows(row_scale) == prod(shard.shape[:-1])
+
+
+def _have_one_scale(factors: Sequence[Factor]) -> bool:
+    return any(one.scale is not None and one.scale.numel() == 1 for one in factors)
 
 
 def _with_scales(factors: Sequence[Factor], gathered: _Tensor) -> list[Factor]:
@@ -298,7 +316,7 @@ def _checked_arrivals(op: str, shard: _Tensor, factors: list[Factor], ranks: int
     """The shape of what arrives, of a call that is right."""
     own = prod(shard.shape[:-1])
     for factor in factors:
-        _check_product(shard, factor, own * ranks, own) if op == "all_gather" else _check_product(shard, factor, own)
+        _check_product(shard, factor, own * ranks if op == "all_gather" else own, own)
     _check_biases(factors)
     if op == "all_to_all":
         _check_shares(shard, ranks)
@@ -327,7 +345,7 @@ def _multiply_arrivals(
     asked = "all_to_all_before" if op == "all_to_all" else op
     choice = _choose(asked, ranks, prod(shape) // ranks, shard, factors)
     arrived = None
-    own = row_scale if op == "all_gather" and _is_of_shard(row_scale, shard, ranks) else None
+    own = row_scale if op == "all_gather" and _is_of_shard(shard, factors, ranks, site) else None
 
     def arrive() -> _Tensor:
         """The collectives of the program, in its order."""
@@ -383,7 +401,7 @@ def _space_of_products(op: str, ranks: int, a: torch.Tensor, factor: Factor) -> 
 
 def _sent_shape(op: str, a: _Tensor, factor: Factor, ranks: int) -> list[int]:
     """The shape of the result of a call that is right."""
-    _check_product(a, factor, prod(a.shape[:-1]))
+    _check_product(a, factor, prod(a.shape[:-1]), prod(a.shape[:-1]))
     if op != "all_reduce":
         _check_shares(a, ranks)
     first = a.shape[0] // ranks if op == "reduce_scatter" else a.shape[0]
@@ -451,9 +469,21 @@ _WAYS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
         for op in ("reduce_scatter", "all_reduce", "all_to_all")
     },
 }
+
+
+def _without_autocast(way: Callable[..., Any]) -> Callable[..., Any]:
+    """Autocast changes no argument of an op, so it must not change the matmuls in it either."""
+
+    def call(*given: Any, **named: Any) -> Any:
+        with _DisableAutocast():
+            return way(*given, **named)
+
+    return call
+
+
 for _name, (_way, _fake) in _WAYS.items():
     for _key in ("CPU", "CUDA"):
-        _implementations.impl(_name, _way, _key)
+        _implementations.impl(_name, _without_autocast(_way), _key)
     _LIBRARY.register_fake(f"commsir::{_name}", _fake)
     ops._refuse_gradients(
         _name,
@@ -465,6 +495,14 @@ for _name, (_way, _fake) in _WAYS.items():
 # ---------------------------------------------------------------------------------------------------------------------
 # By group rather than by name
 # ---------------------------------------------------------------------------------------------------------------------
+
+
+def _listed(what: str, given: Any) -> list[Any]:
+    """`given` as a list; a tensor would be one of its rows."""
+    if isinstance(given, torch.Tensor) or not isinstance(given, Iterable):
+        shown = "one tensor" if isinstance(given, torch.Tensor) else type(given).__name__
+        raise errors.UsageError(f"all_gather_matmul takes a list of {what}, one for each weight, but got {shown}")
+    return list(given)
 
 
 def all_gather_matmul(
@@ -479,10 +517,9 @@ def all_gather_matmul(
     `shard` is [rows, …, k], a weight [k, n], a bias [n]; the results are [ranks x rows, …, n], of the type of `shard`.
     Shards are multiplied while others are on their way where the model (docs/Torch.md) says that this is faster.
     """
-    if isinstance(weights, torch.Tensor):
-        raise errors.UsageError("all_gather_matmul takes a list of weights, [weight], but got one tensor")
-    given = [None] * len(weights) if biases is None else list(biases)
-    made = _OPS.commsir.all_gather_matmul(shard, list(weights), given, False, ops._named(group))
+    factors = _listed("weights", weights)
+    given = [None] * len(factors) if biases is None else _listed("biases", biases)
+    made = _OPS.commsir.all_gather_matmul(shard, factors, given, False, ops._named(group))
     return cast("list[torch.Tensor]", list(made))
 
 

@@ -360,7 +360,7 @@ MISTAKES: dict[str, tuple[Callable[[_Given], Any], str]] = {
     "scales of one dimension": (lambda g: g.scaled(g.of_rows.view(-1), g.of_columns), "scales of (8,) and (1, 8)"),
     "scales of rows turned": (lambda g: g.scaled(g.of_rows.t(), g.of_columns), "scales of (1, 8) and (1, 8)"),
     "scales of columns turned": (lambda g: g.scaled(g.of_rows, g.of_columns.t()), "scales of (8, 1) and (8, 1)"),
-    "no numbers as scales": (lambda g: g.scaled(torch.empty(0), torch.empty(0)), "scales of (0,) and (0,)"),
+    "no numbers as scales": (lambda g: g.scaled(torch.empty(0), torch.empty(0)), "0 scales of rows for a matmul of 8"),
     "scales in float64": (lambda g: g.scaled(g.one.double(), g.one.double()), "torch.float64; give float32"),
     "scales in bfloat16": (lambda g: g.scaled(g.one, g.one.bfloat16()), "torch.bfloat16; give float32"),
     "whole scales": (lambda g: g.scaled(torch.tensor(1), torch.tensor(1)), "torch.int64; give float32"),
@@ -405,10 +405,26 @@ MISTAKES: dict[str, tuple[Callable[[_Given], Any], str]] = {
     "a bias of two dimensions": (lambda g: g.gathered([g.b], [g.b[:1]]), "a bias of (1, 8)"),
     "a bias without dimensions": (lambda g: g.gathered([g.b], [g.one]), "a bias of ()"),
     "a bias elsewhere": (lambda g: g.gathered([g.b], [g.b[0].to(_STRANGE)]), "on cpu with one on meta"),
-    "a bias in float64": (lambda g: g.gathered([g.b], [g.b[0].double()]), "Double and Float"),
+    "a bias in float64": (lambda g: g.gathered([g.b], [g.b[0].double()]), "a bias of torch.float64"),
     "weights of two types": (lambda g: g.gathered([g.b, g.b.double()], [None, None]), "torch.float64; give"),
     "no tensor": (lambda g: commsir.torch.matmul_all_reduce(g.a, None), "Tensor by NoneType"),  # type: ignore[arg-type]
     "a weight in place of a list": (lambda g: commsir.torch.all_gather_matmul(g.a, g.b), "takes a list of weights"),
+    "no list of weights": (lambda g: commsir.torch.all_gather_matmul(g.a, None), "but got NoneType"),  # type: ignore[arg-type]
+    "a bias in place of a list": (
+        lambda g: commsir.torch.all_gather_matmul(g.a, [g.b], g.b[:1]),
+        "takes a list of biases",
+    ),
+    "scales of one row for many": (
+        lambda g: g.gathered(
+            [torch.zeros(256, 16, dtype=torch.float8_e4m3fn)],
+            [None],
+            torch.zeros(8, 256, dtype=torch.float8_e4m3fn),
+            row_scale=torch.ones(1, 2),
+            scales=[torch.ones(2, 16)],
+            dtype=torch.float32,
+        ),
+        "scales of (1, 2) and (2, 16) for a matmul of 16 rows",
+    ),
     "a number as group": (lambda g: commsir.torch.matmul_all_reduce(g.a, g.b, group=3), "int is no process group"),
     "a group of others": (
         lambda g: commsir.torch.matmul_all_reduce(g.a, g.b, group=dist.GroupMember.NON_GROUP_MEMBER),
