@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// How calls are run; Ops.cpp has what they are made of.
+// How calls run. Their steps are in BackendCollectives.cpp,
+// BackendCoalesced.cpp and BackendSendRecv.cpp.
 //
 //===----------------------------------------------------------------------===//
 
