@@ -8,13 +8,11 @@
 #include "runtime/group/CallQueue.h"
 
 #include "runtime/group/Group.h"
+#include "runtime/group/Waiting.h"
 #include "runtime/support/GroupError.h"
 
 using namespace commsir::group;
 using Kind = GroupError::Kind;
-
-/// How often a queued thread checks whether to give up.
-static constexpr std::chrono::milliseconds kPeriod(20);
 
 static llvm::Error closedError(const char *what) {
   return makeError(Kind::Aborted,
