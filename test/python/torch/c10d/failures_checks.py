@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
+import signal
+import tempfile
+import threading
 import time
 from collections.abc import Callable
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import commsir.torch
@@ -151,6 +156,62 @@ def forked(rank: int, size: int) -> str:
     os.close(reader)
     dist.all_reduce(torch.ones(2))
     return text
+
+
+def forked_anew(rank: int, size: int, store: Any) -> str:
+    """A child of fork() ends its parent's group, whose thread it does not have, and makes a group of its own."""
+
+    def start(where: Any) -> None:
+        dist.init_process_group("commsir", store=where, rank=rank, world_size=size)
+
+    folder = tempfile.mkdtemp() if rank == 0 else ""
+    if rank == 0:
+        store.set("folder", folder)
+    meeting = Path(store.get("folder").decode()) / "store"
+    start(store)
+    dist.all_reduce(torch.ones(2), async_op=True).wait()
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        signal.alarm(30)
+        dist.destroy_process_group()
+        start(dist.FileStore(str(meeting), size))
+        tensor = torch.full((2,), float(rank))
+        dist.all_reduce(tensor)
+        os.write(writer, str(tensor.tolist()).encode())
+        os._exit(0)
+    os.close(writer)
+    os.waitpid(child, 0)
+    text = os.read(reader, 10000).decode()
+    os.close(reader)
+    dist.barrier()
+    if rank == 0:
+        shutil.rmtree(folder)
+    return text
+
+
+def ended_beside_calls(rank: int, size: int, store: Any) -> int:
+    """On rank 0, another thread calls a group of one rank while it ends. Returns how many calls were made in all."""
+    made = 0
+    for _ in range(40 if rank == 0 else 0):
+        dist.init_process_group("commsir", store=dist.HashStore(), rank=0, world_size=1)
+        group = dist.distributed_c10d._get_default_group()
+        works: list[Any] = []
+
+        def call(group: Any = group, works: list[Any] = works) -> None:
+            while not error_of(lambda: works.append(group.allreduce([torch.ones(2)]))):
+                pass
+
+        dist.all_reduce(torch.ones(2))
+        caller = threading.Thread(target=call)
+        caller.start()
+        group._get_backend(torch.device("cpu")).shutdown()
+        caller.join()
+        for work in works:
+            work.wait()
+        made += len(works)
+        dist.destroy_process_group()
+    return made
 
 
 def aborted(rank: int, size: int, store: Any) -> str:

@@ -157,6 +157,17 @@ def test_use_after_fork(world: World) -> None:
         assert "forked" in text and "spawn" in text
 
 
+@pytest.mark.cpu_alone("a fork has no CUDA, as torch says before us")
+def test_a_forked_process_makes_groups(world: World) -> None:
+    total = float(world.size * (world.size - 1) // 2)
+    assert set(world.run(failures.forked_anew, backend="")) == {str([total, total])}
+
+
+@pytest.mark.cpu_alone("calls on GPUs are not queued")
+def test_calls_that_begin_as_a_group_ends_are_over(world: World) -> None:
+    assert sum(world.run(failures.ended_beside_calls, backend="")) > 0
+
+
 def test_abort_ends_waits(world: World) -> None:
     results = world.run(failures.aborted, backend="")
     # A wait for a GPU is one of its stream, which says nothing.
