@@ -19,8 +19,6 @@
 using namespace mlir;
 using namespace mlir::comms;
 using namespace mlir::comms::check;
-using llvm::ArrayRef;
-using llvm::SmallVector;
 using llvm::StringRef;
 
 /// Summands that are printed of one sum, and characters of one text.
