@@ -21,6 +21,11 @@ static llvm::Error closedError(const char *what) {
                        "after its last call has ended");
 }
 
+CallQueue::~CallQueue() {
+  if (forks != countForks())
+    forgetWaiters(changed);
+}
+
 llvm::Error CallQueue::begin(const char *what) {
   std::unique_lock<std::mutex> lock(mutex);
   if (isClosed)

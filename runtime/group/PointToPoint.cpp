@@ -87,7 +87,7 @@ PointToPoint::~PointToPoint() {
   if (isForked()) {
     // The parent's thread is not there to be joined, or to leave its wait.
     new (&attendant) std::thread();
-    new (&changed) std::condition_variable();
+    forgetWaiters(changed);
     for (Peer &peer : peers)
       if (peer.processFile >= 0)
         ::close(peer.processFile);
