@@ -670,6 +670,8 @@ private:
                  bool write, Bounds bounds);
   void touchPackets(Thread &thread, int32_t index, int64_t rank, bool write,
                     Bounds units);
+  /// The proxy through which `action` accesses an argument.
+  static Proxy proxyOf(const Action &action, int32_t argument);
   void fenceProxy(Thread &thread, Proxy proxy);
   /// Whether a fence of `proxy` separates a write from the present.
   bool isFenced(const Thread &thread, Proxy proxy, Timestamp write,

@@ -103,3 +103,17 @@ std::string Machine::placeName(int32_t argument, int64_t rank,
 const Action &Machine::waitsAt(int32_t thread) const {
   return program.actions[program.code[threads[thread].pc].extra];
 }
+
+UnprovenReason &Machine::noteUnproven(Operation *op, const llvm::Twine &text,
+                                      llvm::StringRef note, Operation *other) {
+  std::string said = text.str();
+  for (UnprovenReason &old : unproven)
+    if (old.op == op && old.text == said)
+      return old;
+  UnprovenReason &made = unproven.emplace_back();
+  made.op = op;
+  made.text = std::move(said);
+  if (!note.empty())
+    made.notes.emplace_back(other, note.str());
+  return made;
+}

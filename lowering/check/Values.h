@@ -58,6 +58,9 @@ std::string printNumber(double value);
 
 class Values {
 public:
+  /// Returns the name of an argument.
+  using NameOf = llvm::function_ref<std::string(int32_t)>;
+
   Values();
 
   /// Element i of the argument, as `rank` had it before launch `launch`. Launch
@@ -130,10 +133,8 @@ public:
 
   /// "x(0)[i] + x(1)[i]", with the names of arguments, as of launch `launch`.
   /// Truncates long sums.
-  std::string print(const Sum &sum, int32_t launch,
-                    llvm::function_ref<std::string(int32_t)> nameOf);
-  std::string print(Ref ref, int32_t launch,
-                    llvm::function_ref<std::string(int32_t)> nameOf);
+  std::string print(const Sum &sum, int32_t launch, NameOf nameOf);
+  std::string print(Ref ref, int32_t launch, NameOf nameOf);
   /// Whether the node is an element of an argument. Sets the argument, rank and
   /// launch.
   bool isInput(Ref ref, int32_t &argument, int64_t &rank,
@@ -192,6 +193,15 @@ private:
   Ref computeElement(Ref ref);
   double computeSample(Ref ref, uint64_t seed, llvm::ArrayRef<double> special,
                        std::map<Ref, double> &done) const;
+  std::string printList(llvm::StringRef name, Ref ref, int32_t launch,
+                        NameOf nameOf);
+  /// An operand of the node of `ref`, as a sum.
+  std::string printOperand(Ref operand, Ref ref, int32_t launch, NameOf nameOf);
+  /// `place` is the text behind the argument and rank of an input.
+  std::string printInput(const Node &leaf, const std::string &place,
+                         int32_t launch, NameOf nameOf);
+  std::string printPin(Ref ref, int32_t launch, NameOf nameOf);
+  std::string printApply(Ref ref, int32_t launch, NameOf nameOf);
   Ref atElementOfRow(const Node &node, Ref ref, int64_t element);
   Ref atElementOfGather(const Node &node, Ref ref, int64_t element);
   Ref assume(Ref ref, const Sum &condition, bool holds,
@@ -209,6 +219,10 @@ private:
   /// A sum as one node.
   Ref fold(Sum sum);
   static void order(Sum &sum);
+  /// Whether two factors are one, except for rounding.
+  static bool areClose(double a, double b);
+  /// A factor as a number that is the same for factors that differ by rounding.
+  static int64_t coarse(double value);
   static Sum atom(Ref ref) { return {0, {{ref, 1.0}}}; }
 
   std::vector<Node> nodes;

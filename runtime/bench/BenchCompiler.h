@@ -42,8 +42,9 @@ private:
 /// Converts a problem to a query of `choose`, without the machine's fields.
 ConfigQuery makeQuery(const BenchCase &problem);
 
-/// "one_shot/lamport" and, if the choice sets them, " b32 t128 c2
-/// step_bytes=0".
+/// "commsir one_shot/lamport", with " (chosen)" if the kernel chose them, and,
+/// if the choice sets them, " b32 t128 c2 step_bytes=0". `made` holds what the
+/// kernel uses; empty: it is not compiled.
 std::string renderChoice(const KernelChoice &choice,
                          llvm::ArrayRef<jit::Choice> made);
 

@@ -26,7 +26,7 @@ public:
   }
   ~Mapping();
 
-  /// `what` names the memory in errors.
+  /// Maps `bytes` bytes; 0: none. `what` names the memory in errors.
   static llvm::Expected<Mapping> create(size_t bytes, const char *what);
 
   char *data() const { return base; }
@@ -49,7 +49,8 @@ private:
 /// Page size in bytes.
 size_t getPageBytes();
 
-/// Bytes of memory plus swap space of the machine.
+/// Bytes of memory plus swap space of the machine; SIZE_MAX if the system does
+/// not report them.
 size_t getMachineBytes();
 
 } // namespace commsir::cpu

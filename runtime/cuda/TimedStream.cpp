@@ -50,7 +50,8 @@ void TimedStream::destroy() {
 }
 
 llvm::Error TimedStream::capture(int64_t launches, Launch launch) {
-  // Of this thread alone: other ranks' threads go on with their own affairs.
+  // The mode restricts this thread only: other ranks' threads allocate and copy
+  // at the same time.
   if (auto error =
           driver->check(driver->StreamBeginCapture(
                             stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
@@ -59,7 +60,7 @@ llvm::Error TimedStream::capture(int64_t launches, Launch launch) {
   llvm::Error failure = llvm::Error::success();
   for (int64_t i = 0; i < launches && !failure; ++i)
     failure = launch(stream);
-  // Also after a failure: the stream is to leave its capture.
+  // After a failure, too: the stream must leave its capture.
   CUresult ended = driver->StreamEndCapture(stream, &graph);
   if (failure)
     return failure;

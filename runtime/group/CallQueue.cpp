@@ -8,19 +8,22 @@
 #include "runtime/group/CallQueue.h"
 
 #include "runtime/group/Group.h"
+#include "runtime/group/Waiting.h"
 #include "runtime/support/GroupError.h"
 
 using namespace commsir::group;
 using Kind = GroupError::Kind;
-
-/// How often a queued thread checks whether to give up.
-static constexpr std::chrono::milliseconds kPeriod(20);
 
 static llvm::Error closedError(const char *what) {
   return makeError(Kind::Aborted,
                    llvm::Twine(what) +
                        ": another thread has closed the group. Close a group "
                        "after its last call has ended");
+}
+
+CallQueue::~CallQueue() {
+  if (forks != countForks())
+    forgetWaiters(changed);
 }
 
 llvm::Error CallQueue::begin(const char *what) {

@@ -14,6 +14,8 @@
 #ifndef COMMSIR_RUNTIME_GROUP_CALLQUEUE_H
 #define COMMSIR_RUNTIME_GROUP_CALLQUEUE_H
 
+#include "runtime/group/Process.h"
+
 #include "llvm/Support/Error.h"
 
 #include <condition_variable>
@@ -25,6 +27,8 @@ namespace commsir::group {
 
 class CallQueue {
 public:
+  ~CallQueue();
+
   /// Waits for this thread's turn. `what` names the call in the messages of
   /// other threads and must stay valid until `end`. Fails inside another call
   /// of the same thread (Usage), after an interrupt, and once the group closes
@@ -50,6 +54,7 @@ private:
   std::thread::id owner;
   std::list<Waiting *> queue;
   bool isClosed = false;
+  unsigned forks = countForks();
 };
 
 } // namespace commsir::group

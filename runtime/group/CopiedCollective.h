@@ -28,7 +28,7 @@ public:
   /// of all ranks on whole arrays, without an algorithm chosen by the caller.
   static bool fits(const Shape &shape);
   /// Whether copies are about as fast as a kernel compiled for the call
-  /// (docs/Gpu.md).
+  /// (docs/GpuReference.md).
   static bool isAsQuick(const Shape &shape, int64_t rank);
   /// Allocates the symmetric memory that such a call needs. Collective if there
   /// is too little. Returns false if a stream is captured and there is too

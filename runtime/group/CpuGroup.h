@@ -199,7 +199,8 @@ private:
   void wakeAll();
   void wakeRank(int64_t rank);
   /// Sleeps until another thread or rank wakes this rank, unless `ready`.
-  void sleepUntilWoken(llvm::function_ref<bool()> ready, int64_t microseconds);
+  void sleepUntilWoken(llvm::function_ref<bool()> ready,
+                       std::chrono::microseconds most);
 
   llvm::Expected<std::unique_ptr<CpuKernel>> build(const KernelRequest &request,
                                                    Subgroup &subgroup);

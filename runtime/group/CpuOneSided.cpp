@@ -11,22 +11,16 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/group/CpuGroup.h"
+#include "runtime/group/Waiting.h"
 
 #include "llvm/Support/FormatVariadic.h"
 
 #include <cstring>
 
-#include <sched.h>
-
 using namespace commsir;
 using namespace commsir::group;
 using Kind = GroupError::Kind;
 using Clock = std::chrono::steady_clock;
-
-/// How often a wait or put checks whether peers are alive.
-static constexpr std::chrono::milliseconds kPeriod(20);
-/// Same as for waits of kernels (CpuSteps.cpp).
-static constexpr unsigned kLooks = 64, kYields = 30;
 
 static_assert(sizeof(std::atomic<int64_t>) == sizeof(int64_t) &&
               std::atomic<int64_t>::is_always_lock_free);
@@ -152,14 +146,8 @@ llvm::Error CpuGroup::waitCell(const CellWait &wait, void *) {
         ;
     return holds(now);
   };
-  for (unsigned i = 0; i < kLooks + kYields; ++i) {
-    if (ready())
-      return llvm::Error::success();
-    if (i < kLooks)
-      __builtin_ia32_pause();
-    else
-      ::sched_yield();
-  }
+  if (spin(ready))
+    return llvm::Error::success();
   double patience = wait.timeout > 0 ? wait.timeout : timeout();
   Clock::time_point begun = Clock::now(), asked = begun, lookedAt = {};
   while (!ready()) {
@@ -185,13 +173,13 @@ llvm::Error CpuGroup::waitCell(const CellWait &wait, void *) {
       return noSignal(
           wait,
           llvm::formatv("the timeout of {0:f1} s has passed", patience).str());
-    double most = std::chrono::duration<double>(kPeriod).count();
+    auto most = std::chrono::duration<double>(kPeriod).count();
     sleepUntilWoken(
         [&] {
           return holds(cell.load(std::memory_order_acquire)) ||
                  wait.window->isReleased || isEnding;
         },
-        static_cast<int64_t>(std::min(left, most) * 1e6) + 1);
+        std::chrono::microseconds(int64_t(std::min(left, most) * 1e6) + 1));
   }
   return llvm::Error::success();
 }

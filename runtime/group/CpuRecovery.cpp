@@ -24,19 +24,14 @@
 
 #include "runtime/group/CpuGroup.h"
 #include "runtime/group/CpuKernel.h"
+#include "runtime/group/Waiting.h"
 
 #include "llvm/Support/FormatVariadic.h"
-
-#include <sched.h>
 
 using namespace commsir;
 using namespace commsir::group;
 using Kind = GroupError::Kind;
 using Clock = std::chrono::steady_clock;
-
-/// Same as for other waits (CpuSteps.cpp).
-static constexpr unsigned kLooks = 64, kYields = 30;
-static constexpr int64_t kSleep = 20000;
 
 std::optional<std::string> CpuGroup::ended() const {
   std::lock_guard<std::mutex> guard(lock);
@@ -110,12 +105,8 @@ std::string CpuGroup::awaitRecords(RecordWord word, uint64_t step) {
         return false;
     return true;
   };
-  for (unsigned i = 0; i < kLooks + kYields && !ready(); ++i) {
-    if (i < kLooks)
-      __builtin_ia32_pause();
-    else
-      ::sched_yield();
-  }
+  if (spin(ready))
+    return "";
   Clock::time_point begun = Clock::now();
   while (!ready() && !broken.load(std::memory_order_relaxed)) {
     std::chrono::duration<double> waited = Clock::now() - begun;
@@ -131,7 +122,7 @@ std::string CpuGroup::awaitRecords(RecordWord word, uint64_t step) {
     }
     if (isInterrupted())
       abort("interrupted while it waited");
-    sleepUntilWoken(ready, kSleep);
+    sleepUntilWoken(ready, kPeriod);
   }
   return "";
 }

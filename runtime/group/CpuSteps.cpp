@@ -13,6 +13,7 @@
 #include "runtime/group/CpuGroup.h"
 
 #include "runtime/group/Process.h"
+#include "runtime/group/Waiting.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -60,27 +61,9 @@ void CpuGroup::wakeRank(int64_t rank) {
   wakeAt(board().bell, bitOf(rank));
 }
 
-/// Looks before a rank that waits gives the processor to others, and before it
-/// sleeps. A look costs less than a switch, and a switch less than a sleep; the
-/// peers are mostly a few microseconds away. Where they are not, each yield
-/// gives away a slice of the processor's time, to whatever else runs there:
-/// Linux counts it as used.
-static constexpr unsigned kLooks = 64, kYields = 3;
-/// A sleeper looks around this often, in microseconds: nobody wakes it when a
-/// peer dies.
-static constexpr int64_t kSleep = 20000;
-
 bool Waiter::rest(Subgroup &subgroup, llvm::function_ref<bool()> ready) {
-  for (unsigned i = 0; i < kLooks; ++i) {
-    if (ready())
-      return true;
-    __builtin_ia32_pause();
-  }
-  for (unsigned i = 0; i < kYields; ++i) {
-    ::sched_yield();
-    if (ready())
-      return true;
-  }
+  if (spin(ready))
+    return true;
   Clock::time_point begun = Clock::now();
   while (!ready()) {
     if (group.findTrouble(subgroup))
@@ -92,21 +75,21 @@ bool Waiter::rest(Subgroup &subgroup, llvm::function_ref<bool()> ready) {
 }
 
 void CpuGroup::sleepUntilWoken(llvm::function_ref<bool()> ready,
-                               int64_t microseconds) {
+                               std::chrono::microseconds most) {
   RankRecord &record = ownRecord();
   record.asleep.fetch_add(1, std::memory_order_relaxed);
   board().sleepers.fetch_add(1, std::memory_order_seq_cst);
   uint32_t seen = board().bell.load(std::memory_order_acquire);
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (!broken.load(std::memory_order_relaxed) && !ready())
-    sleepAt(board().bell, seen, bitOf(settings.rank), microseconds);
+    sleepAt(board().bell, seen, bitOf(settings.rank), most.count());
   board().sleepers.fetch_sub(1, std::memory_order_relaxed);
   record.asleep.fetch_sub(1, std::memory_order_relaxed);
 }
 
 bool Waiter::sleep(Subgroup &subgroup, llvm::function_ref<bool()> ready,
                    Clock::time_point begun) {
-  group.sleepUntilWoken(ready, kSleep);
+  group.sleepUntilWoken(ready, kPeriod);
   Clock::time_point now = Clock::now();
   if (!ready() && isInterruptRequested(now))
     return false;
@@ -145,7 +128,7 @@ bool Waiter::isTooLong(Subgroup &subgroup, Clock::duration time) {
 
 /// Asks the caller's hook, no more often than a sleeper looks around.
 bool Waiter::isInterruptRequested(Clock::time_point now) {
-  if (now - lastAsked < std::chrono::microseconds(kSleep))
+  if (now - lastAsked < kPeriod)
     return false;
   lastAsked = now;
   if (!isInterrupted())

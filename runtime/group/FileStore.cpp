@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/group/Group.h"
+#include "runtime/group/Waiting.h"
 #include "runtime/support/GroupError.h"
 #include "runtime/support/OwnFolder.h"
 
@@ -55,7 +56,7 @@ public:
                              llvm::formatv("{0:f1}", timeout).str() +
                              " s in folder " + path +
                              ": is every rank running, with this folder?");
-      if (Clock::now() - asked >= std::chrono::milliseconds(20)) {
+      if (Clock::now() - asked >= kPeriod) {
         asked = Clock::now();
         if (isInterrupted())
           return makeError(GroupError::Kind::Aborted,

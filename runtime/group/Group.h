@@ -49,8 +49,7 @@ namespace commsir::group {
 llvm::Expected<std::unique_ptr<Store>> createFileStore(llvm::StringRef folder);
 
 /// CTAs of a large collective that overlaps with other kernels: the smallest
-/// number that reaches NCCL's bandwidth (docs/Benchmarks.md, "PyTorch,
-/// beside a matmul").
+/// number that reaches NCCL's bandwidth (docs/history/2026-11-26.md).
 inline constexpr int64_t kSharedCtas = 28;
 
 struct GroupOptions {

@@ -19,8 +19,10 @@ struct CompiledSource {
 };
 
 /// Compiles kernel `name` (empty: the only kernel) from MLIR text or bytecode,
-/// once for all processes that share a cache (runtime/jit/Cache.h). An error
-/// holds the compiler's diagnostics.
+/// once for all processes that share a cache (runtime/jit/Cache.h). Of
+/// `options`, only the ranks, blocks, algorithm, protocol and `check` may
+/// differ from their defaults: the cache knows no others. An error holds the
+/// compiler's diagnostics.
 llvm::Expected<CompiledSource>
 compileSource(llvm::StringRef source, llvm::StringRef name,
               const jit::CompileOptions &options);

@@ -13,6 +13,7 @@
 #include "runtime/group/PointToPointImpl.h"
 
 #include "runtime/group/Process.h"
+#include "runtime/group/Waiting.h"
 #include "runtime/support/FatalErrors.h"
 #include "runtime/support/StartThread.h"
 

@@ -12,6 +12,7 @@
 #include "runtime/group/PointToPointImpl.h"
 
 #include "runtime/group/Process.h"
+#include "runtime/group/Waiting.h"
 #include "runtime/support/Rendezvous.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -23,7 +24,6 @@
 #include <cstdio>
 #include <cstring>
 
-#include <sched.h>
 #include <unistd.h>
 
 using namespace commsir;
@@ -31,8 +31,6 @@ using namespace commsir::group;
 using Kind = GroupError::Kind;
 using std::chrono::microseconds;
 
-/// Same as for waits of kernels (CpuSteps.cpp).
-static constexpr unsigned kLooks = 64, kYields = 3;
 /// How long the destructor waits for a thread that reads the store.
 static constexpr std::chrono::seconds kLastAnswer(2);
 /// Why all messages are given up where memory has run out: short enough for a
@@ -89,7 +87,7 @@ PointToPoint::~PointToPoint() {
   if (isForked()) {
     // The parent's thread is not there to be joined, or to leave its wait.
     new (&attendant) std::thread();
-    new (&changed) std::condition_variable();
+    forgetWaiters(changed);
     for (Peer &peer : peers)
       if (peer.processFile >= 0)
         ::close(peer.processFile);
@@ -289,14 +287,8 @@ llvm::Error PointToPoint::wait(Transfer &transfer, double seconds) {
     ~Waiting() { --count; }
     std::atomic<int> &count;
   } scope(waiting);
-  for (unsigned i = 0; i < kLooks + kYields; ++i) {
-    if (look(transfer))
-      return outcome(transfer);
-    if (i < kLooks)
-      __builtin_ia32_pause();
-    else
-      ::sched_yield();
-  }
+  if (spin([&] { return look(transfer); }))
+    return outcome(transfer);
   Clock::time_point begun = Clock::now(), asked = begun;
   while (!look(transfer)) {
     Clock::time_point now = Clock::now();

@@ -29,8 +29,6 @@ constexpr uint64_t kMail = 0x6C69616D736D6F63;
 constexpr uint64_t kRingBytes = uint64_t(1) << 20, kPiece = uint64_t(128) << 10;
 constexpr uint64_t kLine = 64, kMailboxBytes = 4096;
 constexpr size_t kWhatBytes = 44;
-/// How often a wait checks whether peers are alive, and whether to end.
-constexpr std::chrono::milliseconds kPeriod(20);
 
 /// Header of a message in the ring.
 struct Envelope {

@@ -14,6 +14,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <new>
 
 #include <poll.h>
 #include <pthread.h>
@@ -41,6 +42,10 @@ unsigned group::countForks() {
       ::pthread_atfork(nullptr, nullptr, [] { ++count; });
   (void)watched;
   return count.load(std::memory_order_relaxed);
+}
+
+void group::forgetWaiters(std::condition_variable &changed) {
+  new (&changed) std::condition_variable();
 }
 
 int group::openProcess(int process) {

@@ -12,6 +12,7 @@
 #ifndef COMMSIR_RUNTIME_GROUP_PROCESS_H
 #define COMMSIR_RUNTIME_GROUP_PROCESS_H
 
+#include <condition_variable>
 #include <string>
 
 namespace commsir::group {
@@ -23,6 +24,10 @@ std::string describeHost();
 /// Number of forks since the first call, in this process or its ancestors.
 /// Objects made at a lower count belong to the parent.
 unsigned countForks();
+
+/// Makes `changed` new in a child of fork(), before its destructor: that would
+/// wait for threads of the parent that wait for `changed`.
+void forgetWaiters(std::condition_variable &changed);
 
 /// Opens a file that becomes readable when the process ends, also if the caller
 /// is not its parent. Returns -1 and sets errno on failure.

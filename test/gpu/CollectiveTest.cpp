@@ -5,169 +5,22 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// One rank over the driver of FakeCuda.cpp, whose kernels copy, as collectives
-// of one rank do. Tests the kernel of each call, the copies for it, and the
-// rules of captures.
+// Tests the kernel of each call, the copies for it, and the rules of captures.
 //
 //===----------------------------------------------------------------------===//
 
-#include "runtime/group/Collective.h"
+#include "test/gpu/CollectiveTest.h"
+
 #include "runtime/choose/Choose.h"
 #include "runtime/group/Shape.h"
-#include "runtime/group/cuda/CudaGroup.h"
 #include "runtime/support/GroupError.h"
 
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/raw_ostream.h"
 
-#include <gtest/gtest.h>
-
-#include <cstdlib>
-#include <functional>
-#include <numeric>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 using namespace commsir;
-using namespace commsir::group;
+using namespace commsir::test;
 
 namespace {
-
-/// A group of one GPU, in a process of its own.
-class Calls {
-public:
-  Calls(const std::string &folder, CollectiveLimits limits, int rank, int ranks)
-      : store(llvm::cantFail(createFileStore(folder))) {
-    GroupOptions options;
-    options.rank = rank;
-    options.ranks = ranks;
-    options.device = rank;
-    options.windows = "plain";
-    options.timeout = 20;
-    group = llvm::cantFail(createCudaGroup(options, *store));
-    collectives = std::make_unique<Collectives>(*group, limits);
-    in = static_cast<int32_t *>(llvm::cantFail(group->allocateOwn(4096)));
-    out = static_cast<int32_t *>(llvm::cantFail(group->allocateOwn(4096)));
-  }
-
-  /// What the driver's kernels are for, in elements of four bytes.
-  static void expect(int64_t elements) {
-    expectBytes(std::to_string(elements * 4));
-  }
-  static void expectBytes(const std::string &sizes) {
-    std::string text = "identity " + sizes;
-    setenv("COMMSIR_FAKE_KERNEL", text.c_str(), 1);
-  }
-  CollectiveCall make(const char *op, int64_t count) {
-    CollectiveCall call;
-    call.op = op;
-    call.reduction =
-        call.op == "all_reduce" || call.op == "reduce" ? "sum" : "";
-    call.elementType = "i32";
-    call.input = {in, count};
-    call.output = {out, count};
-    return call;
-  }
-  /// An all_reduce of `count` elements by a kernel for `elements`; "" or what
-  /// went wrong.
-  std::string reduce(int64_t count, int64_t elements, void *stream = nullptr) {
-    expect(elements);
-    fill(count);
-    if (auto error = collectives->run(make("all_reduce", count), stream))
-      return llvm::toString(std::move(error));
-    return stream ? "" : check(count);
-  }
-  void fill(int64_t count) {
-    std::iota(in, in + count, ++turn * 1000);
-    std::fill_n(out, count + 16, -1);
-  }
-  std::string check(int64_t count) {
-    for (int64_t i = 0; i < count; ++i)
-      if (out[i] != turn * 1000 + i)
-        return std::to_string(count) + " elements: element " +
-               std::to_string(i) + " is " + std::to_string(out[i]);
-    return out[count] == -1 ? "" : "written behind the array";
-  }
-  CUstream makeStream() {
-    const cuda::Device &device = cuda::getDevice(*group);
-    cuda::ContextGuard guard(device.driver(), device.context());
-    CUstream stream = nullptr;
-    return device.driver().StreamCreate(&stream, CU_STREAM_NON_BLOCKING)
-               ? nullptr
-               : stream;
-  }
-  uint64_t kernels() const {
-    return group->counts().compiled + group->counts().fromCache;
-  }
-
-  std::unique_ptr<Store> store;
-  std::unique_ptr<Group> group;
-  std::unique_ptr<Collectives> collectives;
-
-  int32_t *in = nullptr, *out = nullptr;
-
-private:
-  int32_t turn = 0;
-};
-
-class CollectiveTest : public testing::Test {
-protected:
-  // What is compiled when does not depend on time, but where a test wants that.
-  CollectiveTest() { group::compilesAtOnce = 1; }
-  ~CollectiveTest() override { group::compilesAtOnce = 0; }
-
-  /// Runs `work` as each rank, in a process of its own, which says "" when all
-  /// is well.
-  static void run(CollectiveLimits limits,
-                  const std::function<std::string(Calls &)> &work,
-                  int ranks = 1) {
-    llvm::SmallString<128> folder;
-    ASSERT_FALSE(llvm::sys::fs::createUniqueDirectory("commsir-calls", folder));
-    std::vector<std::pair<pid_t, int>> children;
-    for (int rank = 0; rank < ranks; ++rank) {
-      int ends[2];
-      ASSERT_EQ(pipe(ends), 0);
-      pid_t child = fork();
-      ASSERT_GE(child, 0);
-      if (child == 0)
-        be(rank, ranks, folder.str().str(), limits, work, ends[1]);
-      close(ends[1]);
-      children.emplace_back(child, ends[0]);
-    }
-    for (auto [child, end] : children) {
-      std::string said;
-      char buffer[1024];
-      for (ssize_t got; (got = read(end, buffer, sizeof buffer)) > 0;)
-        said.append(buffer, got);
-      close(end);
-      int status = 0;
-      waitpid(child, &status, 0);
-      EXPECT_EQ(said, "");
-      EXPECT_EQ(status, 0);
-    }
-    llvm::sys::fs::remove_directories(folder);
-  }
-
-private:
-  [[noreturn]] static void be(int rank, int ranks, const std::string &folder,
-                              CollectiveLimits limits,
-                              const std::function<std::string(Calls &)> &work,
-                              int out) {
-    setenv("COMMSIR_FAKE_GPUS", "8", 1);
-    std::string cache = testing::TempDir() + "/commsir-group-cache";
-    setenv("COMMSIR_CACHE_DIR", cache.c_str(), 1);
-    std::string said;
-    {
-      Calls calls(folder, limits, rank, ranks);
-      said = work(calls);
-    }
-    ssize_t written = write(out, said.data(), said.size());
-    _exit(written == ssize_t(said.size()) ? 0 : 1);
-  }
-};
-
-} // namespace
 
 TEST_F(CollectiveTest, ManySizesShareKernels) {
   CollectiveLimits limits;
@@ -336,33 +189,6 @@ TEST_F(CollectiveTest, LabelsAreFew) {
       2);
 }
 
-/// An all-reduce of three pieces of `piece` elements goes in three launches.
-static std::string reduceInPieces(Calls &calls, int64_t piece) {
-  int64_t count = 3 * piece;
-  int32_t *arrays[2];
-  for (int32_t *&array : arrays)
-    array = static_cast<int32_t *>(
-        llvm::cantFail(calls.group->allocateOwn(count * 4)));
-  Calls::expect(piece);
-  for (int32_t turn = 0; turn < 2; ++turn) {
-    std::iota(arrays[0], arrays[0] + count, turn * 7);
-    std::fill_n(arrays[1], count, -1);
-    CollectiveCall call = calls.make("all_reduce", count);
-    call.input.data = arrays[0];
-    call.output.data = arrays[1];
-    call.algorithm = "one_shot";
-    call.protocol = "pull";
-    if (auto error = calls.collectives->run(call, nullptr))
-      return llvm::toString(std::move(error));
-    if (!std::equal(arrays[0], arrays[0] + count, arrays[1]))
-      return "not all was reduced";
-  }
-  uint64_t launches = calls.group->counts().launches;
-  return launches == 6 && calls.collectives->counts().staged == 0
-             ? ""
-             : std::to_string(launches) + " launches, or copies";
-}
-
 /// A table that nobody shipped.
 std::string writeTable(const std::string &folder, const char *algorithm) {
   std::string path = folder + "/" + algorithm + ".json";
@@ -418,88 +244,6 @@ comms.kernel @k(%x: memref<16xi32>, %y: memref<16xi32>) {
   });
 }
 
-/// What needs more channel memory than there is goes in pieces.
-TEST_F(CollectiveTest, LargeMessagesGoInPieces) {
-  setenv("COMMSIR_CHANNEL_BYTES", "300000", 1);
-  run({}, [](Calls &calls) { return reduceInPieces(calls, 32768); }, 2);
-  unsetenv("COMMSIR_CHANNEL_BYTES");
-}
-
-/// Also where the limit is the driver's, and the group's is far.
-TEST_F(CollectiveTest, WhereTheDriverHasNoMoreMessagesGoInPieces) {
-  setenv("COMMSIR_FAKE_MEMORY", "35000000", 1);
-  run(
-      {},
-      [](Calls &calls) -> std::string {
-        // 64 MiB of channels; the group's own 8 MiB are there.
-        KernelRequest request;
-        request.source = R"(
-comms.kernel @all_reduce(%x: memref<8388608xi32>, %y: memref<8388608xi32>) {
-  %team = comms.team world
-  comms.all_reduce sum %team ins(%x : memref<8388608xi32>) outs(%y : memref<8388608xi32>)
-  comms.return
-})";
-        request.algorithm = "one_shot";
-        request.protocol = "pull";
-        auto kernel = calls.group->prepare(request);
-        if (kernel)
-          return "there is memory for it: the test shows nothing";
-        llvm::Error error = kernel.takeError();
-        bool limit = isLimit(error);
-        std::string said = llvm::toString(std::move(error));
-        if (!limit || said.find("allocating") == std::string::npos)
-          return "no limit: " + said;
-        return reduceInPieces(calls, 1 << 21);
-      },
-      2);
-  unsetenv("COMMSIR_FAKE_MEMORY");
-}
-
-/// A collective with arithmetic goes in runs of rows.
-TEST_F(CollectiveTest, LargeFusedCallsGoInPieces) {
-  setenv("COMMSIR_CHANNEL_BYTES", "300000", 1);
-  run(
-      {},
-      [](Calls &calls) -> std::string {
-        constexpr int64_t rows = 192, columns = 512, count = rows * columns;
-        int32_t *arrays[2];
-        for (int32_t *&array : arrays)
-          array = static_cast<int32_t *>(
-              llvm::cantFail(calls.group->allocateOwn(count * 4)));
-        // The limit has room for 32 rows.
-        Calls::expect(count / 6);
-        FusedCall call;
-        call.op = "all_reduce";
-        call.reduction = "sum";
-        call.elementType = "i32";
-        call.rows = rows;
-        call.columns = columns;
-        call.input = {arrays[0], count};
-        call.outputs.push_back({{arrays[1], count}, "i32", true, columns});
-        call.consume = "(%sum: tensor<512xi32>) { comms.yield %sum : "
-                       "tensor<512xi32> }";
-        PreparedFused prepared(call);
-        for (int32_t turn = 0; turn < 4; ++turn) {
-          std::iota(arrays[0], arrays[0] + count, turn * 7);
-          std::fill_n(arrays[1], count, -1);
-          llvm::Error error =
-              turn % 2 ? calls.collectives->launch(
-                             prepared, {arrays[0], arrays[1]}, nullptr)
-                       : calls.collectives->run(call, nullptr);
-          if (error)
-            return llvm::toString(std::move(error));
-          if (!std::equal(arrays[0], arrays[0] + count, arrays[1]))
-            return "not all was reduced";
-        }
-        uint64_t launches = calls.group->counts().launches;
-        return launches == 24 && calls.collectives->counts().inPlace == 4
-                   ? ""
-                   : std::to_string(launches) + " launches";
-      },
-      2);
-  unsetenv("COMMSIR_CHANNEL_BYTES");
-}
-
 /// A prepared one comes to its kernel at once, also between others.
 TEST_F(CollectiveTest, PreparedFusedCallsAreRepeated) {
   run(
@@ -541,54 +285,6 @@ TEST_F(CollectiveTest, PreparedFusedCallsAreRepeated) {
                        calls.kernels() == 1
                    ? ""
                    : std::to_string(launches) + " launches";
-      },
-      2);
-}
-
-/// A call of more than 4 MiB goes in about equal pieces by one kernel, from its
-/// first launch on, prepared or not.
-TEST_F(CollectiveTest, LargeFusedCallsGoInEqualPieces) {
-  run(
-      {},
-      [](Calls &calls) -> std::string {
-        constexpr int64_t columns = 4096, rows = 515, pieces = 3;
-        constexpr int64_t count = rows * columns, row = columns * 4;
-        Calls::expectBytes(std::to_string(172 * row) + "," +
-                           std::to_string(172 * row) + "," +
-                           std::to_string(171 * row));
-        auto take = [&] {
-          return static_cast<int32_t *>(
-              llvm::cantFail(calls.group->allocateOwn(count * 4)));
-        };
-        int32_t *input = take(), *output = take();
-        FusedCall call;
-        call.op = "all_reduce";
-        call.reduction = "sum";
-        call.elementType = "i32";
-        call.rows = rows;
-        call.columns = columns;
-        call.input = {input, count};
-        call.outputs.push_back({{output, count}, "i32", true, columns});
-        call.consume = "(%sum: tensor<4096xi32>) { comms.yield %sum : "
-                       "tensor<4096xi32> }";
-        PreparedFused prepared(call);
-        for (int32_t turn = 0; turn < 4; ++turn) {
-          std::iota(input, input + count, turn * 7);
-          std::fill_n(output, count, -1);
-          llvm::Error error = turn % 2 ? calls.collectives->launch(
-                                             prepared, {input, output}, nullptr)
-                                       : calls.collectives->run(call, nullptr);
-          if (error)
-            return llvm::toString(std::move(error));
-          if (!std::equal(input, input + count, output))
-            return "not all was reduced";
-        }
-        uint64_t launches = calls.group->counts().launches;
-        return launches == 4 * pieces && calls.kernels() == 1 &&
-                       calls.collectives->counts().inPlace == 4
-                   ? ""
-                   : std::to_string(launches) + " launches of " +
-                         std::to_string(calls.kernels()) + " kernels";
       },
       2);
 }
@@ -696,16 +392,12 @@ TEST_F(CollectiveTest, TwoRanksSendAndReceive) {
 }
 
 /// Memory for calls of any size; what lies in it is not looked at.
-static void *takeMuch(Calls &calls, int64_t elements) {
-  return llvm::cantFail(calls.group->allocateOwn(elements * 4));
-}
-
 /// The kernels that calls of many sizes make, from one element to 6 MiB a part.
-static std::string countKernels(Calls &calls, const char *op, bool cuts,
-                                bool joins, uint64_t most) {
+std::string countKernels(Calls &calls, const char *op, bool cuts, bool joins,
+                         uint64_t most) {
   constexpr int64_t kMost = 1600000;
-  char *in = static_cast<char *>(takeMuch(calls, 2 * kMost));
-  char *out = static_cast<char *>(takeMuch(calls, 2 * kMost));
+  char *in = static_cast<char *>(calls.takeMuch(2 * kMost));
+  char *out = static_cast<char *>(calls.takeMuch(2 * kMost));
   uint64_t before = calls.kernels();
   for (int64_t count = 1; count < kMost; count += count / 3 + 1) {
     CollectiveCall call = calls.make(op, count);
@@ -745,153 +437,6 @@ TEST_F(CollectiveTest, SizesSeenOnceShareKernels) {
   unsetenv("COMMSIR_FAKE_RESIDENT");
 }
 
-/// A call in pieces is captured in pieces: it has no kernel of its own yet.
-TEST_F(CollectiveTest, LargeCallsMadeOnceAreCaptured) {
-  setenv("COMMSIR_FAKE_RESIDENT", "12", 1);
-  Calls::expectBytes("0");
-  run(
-      {},
-      [](Calls &calls) -> std::string {
-        constexpr int64_t kCount = 1500000;
-        const cuda::Device &device = cuda::getDevice(*calls.group);
-        const cuda::Driver &cu = device.driver();
-        cuda::ContextGuard guard(cu, device.context());
-        CUstream stream = calls.makeStream();
-        char *in = static_cast<char *>(takeMuch(calls, 2 * kCount)),
-             *out = static_cast<char *>(takeMuch(calls, 2 * kCount));
-        for (auto [op, cuts, joins] : {std::tuple("broadcast", false, false),
-                                       {"reduce_scatter", true, false},
-                                       {"gather", false, true},
-                                       {"scatter", true, false}}) {
-          CollectiveCall call = calls.make(op, kCount);
-          if (call.op == "reduce_scatter")
-            call.reduction = "sum";
-          call.input = {in, kCount * (cuts ? 2 : 1)};
-          call.output = {out, kCount * (joins ? 2 : 1)};
-          if (auto error = calls.collectives->run(call, stream))
-            return llvm::toString(std::move(error));
-          if (cu.StreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL))
-            return "no capture";
-          auto error = calls.collectives->run(call, stream);
-          CUgraph graph = nullptr;
-          cu.StreamEndCapture(stream, &graph);
-          cu.GraphDestroy(graph);
-          if (error)
-            return op + (": " + llvm::toString(std::move(error)));
-        }
-        return "";
-      },
-      2);
-  unsetenv("COMMSIR_FAKE_RESIDENT");
-}
-
-/// A size that is repeated is compiled during its calls. All ranks take the
-/// kernel at one call, also where one of them comes late to each.
-TEST_F(CollectiveTest, CallsGoOnWithoutTheKernelThatIsCompiled) {
-  setenv("COMMSIR_FAKE_RESIDENT", "12", 1);
-  group::compilesAtOnce = 0;
-  Calls::expectBytes("0");
-  run(
-      {},
-      [](Calls &calls) -> std::string {
-        constexpr int64_t kCount = 1500000;
-        char *in = static_cast<char *>(takeMuch(calls, 2 * kCount)),
-             *out = static_cast<char *>(takeMuch(calls, 2 * kCount));
-        for (auto [op, cuts, joins] :
-             {std::tuple("reduce_scatter", true, false),
-              {"broadcast", false, false},
-              {"all_gather", false, true}}) {
-          CollectiveCall call = calls.make(op, kCount);
-          if (call.op == "reduce_scatter")
-            call.reduction = "sum";
-          call.input = {in, kCount * (cuts ? 2 : 1)};
-          call.output = {out, kCount * (joins ? 2 : 1)};
-          uint64_t kernels = calls.kernels();
-          int turns = 0;
-          for (uint64_t launches = 2; launches != 1; ++turns) {
-            if (turns == 100)
-              return op + std::string(" never got its kernel");
-            usleep(calls.group->options().rank * 10000);
-            uint64_t before = calls.group->counts().launches;
-            if (auto error = calls.collectives->run(call, nullptr))
-              return op + (": " + llvm::toString(std::move(error)));
-            launches = calls.group->counts().launches - before;
-          }
-          // The first turns take what there is, and not many of them.
-          if (turns < 3 || turns > 34)
-            return op + std::string(turns < 3 ? " waited for its kernel"
-                                              : " went on for too long");
-          if (calls.kernels() <= kernels)
-            return op + std::string(" has no kernel of its own");
-        }
-        return "";
-      },
-      2);
-  unsetenv("COMMSIR_FAKE_RESIDENT");
-}
-
-/// A tensor may begin anywhere on one rank and at a multiple of 256 bytes on
-/// the other: both are in one kernel.
-TEST_F(CollectiveTest, ArraysThatLieInBetweenOnOneRankAreTaken) {
-  run(
-      {},
-      [](Calls &calls) -> std::string {
-        calls.in += calls.group->options().rank;
-        return calls.reduce(64, 64);
-      },
-      2);
-}
-
-/// Address space of `bytes` bytes, all of it the same 2 MiB of memory.
-static char *takeRepeated(size_t bytes) {
-  constexpr size_t kPiece = size_t(2) << 20;
-  int file = memfd_create("repeated", MFD_CLOEXEC);
-  auto *whole = static_cast<char *>(
-      mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
-  bool isMapped = file >= 0 && whole != MAP_FAILED && !ftruncate(file, kPiece);
-  for (size_t at = 0; isMapped && at < bytes; at += kPiece)
-    isMapped = mmap(whole + at, kPiece, PROT_READ | PROT_WRITE,
-                    MAP_SHARED | MAP_FIXED, file, 0) != MAP_FAILED;
-  return isMapped ? whole : nullptr;
-}
-
-/// Messages of 1 GiB go in pieces, or in rounds, of bounded channel memory.
-TEST_F(CollectiveTest, LargeMessagesTakeBoundedChannels) {
-  setenv("COMMSIR_FAKE_RESIDENT", "12", 1);
-  setenv("COMMSIR_FAKE_NAME", "NVIDIA H100 80GB HBM3", 1);
-  Calls::expectBytes("0");
-  constexpr int kRanks = 4;
-  run(
-      {},
-      [](Calls &calls) -> std::string {
-        constexpr int64_t kBytes = int64_t(1) << 30;
-        constexpr int64_t kMost = int64_t(256) << 20;
-        char *in = takeRepeated(kBytes), *out = takeRepeated(kBytes);
-        if (!in || !out)
-          return "no address space";
-        for (auto [op, cuts, joins] : {std::tuple("all_reduce", false, false),
-                                       {"broadcast", false, false},
-                                       {"all_gather", false, true},
-                                       {"reduce_scatter", true, false}}) {
-          int64_t part = kBytes / 4 / (cuts || joins ? kRanks : 1);
-          CollectiveCall call = calls.make(op, part);
-          if (call.op == "reduce_scatter")
-            call.reduction = "sum";
-          call.input = {in, part * (cuts ? kRanks : 1)};
-          call.output = {out, part * (joins ? kRanks : 1)};
-          if (auto error = calls.collectives->run(call, nullptr))
-            return op + (": " + llvm::toString(std::move(error)));
-          auto bytes = int64_t(calls.group->counts().channelBytes);
-          if (bytes <= 0 || bytes > kMost)
-            return op + (": " + std::to_string(bytes >> 20)) + " MiB";
-        }
-        return "";
-      },
-      kRanks);
-  unsetenv("COMMSIR_FAKE_NAME");
-  unsetenv("COMMSIR_FAKE_RESIDENT");
-}
-
 /// A kernel takes the root at launch, as it takes the number of elements: the
 /// first root makes all kernels that the others need, also in a capture.
 TEST_F(CollectiveTest, RootsShareKernels) {
@@ -902,8 +447,8 @@ TEST_F(CollectiveTest, RootsShareKernels) {
       {},
       [](Calls &calls) -> std::string {
         constexpr int64_t kMost = 600000;
-        char *in = static_cast<char *>(takeMuch(calls, kRanks * kMost));
-        char *out = static_cast<char *>(takeMuch(calls, kRanks * kMost));
+        char *in = static_cast<char *>(calls.takeMuch(kRanks * kMost));
+        char *out = static_cast<char *>(calls.takeMuch(kRanks * kMost));
         CUstream stream = calls.makeStream();
         const cuda::Device &device = cuda::getDevice(*calls.group);
         const cuda::Driver &cu = device.driver();
@@ -1003,3 +548,5 @@ TEST_F(CollectiveTest, ReductionsToOneRankKeepOtherOutputs) {
       },
       2);
 }
+
+} // namespace

@@ -17,6 +17,7 @@
 
 #include "runtime/group/Group.h"
 #include "runtime/group/cuda/CudaGroup.h"
+#include "test/gpu/Child.h"
 
 #include "llvm/Support/FileSystem.h"
 
@@ -30,7 +31,6 @@
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 using namespace commsir;
@@ -258,30 +258,20 @@ protected:
   static std::vector<Ended> run(int ranks, int bad, Fault what, int step) {
     llvm::SmallString<128> folder;
     EXPECT_FALSE(llvm::sys::fs::createUniqueDirectory("commsir-dead", folder));
-    std::vector<std::pair<pid_t, int>> started;
-    for (int rank = 0; rank < ranks; ++rank) {
-      int ends[2];
-      EXPECT_EQ(pipe(ends), 0);
-      pid_t pid = fork();
-      if (pid == 0)
-        be(rank, ranks, rank == bad ? what : Fault::None, step,
-           folder.str().str(), ends[1]);
-      close(ends[1]);
-      started.emplace_back(pid, ends[0]);
-    }
+    std::vector<test::Child> started;
+    for (int rank = 0; rank < ranks; ++rank)
+      started.push_back(test::Child::start([&, rank](int) {
+        return be(rank, ranks, rank == bad ? what : Fault::None, step,
+                  folder.str().str());
+      }));
     std::vector<Ended> result(ranks);
     for (auto [child, ended] : llvm::zip(started, result)) {
-      char buffer[4096];
-      ssize_t bytes;
-      std::string said;
-      while ((bytes = read(child.second, buffer, sizeof(buffer))) > 0)
-        said.append(buffer, size_t(bytes));
-      close(child.second);
-      waitpid(child.first, &ended.status, 0);
+      test::Ended end = child.wait();
+      ended.status = end.status;
       int at = 0;
-      if (sscanf(said.c_str(), "%d %lf\n%n", &ended.steps, &ended.seconds,
+      if (sscanf(end.said.c_str(), "%d %lf\n%n", &ended.steps, &ended.seconds,
                  &at) == 2)
-        ended.said = said.substr(said.find('\n') + 1);
+        ended.said = end.said.substr(end.said.find('\n') + 1);
     }
     llvm::sys::fs::remove_directories(folder);
     return result;
@@ -340,8 +330,8 @@ protected:
   bool isWhole = false;
 
 private:
-  [[noreturn]] static void be(int rank, int ranks, Fault what, int step,
-                              const std::string &folder, int out) {
+  static std::string be(int rank, int ranks, Fault what, int step,
+                        const std::string &folder) {
     ::alarm(60);
     steps = 0;
     fault = what;
@@ -356,10 +346,8 @@ private:
     });
     std::chrono::duration<double> took =
         std::chrono::steady_clock::now() - start;
-    said = std::to_string(known) + " " + std::to_string(took.count()) + "\n" +
+    return std::to_string(known) + " " + std::to_string(took.count()) + "\n" +
            said;
-    ssize_t written = write(out, said.data(), said.size());
-    _exit(written == ssize_t(said.size()) ? 0 : 1);
   }
 };
 

@@ -16,6 +16,7 @@
 
 #include "runtime/group/Group.h"
 #include "runtime/group/cuda/CudaGroup.h"
+#include "test/gpu/Child.h"
 
 #include "llvm/Support/FileSystem.h"
 
@@ -26,9 +27,7 @@
 #include <functional>
 #include <future>
 #include <string>
-#include <sys/wait.h>
 #include <thread>
-#include <unistd.h>
 #include <vector>
 
 namespace commsir::test {
@@ -56,29 +55,15 @@ private:
 inline std::string inProcess(const std::function<std::string()> &work,
                              const char *lacks = "",
                              const char *folder = "fake-nccl") {
-  int ends[2];
-  EXPECT_EQ(pipe(ends), 0);
-  pid_t pid = fork();
-  if (pid == 0) {
-    std::string path =
-        std::string(COMMSIR_LIBRARIES) + "/" + folder + "/libnccl.so.2";
-    setenv("COMMSIR_NCCL_LIBRARY", path.c_str(), 1);
-    setenv("COMMSIR_FAKE_NCCL", lacks, 1);
-    std::string said = work();
-    ssize_t written = write(ends[1], said.data(), said.size());
-    _exit(written == ssize_t(said.size()) ? 0 : 1);
-  }
-  close(ends[1]);
-  std::string said;
-  char buffer[4096];
-  ssize_t bytes;
-  while ((bytes = read(ends[0], buffer, sizeof(buffer))) > 0)
-    said.append(buffer, size_t(bytes));
-  close(ends[0]);
-  int status = 0;
-  waitpid(pid, &status, 0);
-  EXPECT_EQ(status, 0);
-  return said;
+  Ended ended = Child::start([&](int) {
+                  std::string path = std::string(COMMSIR_LIBRARIES) + "/" +
+                                     folder + "/libnccl.so.2";
+                  setenv("COMMSIR_NCCL_LIBRARY", path.c_str(), 1);
+                  setenv("COMMSIR_FAKE_NCCL", lacks, 1);
+                  return work();
+                }).wait();
+  EXPECT_EQ(ended.status, 0);
+  return ended.said;
 }
 
 /// Runs `work` as every rank of a group, each a thread; what each rank says, or

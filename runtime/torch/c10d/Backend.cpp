@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// How calls are run; Ops.cpp has what they are made of.
+// How calls run. Their steps are in BackendCollectives.cpp,
+// BackendCoalesced.cpp and BackendSendRecv.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,6 +19,8 @@
 #include <c10/core/StreamGuard.h>
 #include <c10/core/impl/VirtualGuardImpl.h>
 
+#include <algorithm>
+#include <iterator>
 #include <set>
 
 using namespace commsir::torch_c10d;
@@ -52,9 +55,16 @@ struct LiveGroups {
 c10::intrusive_ptr<commsir::torch_c10d::Backend>
 commsir::torch_c10d::Backend::make(Settings settings) {
   auto made = c10::make_intrusive<Backend>(std::move(settings));
+  // The destructor of a group runs when its last weak pointer goes, and waits
+  // for the group's threads: here, without the lock.
+  std::vector<c10::weak_intrusive_ptr<c10d::Backend>> gone;
   LiveGroups &live = LiveGroups::get();
   std::lock_guard<std::mutex> lock(live.mutex);
-  std::erase_if(live.groups, [](auto &group) { return group.expired(); });
+  auto firstGone = std::partition(live.groups.begin(), live.groups.end(),
+                                  [](auto &group) { return !group.expired(); });
+  gone.assign(std::make_move_iterator(firstGone),
+              std::make_move_iterator(live.groups.end()));
+  live.groups.erase(firstGone, live.groups.end());
   live.groups.emplace_back(c10::intrusive_ptr<c10d::Backend>(made));
   return made;
 }
@@ -84,8 +94,7 @@ void commsir::torch_c10d::Backend::setTimeout(milliseconds timeout) {
   TORCH_CHECK(timeout.count() > 0, "commsir: process group ", settings.name,
               ": the timeout must be more than 0");
   settings.shared->timeout = timeout.count();
-  std::lock_guard<std::mutex> lock(mutex);
-  for (auto &[type, side] : sides)
+  for (DeviceState *side : madeSides())
     side->setTimeout(timeout);
 }
 
@@ -102,12 +111,20 @@ DeviceState &commsir::torch_c10d::Backend::side(const c10::Device &device) {
   return *side;
 }
 
-std::map<std::string, std::string> commsir::torch_c10d::Backend::groupCounts() {
+std::vector<DeviceState *> commsir::torch_c10d::Backend::madeSides() {
   std::lock_guard<std::mutex> lock(mutex);
-  std::map<std::string, std::string> result;
+  std::vector<DeviceState *> made;
   for (auto &[type, side] : sides)
+    made.push_back(side.get());
+  return made;
+}
+
+std::map<std::string, std::string> commsir::torch_c10d::Backend::groupCounts() {
+  std::map<std::string, std::string> result;
+  for (DeviceState *side : madeSides())
     if (std::string counts = side->counts(); !counts.empty())
-      result[c10::DeviceTypeName(type, /*lower_case=*/true)] = counts;
+      result[c10::DeviceTypeName(side->of().type(), /*lower_case=*/true)] =
+          counts;
   return result;
 }
 
@@ -621,12 +638,14 @@ WorkPtr commsir::torch_c10d::Backend::endCoalescing() {
 
 void commsir::torch_c10d::Backend::abortBecause(const std::string &reason) {
   settings.shared->abort(reason);
-  std::lock_guard<std::mutex> lock(mutex);
-  if (ended.empty())
-    ended = reason;
-  hasEnded = true;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (ended.empty())
+      ended = reason;
+    hasEnded = true;
+  }
   messages->abort(reason);
-  for (auto &[type, side] : sides)
+  for (DeviceState *side : madeSides())
     side->abort(reason);
 }
 
@@ -649,11 +668,11 @@ void commsir::torch_c10d::Backend::shutdown() {
       return;
     ended = "it was destroyed";
     hasEnded = true;
-    for (auto &[type, side] : sides)
-      side->drainDelegate();
   }
+  for (DeviceState *side : madeSides())
+    side->drainDelegate();
   endings.stop();
-  for (auto &[type, side] : sides)
+  for (DeviceState *side : madeSides())
     side->endGroup();
   dropGloo(std::chrono::steady_clock::now() + kLastCalls);
 }
@@ -666,8 +685,7 @@ void commsir::torch_c10d::Backend::dropGloo(
     TORCH_WARN("commsir: the store of process group ", settings.name,
                " does not answer at the program's end, and sends or receives "
                "that nobody waited for are still in flight");
-  std::lock_guard<std::mutex> lock(mutex);
-  for (auto &[type, side] : sides)
+  for (DeviceState *side : madeSides())
     side->dropGloo(/*leave=*/settings.shared->aborted);
 }
 

@@ -176,6 +176,9 @@ private:
                                          std::vector<at::Tensor> &, int, int)>
                        carry);
   DeviceState &side(const c10::Device &device);
+  /// The states that exist. What is done with them may wait, for a delegate or
+  /// for Python, and an abort must not wait for that: `mutex` is not held.
+  std::vector<DeviceState *> madeSides();
   /// Throws failures that launches on that device have reported, and ends the
   /// group.
   void poll(const c10::Device &device);

@@ -229,6 +229,12 @@ struct Call {
   /// The reduction by which another backend does what `reduceStep` does with
   /// `op`.
   c10d::ReduceOp delegatedOp(const c10d::ReduceOp &op) const;
+  /// Returns the options for another backend in place of `opts`.
+  template <typename Options>
+  Options delegatedOptions(Options opts) const {
+    opts.reduceOp = delegatedOp(opts.reduceOp);
+    return opts;
+  }
   /// Adds a reduce_scatter of CPU tensors in place. Returns false if more work
   /// is needed.
   bool reducePartsStep(const char *op, const c10d::ReduceOp &reduceOp,

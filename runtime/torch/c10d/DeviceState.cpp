@@ -46,9 +46,7 @@ StorePtr Settings::connect() const {
 }
 
 StorePtr Settings::ownStore() {
-  // Of all groups: making one is rare.
-  static std::mutex mutex;
-  std::lock_guard<std::mutex> lock(mutex);
+  std::lock_guard<std::mutex> lock(shared->connecting);
   if (!cloned)
     cloned = connect();
   return cloned;

@@ -24,6 +24,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <mutex>
 #include <set>
 
 namespace commsir::torch_c10d {
@@ -38,6 +39,8 @@ struct Shared {
   std::atomic<bool> aborted{false};
   /// All ranks have made the process group.
   std::atomic<bool> met{false};
+  /// Held while a connection to the store is made.
+  std::mutex connecting;
   /// The first reason counts.
   void abort(const std::string &reason) {
     std::lock_guard<std::mutex> lock(mutex);

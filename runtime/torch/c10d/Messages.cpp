@@ -112,14 +112,22 @@ bool Messages::knows(int peer) {
 }
 
 std::string Messages::unsupportedReason(int peer, milliseconds timeout) {
+  bool isConnected = false;
   {
     std::lock_guard<std::mutex> lock(mutex);
     if (!messages)
       return missing;
     if (auto found = known.find(peer); found != known.end())
       return found->second;
+    isConnected = static_cast<bool>(connection->answers.store);
+  }
+  if (!isConnected) {
+    // Without the lock, for which Work waits that Python drops: this may take
+    // long, and a store in Python needs the GIL.
+    StorePtr made = connection->settings.connect();
+    std::lock_guard<std::mutex> lock(mutex);
     if (!connection->answers.store)
-      connection->answers.store = connection->settings.connect();
+      connection->answers.store = std::move(made);
   }
   int reached = 0;
   commsir_status status = library->commsir_p2p_reaches(

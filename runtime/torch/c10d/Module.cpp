@@ -51,6 +51,8 @@ static BackendPtr create(const StorePtr &store, int rank, int size,
   settings.globalRanks.assign(globalRanks.begin(), globalRanks.end());
   settings.library = library;
   settings.delegate = fromPython(std::move(delegate));
+  // Groups that are gone end there, and their threads may need the GIL.
+  py::gil_scoped_release unlock;
   return Ours::make(std::move(settings));
 }
 
@@ -323,9 +325,10 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
              py::arg("global_ranks"), py::arg("library"), py::arg("delegate"));
   module.def("counts", [] { return Counters::get().all(); });
   module.def("clear_counts", [] { Counters::get().clear(); });
-  module.def("group_counts", [](const BackendPtr &backend) {
-    return ours(backend).groupCounts();
-  });
+  module.def(
+      "group_counts",
+      [](const BackendPtr &backend) { return ours(backend).groupCounts(); },
+      py::call_guard<py::gil_scoped_release>());
   module.def("group", [](const BackendPtr &backend, const c10::Device &device) {
     py::gil_scoped_release unlock;
     return reinterpret_cast<uintptr_t>(ours(backend).groupOn(device));

@@ -27,19 +27,22 @@ uint64_t commsir::torch_c10d::forksSoFar() {
 }
 
 Queue::~Queue() {
-  stop();
-  if (thread.joinable())
-    // A child of fork(): the thread is not there to be joined or detached.
-    new (&thread) std::thread();
+  if (forks == forksSoFar()) {
+    stop();
+    return;
+  }
+  // A child of fork() has no such thread, which their destructors would wait
+  // for.
+  new (&thread) std::thread();
+  new (&changed) std::condition_variable();
 }
 
 void Queue::push(Job job) {
   std::lock_guard<std::mutex> lock(mutex);
   jobs.push_back(std::move(job));
   if (!thread.joinable()) {
-    stopping = false;
     try {
-      thread = std::thread([this] { work(); });
+      thread = std::thread([this, turn = stops] { work(turn); });
     } catch (const std::system_error &error) {
       jobs.pop_back();
       TORCH_CHECK(false,
@@ -93,13 +96,16 @@ void Queue::stop() {
   if (forks != forksSoFar())
     return;
   drain();
+  std::thread ended;
   {
+    // A job that is pushed from now on gets another thread.
     std::lock_guard<std::mutex> lock(mutex);
-    stopping = true;
+    ended = std::move(thread);
+    ++stops;
     changed.notify_all();
   }
-  if (thread.joinable())
-    thread.join();
+  if (ended.joinable())
+    ended.join();
 }
 
 /// Runs a job on the queue's thread, which nobody catches exceptions of.
@@ -116,10 +122,11 @@ void Queue::runFrom(Job job) {
   job = nullptr;
 }
 
-void Queue::work() {
+void Queue::work(uint64_t turn) {
   std::unique_lock<std::mutex> lock(mutex);
   while (true) {
-    changed.wait(lock, [&] { return !busy && (stopping || !jobs.empty()); });
+    changed.wait(lock,
+                 [&] { return !busy && (turn != stops || !jobs.empty()); });
     if (jobs.empty())
       return;
     Job job = std::move(jobs.front());

@@ -57,7 +57,8 @@ private:
     ~Running();
     Queue &queue;
   };
-  void work();
+  /// Runs jobs until there are none and `turn` is over.
+  void work(uint64_t turn);
   void runFrom(Job job);
 
   std::mutex mutex;
@@ -65,7 +66,9 @@ private:
   std::deque<Job> jobs;
   std::thread thread;
   uint64_t forks = forksSoFar();
-  bool busy = false, stopping = false;
+  bool busy = false;
+  /// Number of calls of `stop`: a thread ends once it has changed.
+  uint64_t stops = 0;
   /// The thread that runs a job.
   std::atomic<std::thread::id> runner = std::thread::id();
 };

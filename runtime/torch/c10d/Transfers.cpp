@@ -14,6 +14,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <new>
+#include <system_error>
 #include <thread>
 
 using namespace commsir::torch_c10d;
@@ -116,7 +117,11 @@ public:
       delete made;
       return *watcher;
     }
-    std::thread([made] { made->run(); }).detach();
+    try {
+      std::thread([made] { made->run(); }).detach();
+    } catch (const std::system_error &) {
+      // Transfers go on without one who looks.
+    }
     return *made;
   }
 

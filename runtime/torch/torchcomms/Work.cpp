@@ -17,6 +17,7 @@
 
 #include <new>
 #include <pthread.h>
+#include <system_error>
 
 using namespace commsir::torchcomms;
 using std::chrono::milliseconds;
@@ -245,8 +246,13 @@ void StatusWatcher::add(c10::intrusive_ptr<Work> work) {
     std::lock_guard<std::mutex> lock(mutex);
     if (hasEnded)
       return;
-    if (!thread.joinable())
-      thread = std::thread([this] { run(); });
+    try {
+      if (!thread.joinable())
+        thread = std::thread([this] { run(); });
+    } catch (const std::system_error &) {
+      // Without a thread, waits set the status of calls.
+      return;
+    }
     added.push_back(std::move(work));
   }
   changed.notify_one();

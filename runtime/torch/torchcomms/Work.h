@@ -13,8 +13,12 @@
 
 #include <unistd.h>
 
+#include <chrono>
+#include <condition_variable>
+#include <functional>
 #include <mutex>
 #include <thread>
+#include <vector>
 
 namespace commsir::torchcomms {
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 import torch.distributed
-from checks import R, close, data, error_of, halves_of, reduced
+from expected import R, close, data, error_of, halves_of, reduced
 
 dist: Any = torch.distributed
 MINUTE = timedelta(minutes=1)

@@ -18,7 +18,7 @@ import commsir.torch
 import commsir.torch.ops as ops
 import torch
 import torch.distributed
-from checks import error_of
+from expected import error_of
 from gpu_checks import _counted, calls_of
 
 dist: Any = torch.distributed

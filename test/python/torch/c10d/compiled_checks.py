@@ -11,7 +11,7 @@ import torch._dynamo
 import torch._dynamo.testing
 import torch.distributed
 import torch.distributed._functional_collectives as fc
-from checks import R, close, data, reduced
+from expected import R, close, data, reduced
 
 dist: Any = torch.distributed
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 import torch.distributed
-from checks import assert_own, close, error_of, odd_one
+from expected import assert_own, close, error_of, odd_one
 
 dist: Any = torch.distributed
 

@@ -27,8 +27,8 @@ import memory_checks
 import torch
 import torch.distributed
 import torch.distributed.device_mesh
-from checks import error_of
 from commsir.torch import backend
+from expected import error_of
 
 dist: Any = torch.distributed
 cuda: Any = torch.cuda

@@ -54,6 +54,7 @@ def _serve(rank: int, size: int, port: int, environment: dict[str, str], pipe: C
         try:
             check: Callable[..., Any] = getattr(importlib.import_module(module), name)
             store = dist.PrefixStore(str(number), meeting)
+            commsir.torch.clear_stats()
             if backend:
                 if backend == "gloo" and environment["CHECK_TENSORS"] == "cuda":
                     # NCCL refuses ranks that share a GPU.

@@ -16,8 +16,8 @@ import commsir.torch
 import harness
 import torch
 import torch.distributed
-from checks import R, close, data, error_of, halves_of, odd_one, reduced
 from commsir.torch import backend
+from expected import R, close, data, error_of, halves_of, odd_one, reduced
 
 dist: Any = torch.distributed
 PATIENCE = timedelta(seconds=harness.PATIENCE)

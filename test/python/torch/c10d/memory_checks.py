@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 import torch.distributed
-from checks import close, error_of
+from expected import close, error_of
 
 dist: Any = torch.distributed
 _c10d: Any = dist.distributed_c10d

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 import torch.distributed
-from checks import error_of
+from expected import error_of
 
 dist: Any = torch.distributed
 

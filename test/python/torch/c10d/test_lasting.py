@@ -11,7 +11,7 @@ from pathlib import Path
 
 import lasting_checks as checks
 import pytest
-from checks import odd_one
+from expected import odd_one
 from harness import World
 
 

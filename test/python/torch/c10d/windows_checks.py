@@ -10,7 +10,7 @@ import commsir.torch
 import commsir.torch.windows
 import torch
 import torch.distributed
-from checks import error_of, odd_one
+from expected import error_of, odd_one
 
 dist: Any = torch.distributed
 

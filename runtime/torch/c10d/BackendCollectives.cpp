@@ -1,4 +1,4 @@
-//===- Ops.cpp - Calls of a process group ---------------------------------===//
+//===- BackendCollectives.cpp - Collectives of a process group ------------===//
 //
 // Part of CommsIR, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -8,178 +8,13 @@
 #include "runtime/torch/c10d/Backend.h"
 
 #include "runtime/torch/c10d/Interrupt.h"
+#include "runtime/torch/c10d/TensorLists.h"
 
 #include <bit>
 
 using namespace commsir::torch_c10d;
 using c10d::OpType;
 using Self = commsir::torch_c10d::Backend;
-using Tensors = std::vector<at::Tensor>;
-
-/// Name of the exchange of sizes that precedes the data, so that a rank with
-/// another call never receives the program's elements.
-static constexpr const char *kSizes = "sizes";
-
-static const at::Tensor &single(const char *name, const Tensors &tensors) {
-  TORCH_CHECK(tensors.size() == 1, "commsir: ", name, " takes one tensor, got ",
-              tensors.size(), "; call it once for each tensor");
-  return tensors.front();
-}
-
-static void checkCount(const char *name, size_t got, int ranks) {
-  TORCH_CHECK(got == static_cast<size_t>(ranks), "commsir: ", name, " got ",
-              got, " tensors for ", ranks,
-              " ranks; give a tensor for each rank");
-}
-
-static void checkRoot(const char *name, int64_t root, int ranks) {
-  TORCH_CHECK(root >= 0 && root < ranks, "commsir: ", name, ": no rank ", root,
-              " in a group of ", ranks);
-}
-
-static void checkType(const char *name, const at::Tensor &a,
-                      const at::Tensor &b) {
-  TORCH_CHECK(a.scalar_type() == b.scalar_type(), "commsir: ", name,
-              " got tensors of the types ", a.scalar_type(), " and ",
-              b.scalar_type(), "; give tensors of one type");
-}
-
-/// Returns the options for another backend in place of `opts`.
-template <typename Options>
-static Options delegated(const Call &call, Options opts) {
-  opts.reduceOp = call.delegatedOp(opts.reduceOp);
-  return opts;
-}
-
-static int64_t mostElements(const Tensors &tensors) {
-  int64_t most = 0;
-  for (const at::Tensor &tensor : tensors)
-    most = std::max(most, tensor.numel());
-  return most;
-}
-
-/// A contiguous tensor as a row of integers, which every torch copies; complex
-/// numbers of 16 bytes as they are.
-static at::Tensor bitsOf(const at::Tensor &tensor) {
-  at::Tensor row = tensor.as_strided({tensor.numel()}, {1});
-  switch (tensor.element_size()) {
-  case 1:
-    return row.view(at::kChar);
-  case 2:
-    return row.view(at::kShort);
-  case 4:
-    return row.view(at::kInt);
-  case 8:
-    return row.view(at::kLong);
-  default:
-    return row;
-  }
-}
-
-/// Copies each of `from` to that of `to`, which has its type and as many
-/// elements. GPUs do with one launch for many. All are contiguous.
-static void copyEach(const Tensors &to, const Tensors &from) {
-  Tensors targets, sources;
-  for (size_t i = 0; i < to.size(); ++i)
-    if (to[i].numel()) {
-      targets.push_back(bitsOf(to[i]));
-      sources.push_back(bitsOf(from[i]));
-    }
-  if (!targets.empty())
-    at::_foreach_copy_(targets, sources);
-}
-
-/// The parts of a flat array that the tensors of a list have in it, each
-/// `stride` elements behind the last, or where that ends.
-static Tensors partsLike(const Tensors &list, const at::Tensor &flat,
-                         std::optional<int64_t> stride = std::nullopt) {
-  Tensors parts;
-  int64_t at = 0;
-  for (const at::Tensor &tensor : list) {
-    parts.push_back(flat.narrow(0, at, tensor.numel()));
-    at += stride.value_or(tensor.numel());
-  }
-  return parts;
-}
-
-/// A list as one flat array, `each` elements a tensor.
-static at::Tensor packed(Call &call, const Tensors &tensors, int64_t each) {
-  int64_t count = static_cast<int64_t>(tensors.size());
-  at::Tensor flat = call.scratch(count * each, tensors.front().options());
-  call.pack.push_back(
-      [=] { copyEach(partsLike(tensors, flat, each), tensors); });
-  return flat;
-}
-
-static at::Tensor unpacked(Call &call, const Tensors &tensors, int64_t each) {
-  int64_t count = static_cast<int64_t>(tensors.size());
-  at::Tensor flat = call.scratch(count * each, tensors.front().options());
-  call.unpack.push_back(
-      [=] { copyEach(tensors, partsLike(tensors, flat, each)); });
-  return flat;
-}
-
-/// A step on lists, of at most `each` elements a tensor. On the CPU they are
-/// taken where they lie; on GPUs they are packed, into one array.
-static void copyLists(Call &call, const char *op, const Tensors &in,
-                      const Tensors &out, int64_t each, int64_t root = 0) {
-  const at::Tensor &known = in.empty() ? out.front() : in.front();
-  auto isWhole = [&](const Tensors &list) {
-    return list.size() == 1 && list.front().numel() == each &&
-           list.front().is_contiguous();
-  };
-  if (known.is_cpu() && std::max(in.size(), out.size()) > 1)
-    return call.copyPartsStep(op, in, out, each, root);
-  at::Tensor from, to;
-  if (!in.empty())
-    from = isWhole(in) ? in.front() : packed(call, in, each);
-  if (!out.empty())
-    to = isWhole(out) ? out.front() : unpacked(call, out, each);
-  call.copyStep(op, from, to, root);
-}
-
-static bool areAlike(const Tensors &list) {
-  return std::all_of(list.begin(), list.end(), [&](const at::Tensor &tensor) {
-    return tensor.numel() == list.front().numel();
-  });
-}
-
-/// Lists of tensors of several sizes, one a rank, have to be alike on all
-/// ranks, and a kernel sees the greatest alone: ranks compare them. On GPUs
-/// their hosts would have to wait for that.
-static void compareSizes(Call &call, const Tensors &list) {
-  if (!list.front().is_cpu() || areAlike(list))
-    return;
-  std::vector<int64_t> sizes;
-  for (const at::Tensor &tensor : list)
-    sizes.push_back(tensor.numel());
-  auto ranks = static_cast<int64_t>(sizes.size());
-  at::Tensor own = call.kept.emplace_back(at::tensor(sizes, at::kLong));
-  at::Tensor all = call.scratch(ranks * ranks, own.options());
-  call.compare = [=, name = call.name](const Launch &launch) {
-    launch({"all_gather", "", "i64", 0, own.data_ptr(), ranks, all.data_ptr(),
-            ranks * ranks, kSizes});
-    const int64_t *first = all.data_ptr<int64_t>();
-    for (int64_t rank = 1; rank < ranks; ++rank)
-      if (!std::equal(first, first + ranks, first + rank * ranks))
-        C10_THROW_ERROR(
-            DistBackendError,
-            c10::str("commsir: ", name, ": rank 0 has a list of tensors of ",
-                     at::IntArrayRef(first, ranks), " elements, rank ", rank,
-                     " of ", at::IntArrayRef(first + rank * ranks, ranks),
-                     "; give lists that are alike on all ranks"));
-  };
-}
-
-/// (One element is contiguous whatever its stride, which is in the way of a
-/// view as bytes.)
-static at::Tensor bytesOf(const at::Tensor &tensor) {
-  return tensor.contiguous().as_strided({tensor.numel()}, {1}).view(at::kByte);
-}
-
-static int64_t wordsOf(const at::Tensor &tensor) {
-  return (static_cast<int64_t>(tensor.nbytes()) + 7) / 8;
-}
 
 //===----------------------------------------------------------------------===//
 // One tensor
@@ -230,7 +65,7 @@ WorkPtr Self::allreduce(Tensors &tensors, const c10d::AllreduceOptions &opts) {
     call->reduces = true;
     tensor = call->both(tensor);
     call->reduceStep("all_reduce", opts.reduceOp, tensor, tensor, size_);
-    passed = delegated(*call, opts);
+    passed = call->delegatedOptions(opts);
   }
   call->delegated = [=](c10d::Backend &other) {
     Tensors list{tensor};
@@ -253,31 +88,6 @@ WorkPtr Self::allreduce_sparse(Tensors &tensors,
   return submit(call);
 }
 
-WorkPtr Self::allreduce_coalesced(Tensors &tensors,
-                                  const c10d::AllreduceCoalescedOptions &opts) {
-  auto call =
-      newCall(OpType::ALLREDUCE_COALESCED, "commsir:all_reduce_coalesced",
-              opts.timeout, opts.asyncOp);
-  TORCH_CHECK(!tensors.empty(), "commsir: ", call->name, " got no tensors");
-  call->reduces = true;
-  int64_t elements = 0;
-  for (const at::Tensor &tensor : tensors) {
-    checkType(call->name, tensors.front(), tensor);
-    elements += call->both(tensor).numel();
-  }
-  Tensors list = call->outputs;
-  at::Tensor flat = call->scratch(elements, list.front().options());
-  call->pack.push_back([=] { copyEach(partsLike(list, flat), list); });
-  call->unpack.push_back([=] { copyEach(list, partsLike(list, flat)); });
-  call->reduceStep("all_reduce", opts.reduceOp, flat, flat, size_);
-  call->recordSizes(list);
-  call->delegated =
-      [=, passed = delegated(*call, opts)](c10d::Backend &other) mutable {
-        return other.allreduce_coalesced(list, passed);
-      };
-  return submit(call);
-}
-
 WorkPtr Self::reduce(Tensors &tensors, const c10d::ReduceOptions &opts) {
   auto call =
       newCall(OpType::REDUCE, "commsir:reduce", opts.timeout, opts.asyncOp);
@@ -290,10 +100,11 @@ WorkPtr Self::reduce(Tensors &tensors, const c10d::ReduceOptions &opts) {
   at::Tensor tensor = root ? call->both(given) : call->input(given);
   call->reduceStep("reduce", opts.reduceOp, tensor,
                    root ? tensor : at::Tensor(), size_, opts.rootRank, root);
-  call->delegated = [=, passed = delegated(*call, opts)](c10d::Backend &other) {
-    Tensors list{tensor};
-    return other.reduce(list, passed);
-  };
+  call->delegated =
+      [=, passed = call->delegatedOptions(opts)](c10d::Backend &other) {
+        Tensors list{tensor};
+        return other.reduce(list, passed);
+      };
   return submit(call);
 }
 
@@ -374,119 +185,6 @@ WorkPtr Self::_allgather_base(at::Tensor &output, at::Tensor &input,
   call->copyStep("all_gather", in, out);
   call->delegated = [=](c10d::Backend &other) mutable {
     return other._allgather_base(out, in, opts);
-  };
-  return submit(call);
-}
-
-/// The tensors of each rank, as bytes behind each other, through one gather.
-static void gatherWords(Call &call, const Tensors &inputs,
-                        const std::vector<Tensors> &outputs, int ranks) {
-  int64_t words = 0;
-  for (const at::Tensor &input : inputs)
-    words += wordsOf(input);
-  auto options = inputs.front().options().dtype(at::kLong);
-  at::Tensor in = call.scratch(words, options);
-  at::Tensor out = call.scratch(words * ranks, options);
-  auto bytes = [](const at::Tensor &flat, int64_t word,
-                  const at::Tensor &like) {
-    return flat.view(at::kByte).narrow(0, 8 * word,
-                                       static_cast<int64_t>(like.nbytes()));
-  };
-  call.pack.push_back([=] {
-    Tensors to, from;
-    int64_t at = 0;
-    for (const at::Tensor &input : inputs) {
-      to.push_back(bytes(in, std::exchange(at, at + wordsOf(input)), input));
-      from.push_back(bytesOf(input));
-    }
-    copyEach(to, from);
-  });
-  call.unpack.push_back([=] {
-    Tensors to, from;
-    int64_t at = 0;
-    for (int rank = 0; rank < ranks; ++rank)
-      for (size_t i = 0; i < inputs.size(); ++i) {
-        const at::Tensor &output = outputs[i][rank];
-        from.push_back(
-            bytes(out, std::exchange(at, at + wordsOf(inputs[i])), output)
-                .view(output.scalar_type()));
-        to.push_back(output);
-      }
-    copyEach(to, from);
-  });
-  call.copyStep("all_gather", in, out);
-  call.recordSizes(inputs);
-}
-
-WorkPtr Self::allgather_coalesced(std::vector<Tensors> &outputs,
-                                  Tensors &inputs,
-                                  const c10d::AllgatherOptions &opts) {
-  auto call =
-      newCall(OpType::ALLGATHER_COALESCED, "commsir:all_gather_coalesced",
-              opts.timeout, opts.asyncOp);
-  TORCH_CHECK(!inputs.empty(), "commsir: ", call->name, " got no tensors");
-  checkCount(call->name, outputs.size(), size_);
-  Tensors written;
-  for (const at::Tensor &input : inputs)
-    call->input(input);
-  for (const Tensors &list : outputs) {
-    TORCH_CHECK(list.size() == inputs.size(), "commsir: ", call->name, " got ",
-                inputs.size(), " inputs and ", list.size(),
-                " outputs of a rank");
-    for (size_t i = 0; i < list.size(); ++i) {
-      checkType(call->name, inputs[i], list[i]);
-      TORCH_CHECK(list[i].numel() == inputs[i].numel(), "commsir: ", call->name,
-                  ": output ", i, " is not as large as its input");
-      written.push_back(list[i]);
-    }
-  }
-  // c10d's lists are one a rank; the gather wants one a tensor.
-  std::vector<Tensors> perTensor(inputs.size()), perRank(size_);
-  written = call->outputList(written);
-  for (size_t i = 0; i < written.size(); ++i) {
-    perRank[i / inputs.size()].push_back(written[i]);
-    perTensor[i % inputs.size()].push_back(written[i]);
-  }
-  gatherWords(*call, call->inputs, perTensor, size_);
-  call->delegated = [opts, ins = call->inputs,
-                     outs = perRank](c10d::Backend &other) mutable {
-    return other.allgather_coalesced(outs, ins, opts);
-  };
-  return submit(call);
-}
-
-WorkPtr
-Self::allgather_into_tensor_coalesced(Tensors &outputs, Tensors &inputs,
-                                      const c10d::AllgatherOptions &opts) {
-  auto call =
-      newCall(OpType::COALESCED, "commsir:all_gather_into_tensor_coalesced",
-              opts.timeout, opts.asyncOp);
-  TORCH_CHECK(!inputs.empty() && inputs.size() == outputs.size(),
-              "commsir: ", call->name, " got ", inputs.size(), " inputs and ",
-              outputs.size(), " outputs");
-  std::vector<Tensors> perTensor;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    TORCH_CHECK(outputs[i].numel() == inputs[i].numel() * size_,
-                "commsir: ", call->name, ": output ", i, " must hold ", size_,
-                " times its input");
-    checkType(call->name, inputs[i], outputs[i]);
-    call->input(inputs[i]);
-  }
-  call->outputList(outputs);
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const at::Tensor &out = call->outputs[i];
-    Tensors parts;
-    for (int rank = 0; rank < size_; ++rank)
-      parts.push_back(
-          out.view({-1})
-              .narrow(0, rank * inputs[i].numel(), inputs[i].numel())
-              .view(inputs[i].sizes()));
-    perTensor.push_back(std::move(parts));
-  }
-  gatherWords(*call, call->inputs, perTensor, size_);
-  call->delegated = [opts, ins = call->inputs,
-                     outs = call->outputs](c10d::Backend &other) mutable {
-    return other.allgather_into_tensor_coalesced(outs, ins, opts);
   };
   return submit(call);
 }
@@ -618,11 +316,12 @@ WorkPtr Self::reduce_scatter(Tensors &outputs, std::vector<Tensors> &inputs,
                      part, size_);
   }
   compareSizes(*call, list);
-  call->delegated = [=, passed = delegated(*call, opts)](c10d::Backend &other) {
-    std::vector<Tensors> lists{list};
-    Tensors one{output};
-    return other.reduce_scatter(one, lists, passed);
-  };
+  call->delegated =
+      [=, passed = call->delegatedOptions(opts)](c10d::Backend &other) {
+        std::vector<Tensors> lists{list};
+        Tensors one{output};
+        return other.reduce_scatter(one, lists, passed);
+      };
   return submit(call);
 }
 
@@ -654,49 +353,8 @@ WorkPtr Self::_reduce_scatter_base(at::Tensor &output, at::Tensor &input,
   at::Tensor in = call->input(input, {out}, isPartOf(out, input, rank_));
   call->reduceStep("reduce_scatter", opts.reduceOp, in, out, size_);
   call->delegated =
-      [=, passed = delegated(*call, opts)](c10d::Backend &other) mutable {
+      [=, passed = call->delegatedOptions(opts)](c10d::Backend &other) mutable {
         return other._reduce_scatter_base(out, in, passed);
-      };
-  return submit(call);
-}
-
-WorkPtr
-Self::reduce_scatter_tensor_coalesced(Tensors &outputs, Tensors &inputs,
-                                      const c10d::ReduceScatterOptions &opts) {
-  auto call =
-      newCall(OpType::COALESCED, "commsir:reduce_scatter_tensor_coalesced",
-              opts.timeout, opts.asyncOp);
-  TORCH_CHECK(!inputs.empty() && inputs.size() == outputs.size(),
-              "commsir: ", call->name, " got ", inputs.size(), " inputs and ",
-              outputs.size(), " outputs");
-  call->reduces = true;
-  int64_t each = 0;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    checkType(call->name, inputs.front(), inputs[i]);
-    checkType(call->name, inputs.front(), outputs[i]);
-    TORCH_CHECK(inputs[i].numel() == outputs[i].numel() * size_,
-                "commsir: ", call->name, ": input ", i, " must hold ", size_,
-                " times its output");
-    call->input(inputs[i]);
-    each += outputs[i].numel();
-  }
-  Tensors ins = call->inputs, outs = call->outputList(outputs);
-  at::Tensor in = call->scratch(each * size_, ins.front().options());
-  at::Tensor out = call->scratch(each, ins.front().options());
-  call->pack.push_back([=, ranks = size_] {
-    int64_t at = 0;
-    for (const at::Tensor &input : ins) {
-      int64_t part = input.numel() / ranks;
-      in.view({ranks, -1}).narrow(1, at, part).copy_(input.view({ranks, -1}));
-      at += part;
-    }
-  });
-  call->unpack.push_back([=] { copyEach(outs, partsLike(outs, out)); });
-  call->reduceStep("reduce_scatter", opts.reduceOp, in, out, size_);
-  call->recordSizes(outs);
-  call->delegated =
-      [=, passed = delegated(*call, opts)](c10d::Backend &other) mutable {
-        return other.reduce_scatter_tensor_coalesced(outs, ins, passed);
       };
   return submit(call);
 }
@@ -908,97 +566,6 @@ WorkPtr Self::alltoall(Tensors &outputs, Tensors &inputs,
                    : other.alltoall(outs, ins, opts);
   };
   return submit(call);
-}
-
-//===----------------------------------------------------------------------===//
-// Sends and receives
-//===----------------------------------------------------------------------===//
-
-WorkPtr Self::transfer(
-    OpType type, const char *name, Tensors &tensors, int peer, int tag,
-    std::function<WorkPtr(c10d::Backend &, Tensors &, int, int)> carry) {
-  auto call = newCall(type, name, c10d::kUnsetTimeout, /*async=*/true);
-  const at::Tensor &given = single(call->name, tensors);
-  bool sends = type == OpType::SEND;
-  at::Tensor tensor = sends ? call->input(given) : call->output(given);
-  call->pointToPoint = true;
-  call->root = peer;
-  // Of two the lower one is 0.
-  call->delegated = [=, peer = rank_ < peer ? 1 : 0](c10d::Backend &pair) {
-    Tensors list{tensor};
-    return carry(pair, list, peer, tag);
-  };
-  if (!given.is_cpu()) {
-    call->notOwn = "point to point";
-    return submit(call);
-  }
-  c10::weak_intrusive_ptr<c10d::Backend> self(
-      c10::intrusive_ptr<c10d::Backend>::reclaim_copy(this));
-  Transfer side(sends, rank_, peer, tag, tensor);
-  auto fail = [self](const std::string &reason) {
-    if (auto backend = self.lock())
-      static_cast<Self &>(*backend).abortBecause(reason);
-  };
-  // Only when it begins: torch leaves a batch open in which a call is refused.
-  auto check = [=, this] {
-    TORCH_CHECK(peer != rank_, name, ": rank ", peer,
-                " is this one: copy the tensor");
-  };
-  call->begins = [=, this, timeout = call->timeout] {
-    check();
-    return messages->begin(side, tensor, timeout, fail);
-  };
-  call->delegated = [=, this](c10d::Backend &gloo) {
-    check();
-    Tensors list{tensor};
-    WorkPtr begun = carry(gloo, list, peer, side.fitting());
-    return transfersOnCpu.watch(side, std::move(begun),
-                                this->side(c10::kCPU).place("transfers"), fail);
-  };
-  return submit(call);
-}
-
-/// In a batch, the end says why a call was refused (see newCall).
-WorkPtr Self::refuse(const std::function<WorkPtr()> &call) {
-  try {
-    return call();
-  } catch (...) {
-    if (!coalesced)
-      throw;
-    if (!refused)
-      refused = std::current_exception();
-    return nullptr;
-  }
-}
-
-WorkPtr Self::send(Tensors &tensors, int to, int tag) {
-  auto carry = [](c10d::Backend &other, Tensors &list, int peer, int used) {
-    return other.send(list, peer, used);
-  };
-  return refuse([&] {
-    checkRoot("send", to, size_);
-    return transfer(OpType::SEND, "commsir:send", tensors, to, tag, carry);
-  });
-}
-
-WorkPtr Self::recv(Tensors &tensors, int from, int tag) {
-  auto carry = [](c10d::Backend &other, Tensors &list, int peer, int used) {
-    return other.recv(list, peer, used);
-  };
-  return refuse([&] {
-    checkRoot("recv", from, size_);
-    return transfer(OpType::RECV, "commsir:recv", tensors, from, tag, carry);
-  });
-}
-
-WorkPtr Self::recvAnysource(Tensors &tensors, int tag) {
-  TORCH_CHECK(single("recvAnySource", tensors).is_cpu(),
-              "commsir: recv on a GPU needs the sender (src=…): NCCL "
-              "has no receive from any rank");
-  return transfer(OpType::RECVANYSOURCE, "commsir:recvAnySource", tensors, -1,
-                  tag, [](c10d::Backend &other, Tensors &list, int, int used) {
-                    return other.recvAnysource(list, used);
-                  });
 }
 
 //===----------------------------------------------------------------------===//
