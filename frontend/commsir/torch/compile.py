@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch._inductor.pattern_matcher import stable_topological_sort
 from torch.fx import Graph, Node
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
@@ -887,6 +888,8 @@ class CollectivePass(_Pass):
             self.before(graph)
         if not self._is_ready or not any(map(_is_of_a_library, graph.nodes)):
             return
+        # Passes before this one, such as torch's for DDP, may leave nodes before what they read.
+        stable_topological_sort(graph)
         noted = len(reporting.fusions())
         settings = f"None, {self.join_sums}, {self.prefetch_weights}"
         if said := defects.run_contained(graph, lambda: self.change(graph), settings):
