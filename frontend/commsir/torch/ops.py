@@ -33,7 +33,7 @@ from torch.distributed import distributed_c10d as c10d
 
 from commsir import _native
 from commsir.errors import UsageError
-from commsir.torch import _release, backend, capi, defects, lazy_views, region_values
+from commsir.torch import _release, backend, capi, crossed_calls, defects, lazy_views, region_values
 from commsir.torch.agreement import Agreement, digest_of
 from commsir.torch.destroy_hooks import when_gone
 from commsir.torch.foreign_calls import SEPARATOR, ForeignCall
@@ -816,7 +816,19 @@ def _agreed(
         return None
     if _library.commsir_torch_agree(group_name.encode(), device, site.encode()):
         raise RuntimeError(f"commsir: no group for process group {group_name} any more")
+    if device < 0:
+        _watch(group_name)
     return cast("list[torch.Tensor]", made)
+
+
+def _watch(group_name: str) -> None:
+    """From now on, ranks that wait for each other in different calls are found."""
+    process_group, made = _C10D._resolve_process_group(group_name), group_of(group_name)
+    crossed_calls.watch(
+        process_group,
+        lambda: int(made.counts()["launches"]),
+        lambda reason: backend.abort(process_group, reason),
+    )
 
 
 def _capturing_error(call: Any) -> Any:
