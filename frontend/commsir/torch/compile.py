@@ -818,9 +818,7 @@ def _fuse_one(
     value = collective.value
     fused, because = _FusionResult(), [why_not] if why_not else []
     gain = None
-    beside = None
-    if not collective.foreign or collective.op != "all_gather":  # Scales of rows are gathered by torch's collective.
-        beside = matmuls.fuse(graph, collective, everything, _Hoister(graph, collective.node), stands)
+    beside = matmuls.fuse(graph, collective, everything, _Hoister(graph, collective.node), stands)
     if beside:
         if beside.names and collective.op == "all_gather":
             because.clear()  # What keeps arithmetic from moving before a concatenation: a matmul has moved.
