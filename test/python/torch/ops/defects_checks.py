@@ -16,7 +16,7 @@ import regions_checks
 import torch
 import torch.distributed
 import torch.distributed._functional_collectives as funcol
-from commsir.torch import defects, lowerings, ops, produce_regions, region_values, regions
+from commsir.torch import defects, lowerings, ops, produce_regions, region_nodes, region_values
 from commsir.torch.agreement import Agreement
 from compile_checks import DEVICE, _compare, _compiled, _tensor
 
@@ -37,13 +37,13 @@ def _no_operation(region: Any, node: Any) -> Any:
 #: Of a stage: the object that holds what is replaced, its name, and what is there instead.
 STAGES: dict[str, tuple[Any, str, Any]] = {
     "find": (fusing, "collectives_of", _raises),
-    "match": (regions._RULES, _RELU, _raises),
+    "match": (region_nodes.RULES, _RELU, _raises),
     "before": (produce_regions, "_translated", _raises),
     "build": (fusing, "_kernel_argument", _raises),
     "site": (fusing, "site_of", _raises),
     "leave": (fusing, "_entry", _raises),
     "code": (lowerings, "_split", _raises),
-    "kernel": (regions._RULES, _RELU, _no_operation),
+    "kernel": (region_nodes.RULES, _RELU, _no_operation),
 }
 
 
