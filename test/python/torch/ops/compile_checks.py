@@ -13,7 +13,7 @@ import torch._inductor.custom_graph_pass
 import torch.distributed
 import torch.distributed._functional_collectives as funcol
 from commsir.errors import UsageError
-from commsir.torch import foreign_collectives, ops, region_nodes
+from commsir.torch import foreign_collectives, fusion, ops, region_nodes
 
 COLUMNS = 96
 DEVICE = os.environ.get("CHECK_DEVICE", "cpu")
@@ -426,7 +426,7 @@ def waits_behind_views(rank: int, size: int) -> int:
             values = torch.fx.node.map_arg(node.args, lambda one: one.meta["val"])
             node.meta["val"] = node.target(*values)
     want = torch.fx.GraphModule({}, graph)(given)
-    count = fusing.fuse_collectives(graph)
+    count = fusion.fuse_collectives(graph)
     assert not any(node.target is functional.wait_tensor.default for node in graph.nodes)
     torch.testing.assert_close(torch.fx.GraphModule({}, graph)(given), want)
     return count

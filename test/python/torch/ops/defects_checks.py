@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import commsir.torch.compile as fusing
 import compile_checks
 import parts_checks
 import produce_checks
@@ -16,7 +15,7 @@ import regions_checks
 import torch
 import torch.distributed
 import torch.distributed._functional_collectives as funcol
-from commsir.torch import defects, lowerings, ops, produce_regions, region_nodes, region_values
+from commsir.torch import defects, fusion, kernel_calls, lowerings, ops, produce_regions, region_nodes, region_values
 from commsir.torch.agreement import Agreement
 from compile_checks import DEVICE, _compare, _compiled, _tensor
 
@@ -36,12 +35,12 @@ def _no_operation(region: Any, node: Any) -> Any:
 
 #: Of a stage: the object that holds what is replaced, its name, and what is there instead.
 STAGES: dict[str, tuple[Any, str, Any]] = {
-    "find": (fusing, "collectives_of", _raises),
+    "find": (fusion, "collectives_of", _raises),
     "match": (region_nodes.RULES, _RELU, _raises),
     "before": (produce_regions, "_translated", _raises),
-    "build": (fusing, "_kernel_argument", _raises),
-    "site": (fusing, "site_of", _raises),
-    "leave": (fusing, "_entry", _raises),
+    "build": (kernel_calls, "_kernel_argument", _raises),
+    "site": (kernel_calls, "site_of", _raises),
+    "leave": (fusion, "_entry", _raises),
     "code": (lowerings, "_split", _raises),
     "kernel": (region_nodes.RULES, _RELU, _no_operation),
 }

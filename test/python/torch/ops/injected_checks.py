@@ -29,9 +29,10 @@ from defects_checks import _lenient
 
 dist: Any = torch.distributed
 _MODULES = (
-    *("collectives", "compile", "elementwise_rules", "foreign_collectives", "gather_layouts", "joined_collectives"),
-    *("matmul.graph", "order_rules", "part_rules", "prefetched_weights", "produce_regions", "reduction_rules"),
-    *("region_builder", "region_nodes", "reporting"),
+    *("collectives", "compile", "elementwise_rules", "foreign_collectives", "fusion", "gather_layouts"),
+    *("graph_preparation", "joined_collectives", "kernel_calls", "matmul.graph", "movable_nodes", "order_rules"),
+    *("part_rules", "prefetched_weights", "produce_regions", "reduction_rules", "region_builder", "region_growth"),
+    *("region_nodes", "reporting"),
 )
 #: What a graph does not go through, but the program, Inductor or the code that runs; and what contains a defect.
 _OUTSIDE = ("CollectivePass.__call__", "_is_of_a_library", "drop", "note", "graph_name", "fusions")
@@ -276,7 +277,7 @@ def raises_once(rank: int, size: int, alone: bool) -> tuple[list[str], list[str]
 
 
 #: Steps of which the program that repeats a defect is run.
-REPEATED = ("compile._grow", "joined_collectives._join_sums")
+REPEATED = ("region_growth._grow", "joined_collectives._join_sums")
 
 
 def writes_programs(rank: int, size: int) -> list[str]:
