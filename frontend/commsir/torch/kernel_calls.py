@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.fx import Graph, Node
 
-from commsir.torch import ops
+from commsir.torch import sites
 from commsir.torch.capi import element_type
 from commsir.torch.collectives import Collective, set_value, site_of
 from commsir.torch.fusion_timing import Call
@@ -47,7 +47,7 @@ def put_kernel(
     shown = (collective.op, collective.reduce_op, consume, kinds, widths, len(parts or ()), sent)
     site = site_of(collective, everything, *shown)
     if stands and stands.own_dim is not None:
-        site = ops.own_part(site, stands.own_dim)
+        site = sites.own_part(site, stands.own_dim)
     before.move([given.node for given in region.arguments])
     with graph.inserting_before(start):
         call = (collective.reduce_op, consume, ",".join(kinds), widths, False, collective.group)
@@ -82,7 +82,7 @@ def put_kernel_of_several(
     consume = region.text([(collective.node, kind)] * len(nodes))
     site = site_of(collective, everything, collective.op, collective.reduce_op, consume)
     source, call = nodes[0].args[0], (collective.reduce_op, consume, ",".join([kind] * len(nodes)))
-    place = (collective.group, ops.repeated(site, len(nodes)))
+    place = (collective.group, sites.repeated(site, len(nodes)))
     widths = [region.columns] * len(nodes)
     with graph.inserting_before(nodes[0]):
         fused = graph.call_function(

@@ -15,7 +15,17 @@ import regions_checks
 import torch
 import torch.distributed
 import torch.distributed._functional_collectives as funcol
-from commsir.torch import defects, fusion, kernel_calls, lowerings, ops, produce_regions, region_nodes, region_values
+from commsir.torch import (
+    defects,
+    fusion,
+    kernel_calls,
+    lowerings,
+    ops,
+    produce_regions,
+    region_nodes,
+    region_values,
+    sites,
+)
 from commsir.torch.agreement import Agreement
 from compile_checks import DEVICE, _compare, _compiled, _tensor
 
@@ -157,7 +167,7 @@ def _plain(op: str, *texts: Any) -> Any:
 @contextlib.contextmanager
 def _compared() -> Iterator[list[str]]:
     """Each region that runs on this rank alone runs as a kernel and by torch."""
-    computed, texts = ops._computed, list[str]()
+    computed, texts = sites._computed, list[str]()
 
     def both(
         input: Any,  # noqa: A002
@@ -178,11 +188,11 @@ def _compared() -> Iterator[list[str]]:
 
     is_open = Agreement.is_open
     # Ranks that never agree run every region alone.
-    ops._computed, Agreement.is_open = both, lambda self, site: False  # type: ignore[method-assign]
+    sites._computed, Agreement.is_open = both, lambda self, site: False  # type: ignore[method-assign]
     try:
         yield texts
     finally:
-        ops._computed, Agreement.is_open = computed, is_open  # type: ignore[method-assign]
+        sites._computed, Agreement.is_open = computed, is_open  # type: ignore[method-assign]
 
 
 #: What compiles functions of a kind, and their names; of most kinds some, as regions have nearly all operations.

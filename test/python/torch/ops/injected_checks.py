@@ -21,7 +21,7 @@ import foreign_checks
 import torch
 import torch.distributed
 import torch.distributed._functional_collectives as funcol
-from commsir.torch import defects, foreign_collectives, ops
+from commsir.torch import defects, foreign_collectives, sites
 from commsir.torch.collectives import collectives_of
 from commsir.torch.region_nodes import RULES
 from compile_checks import _compare, _compiled, _tensor
@@ -270,7 +270,7 @@ def raises_once(rank: int, size: int, alone: bool) -> tuple[list[str], list[str]
         except AssertionError as error:
             wrong.append(f"{function.name} in call {at} of {count}: {error}")
         if alone:
-            ops._agreements.clear()
+            sites._agreements.clear()
             for _ in range(2):
                 _compare(want, _run(made, given), 2e-5)
     return done, wrong
