@@ -81,6 +81,7 @@ def register_collective(operation: Any, op: str, *, reduce_op: str = "sum", grou
         raise UsageError(f'register_collective: there is no collective "{op}": it is one of {", ".join(_OWN)}')
     target = _overload(operation)
     _check_form(target)
+    _check_groups(target, groups)
     _meanings[target] = _Registration(op, "" if op == "all_gather" else reduce_op, groups)
 
 
@@ -134,6 +135,17 @@ def _check_form(target: Any) -> None:
     else:
         return
     raise UsageError(f"register_collective: {target} {why}")
+
+
+def _check_groups(target: Any, groups: Groups | None) -> None:
+    """Raises UsageError where `groups` maps an argument that the operation has not."""
+    names = [str(one.name) for one in target._schema.arguments]
+    if groups is None or callable(groups) or None in groups or any(name in _GROUPS for name in names):
+        return
+    raise UsageError(
+        f"register_collective: `groups` maps an argument {', '.join(_GROUPS[:-1])} or {_GROUPS[-1]}, but {target} "
+        f"takes {', '.join(names)}: name its argument so, or give groups={{None: process_group}} for one group"
+    )
 
 
 def uuid() -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from commsir.torch import ops, reporting
+from commsir.torch import op_groups, reporting, sites
 from commsir.torch.agreement import digest_of
 
 __all__ = ["Call", "measure"]
@@ -79,19 +79,19 @@ def _variants(call: Call) -> tuple[Callable[[], Any], Callable[[], Any]]:
     x, args = _made(call.input), [_made(one) for one in call.args]
     parts = [_made(one) for one in call.parts] or [x]
     given = (call.reduce_op, call.consume, call.types, list(call.columns), False)
-    alone = ops._single_rank_result(call.reduce_op)
+    alone = sites.single_rank_result(call.reduce_op)
 
     def apart() -> Any:
         is_cast = bool(call.produce and call.parts)
-        sent = ops._produced(x, args[: call.sources], call.produce) if call.produce and not is_cast else parts
-        arrived = [ops._collective(call.op, one, call.reduce_op, call.group) for one in sent]
+        sent = sites.produced_parts(x, args[: call.sources], call.produce) if call.produce and not is_cast else parts
+        arrived = [sites.run_collective(call.op, one, call.reduce_op, call.group) for one in sent]
         if is_cast:
-            total, beside = ops._cast(arrived[0], call.produce), args[call.sources :]
+            total, beside = sites.cast_arrived(arrived[0], call.produce), args[call.sources :]
         elif call.produce:
             total, beside = arrived[0], [*arrived[1:], *args[call.sources :]]
         else:
-            total, beside = ops._sum_of(call.op, arrived, x, call.group), args
-        return _OPS.commsir.fused_collective(alone, total, beside, *given, ops._ALONE)
+            total, beside = sites.sum_of(call.op, arrived, x, call.group), args
+        return _OPS.commsir.fused_collective(alone, total, beside, *given, op_groups.ALONE)
 
     call_of = _OPS.commsir.fused_collective
     return lambda: call_of(call.op, x, args, *given, call.group, "", None, call.produce, call.sources), apart

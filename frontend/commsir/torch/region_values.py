@@ -1,7 +1,7 @@
 """Evaluates a region's text with torch operations, one after the other.
 
 A compiled graph holds its regions as text alone. Where no kernel can be made of one, because of a defect, this computes
-the same values. It knows the operations that regions.py writes.
+the same values. It knows the operations that regions hold.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ NOT_RUN: list[NotRun] = [
         "TorchCompile.md",
         "all_reduce of 1x8x32",
         "quoted",
-        by="frontend/commsir/torch/regions.py",
+        by="frontend/commsir/torch/region_builder.py",
         words=("is not among the operations that regions hold",),
     ),
     NotRun("GroupsReference.md", "cmake --preset tsan", "long", by="CMakePresets.json", words=("tsan",)),

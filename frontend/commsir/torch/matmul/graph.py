@@ -697,6 +697,16 @@ def _part(graph: Graph, fused: Node, number: int) -> Node:
     return part
 
 
+def _left_to_the_operation(collective: Collective) -> Fused | None:
+    """Why no matmul overlaps with an operation of another library that gathers its rows; None: none follows."""
+    waits = [user for user in collective.node.users if user.target is _WAIT]
+    behind = [one for wait in waits for one in _readers(wait) if one.target in _RULES]
+    if not behind:
+        return None
+    why = f"{described(behind[0])} next to it is not overlapped: that takes torch's all_gather, not {{}}"
+    return Fused((), why.format(collective.foreign.operation if collective.foreign else ""))
+
+
 def fuse(
     graph: Graph,
     collective: Collective,
@@ -707,6 +717,8 @@ def fuse(
     """Puts an op in the place of a collective and the matmuls next to it; None: there are none, or it is not faster."""
     if not collective.may_be_fused() or not collective.whole or stands:
         return None
+    if collective.foreign and collective.op == "all_gather":
+        return _left_to_the_operation(collective)
     moves = collective.op in ("all_gather", "all_to_all")
     found = _multiply_arrivals(graph, collective, everything, before) if moves else None
     if collective.op == "all_gather" or (found and found.names):

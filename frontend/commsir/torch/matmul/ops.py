@@ -12,7 +12,7 @@ from typing import Any, cast
 import torch
 
 from commsir import _native, errors
-from commsir.torch import ops
+from commsir.torch import op_declarations, op_groups, ops, sites
 from commsir.torch.agreement import digest_of
 from commsir.torch.destroy_hooks import when_gone
 from commsir.torch.foreign_calls import ForeignCall
@@ -193,7 +193,7 @@ def _check_shares(a: torch.Tensor, ranks: int) -> None:
 
 
 def _ranks(name: str) -> int:
-    return ops._size(name.encode())
+    return op_groups.size_of(name.encode())
 
 
 def _flat(a: torch.Tensor) -> torch.Tensor:
@@ -215,7 +215,7 @@ def _takes_overlapped(
     """Whether this call is to be overlapped; else the result of the collective of this call, if it has run already."""
     if not site or (name, int(device.index), site) in _agreed:
         return True, None
-    agreement = ops._agreement(name, int(device.index))
+    agreement = sites.agreement_of(name, int(device.index))
     if _CUDA.is_current_stream_capturing() or not agreement.is_open(site):
         return False, None
 
@@ -242,7 +242,7 @@ def _collective(op: str, input: torch.Tensor, name: str, site: str) -> torch.Ten
     """At a place of a compiled graph the program's own, which other ranks may have left as it is."""
     moves = op in ("all_gather", "all_to_all")
     if site:
-        return ops._collective(op, input, "" if moves else "sum", name, ForeignCall.of(site))
+        return sites.run_collective(op, input, "" if moves else "sum", name, ForeignCall.of(site))
     given = input.contiguous()
     return cast(torch.Tensor, getattr(_OPS.commsir, op)(given, *(() if moves else ("sum",)), name))
 
@@ -485,7 +485,7 @@ for _name, (_way, _fake) in _WAYS.items():
     for _key in ("CPU", "CUDA"):
         _implementations.impl(_name, _without_autocast(_way), _key)
     _LIBRARY.register_fake(f"commsir::{_name}", _fake)
-    ops._refuse_gradients(
+    op_declarations.refuse_gradients(
         _name,
         f"torch.ops.commsir.{_name} has no derivative, but an argument requires grad: call it under torch.no_grad(), or"
         " write the collective and the matmul one by one, which torch.compile puts together",

@@ -317,6 +317,26 @@ def _checked(model: Any, name: str, dtype: str, steps: list[str]) -> list[Row]:
     return rows
 
 
+def generates(rank: int, size: int, name: str, **how: Any) -> int:
+    """`generate()` of a padded batch, eager and with `forward` compiled; how many collectives are fused. `how`: further
+    arguments."""
+    model = _model(rank, size, name, torch.float32, "own")
+    ids = torch.arange(24).view(3, 8) + 3
+    kept = torch.arange(8) >= torch.tensor([[3], [0], [5]])
+    given = {"input_ids": ids.where(kept, 0), "attention_mask": kept.long(), "pad_token_id": 0, **how}
+
+    def tokens() -> torch.Tensor:
+        torch.manual_seed(5)
+        made: torch.Tensor = model.generate(**given, min_new_tokens=6, max_new_tokens=6)
+        return made
+
+    want = tokens()
+    model.forward = torch.compile(model.forward, options=_options())
+    for _ in range(2):
+        assert torch.equal(want, tokens()), (want, tokens())
+    return sum(one.is_changed for one in commsir.torch.report())
+
+
 # ---------------------------------------------------------------------------------------------------------------------
 # Training loops
 # ---------------------------------------------------------------------------------------------------------------------

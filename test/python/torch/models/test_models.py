@@ -37,6 +37,13 @@ def test_model(pair: World, name: str, dtype: str, steps: list[str], plan: str) 
     assert any(kernels < collectives for _, collectives, kernels, _ in backward), said
 
 
+def test_generates(pair: World) -> None:
+    _needs_transformers()
+    how = {"do_sample": True, "cache_implementation": "static"}
+    # A graph of the prompt, and one of each further token.
+    assert pair.run(model_checks.generates, "commsir", name="Llama", **how) == [10, 10]
+
+
 @pytest.mark.parametrize("how", list(model_checks.LOOPS))
 def test_training_loops(pair: World, how: str) -> None:
     _needs_transformers()

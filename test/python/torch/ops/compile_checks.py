@@ -13,7 +13,7 @@ import torch._inductor.custom_graph_pass
 import torch.distributed
 import torch.distributed._functional_collectives as funcol
 from commsir.errors import UsageError
-from commsir.torch import foreign_collectives, ops, regions
+from commsir.torch import foreign_collectives, fusion, ops, region_nodes
 
 COLUMNS = 96
 DEVICE = os.environ.get("CHECK_DEVICE", "cpu")
@@ -426,7 +426,7 @@ def waits_behind_views(rank: int, size: int) -> int:
             values = torch.fx.node.map_arg(node.args, lambda one: one.meta["val"])
             node.meta["val"] = node.target(*values)
     want = torch.fx.GraphModule({}, graph)(given)
-    count = fusing.fuse_collectives(graph)
+    count = fusion.fuse_collectives(graph)
     assert not any(node.target is functional.wait_tensor.default for node in graph.nodes)
     torch.testing.assert_close(torch.fx.GraphModule({}, graph)(given), want)
     return count
@@ -626,8 +626,8 @@ def with_a_defect(rank: int, size: int) -> tuple[list[Said], list[str], str]:
 
     given = [_tensor(rank, SQUARE, SQUARE, dtype=torch.float32, seed=seed) for seed in range(3)]
     target = torch.ops.aten.relu.default
-    kept, strict = regions._RULES[target], os.environ.pop("COMMSIR_TORCH_STRICT", None)
-    regions._RULES[target] = broken
+    kept, strict = region_nodes.RULES[target], os.environ.pop("COMMSIR_TORCH_STRICT", None)
+    region_nodes.RULES[target] = broken
     try:
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
@@ -636,7 +636,7 @@ def with_a_defect(rank: int, size: int) -> tuple[list[Said], list[str], str]:
                 for _ in range(3):
                     _compare(function(*given), compiled(*given), 2e-5)
     finally:
-        regions._RULES[target] = kept
+        region_nodes.RULES[target] = kept
         if strict is not None:
             os.environ["COMMSIR_TORCH_STRICT"] = strict
     texts = [str(one.message) for one in told if "has a defect" in str(one.message)]
@@ -646,18 +646,18 @@ def with_a_defect(rank: int, size: int) -> tuple[list[Said], list[str], str]:
 
 def fails_where_it_is_strict(rank: int, size: int) -> str:
     """As in our tests."""
-    kept = regions._RULES[torch.ops.aten.relu.default]
+    kept = region_nodes.RULES[torch.ops.aten.relu.default]
 
     def broken(region: Any, node: Any) -> Any:
         raise IndexError("none of these")
 
-    regions._RULES[torch.ops.aten.relu.default] = broken
+    region_nodes.RULES[torch.ops.aten.relu.default] = broken
     try:
         _compiled(lambda x: torch.relu(funcol.all_reduce(x, "sum", dist.group.WORLD)), leaves=True)(torch.ones(4, 4))
     except Exception as error:
         return str(error)
     finally:
-        regions._RULES[torch.ops.aten.relu.default] = kept
+        region_nodes.RULES[torch.ops.aten.relu.default] = kept
     return ""
 
 

@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
-import commsir.torch.compile as fusing
 import compile_checks
 import parts_checks
 import produce_checks
@@ -16,7 +15,17 @@ import regions_checks
 import torch
 import torch.distributed
 import torch.distributed._functional_collectives as funcol
-from commsir.torch import defects, lowerings, ops, produce_regions, region_values, regions
+from commsir.torch import (
+    defects,
+    fusion,
+    kernel_calls,
+    lowerings,
+    ops,
+    produce_regions,
+    region_nodes,
+    region_values,
+    sites,
+)
 from commsir.torch.agreement import Agreement
 from compile_checks import DEVICE, _compare, _compiled, _tensor
 
@@ -36,14 +45,14 @@ def _no_operation(region: Any, node: Any) -> Any:
 
 #: Of a stage: the object that holds what is replaced, its name, and what is there instead.
 STAGES: dict[str, tuple[Any, str, Any]] = {
-    "find": (fusing, "collectives_of", _raises),
-    "match": (regions._RULES, _RELU, _raises),
+    "find": (fusion, "collectives_of", _raises),
+    "match": (region_nodes.RULES, _RELU, _raises),
     "before": (produce_regions, "_translated", _raises),
-    "build": (fusing, "_kernel_argument", _raises),
-    "site": (fusing, "site_of", _raises),
-    "leave": (fusing, "_entry", _raises),
+    "build": (kernel_calls, "_kernel_argument", _raises),
+    "site": (kernel_calls, "site_of", _raises),
+    "leave": (fusion, "_entry", _raises),
     "code": (lowerings, "_split", _raises),
-    "kernel": (regions._RULES, _RELU, _no_operation),
+    "kernel": (region_nodes.RULES, _RELU, _no_operation),
 }
 
 
@@ -158,7 +167,7 @@ def _plain(op: str, *texts: Any) -> Any:
 @contextlib.contextmanager
 def _compared() -> Iterator[list[str]]:
     """Each region that runs on this rank alone runs as a kernel and by torch."""
-    computed, texts = ops._computed, list[str]()
+    computed, texts = sites._computed, list[str]()
 
     def both(
         input: Any,  # noqa: A002
@@ -179,11 +188,11 @@ def _compared() -> Iterator[list[str]]:
 
     is_open = Agreement.is_open
     # Ranks that never agree run every region alone.
-    ops._computed, Agreement.is_open = both, lambda self, site: False  # type: ignore[method-assign]
+    sites._computed, Agreement.is_open = both, lambda self, site: False  # type: ignore[method-assign]
     try:
         yield texts
     finally:
-        ops._computed, Agreement.is_open = computed, is_open  # type: ignore[method-assign]
+        sites._computed, Agreement.is_open = computed, is_open  # type: ignore[method-assign]
 
 
 #: What compiles functions of a kind, and their names; of most kinds some, as regions have nearly all operations.

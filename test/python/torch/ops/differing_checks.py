@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+import time
+import warnings
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import commsir.torch.compile as fusing
 import torch
 import torch.distributed
 import torch.distributed._functional_collectives as funcol
-from commsir.torch import ops
+from commsir.torch import crossed_calls, ops
 from compile_checks import DEVICE, LITE
 
 WIDTH = 16
@@ -291,6 +294,56 @@ def not_compiled(rank: int, size: int) -> int:
     for step in range(CALLS):
         x, w = _given(rank, step)
         _compare(compiled_again(-1, 0, x, w), function(-1, 0, x, w))
+    return _kernels(dist.group.WORLD)
+
+
+@contextlib.contextmanager
+def _impatient() -> Iterator[None]:
+    """Ranks say after half a second what they wait in."""
+    before = crossed_calls._EVERY, crossed_calls._PATIENCE
+    crossed_calls._EVERY, crossed_calls._PATIENCE = 0.1, 0.5
+    try:
+        yield
+    finally:
+        crossed_calls._EVERY, crossed_calls._PATIENCE = before
+
+
+def left_compiled_code(rank: int, size: int, how: str) -> tuple[int, float, str]:
+    """Rank 1 leaves compiled code after all have agreed. Returns in which call ranks fail, after how many seconds, and
+    with what."""
+    compiled = _compiled(compiled_again)
+    dynamo: Any = torch._dynamo
+    uncompiled = dynamo.disable(compiled_again)
+    begun = 0.0
+    with _impatient(), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for step in range(CALLS):
+            x, w = _given(rank, step)
+            leaves = rank == 1 and step > 4
+            begun = time.monotonic()
+            try:
+                if leaves and how == "waits in the program":
+                    dist.all_reduce(x, async_op=True).wait()
+                else:
+                    (uncompiled if leaves else compiled)(-1, 0, x, w).sum()
+            except Exception as error:
+                return step, time.monotonic() - begun, str(error)
+    return CALLS, time.monotonic() - begun, ""
+
+
+def waited_for(rank: int, size: int) -> int:
+    """Ranks are late in turn, before and after kernels and other collectives; returns how many kernels ran."""
+    compiled = _compiled(compiled_again)
+    with _impatient():
+        for step in range(CALLS):
+            x, w = _given(rank, step)
+            for place in range(3):
+                if rank == step % 2 and step > 2 and place == step % 3:
+                    time.sleep(1.0)
+                if place == 1:
+                    dist.all_reduce(torch.ones(2))
+                else:
+                    _compare(compiled_again(-1, 0, x, w), compiled(-1, 0, x, w))
     return _kernels(dist.group.WORLD)
 
 

@@ -473,8 +473,9 @@ LEFT: dict[str, tuple[Callable[..., Any], str, str]] = {
     "unknown group": (lambda x: _total(x, "world") * 2, "all_reduce", "there is no process group 'world'"),
     "part": (lambda x: of_a_part(x, "world"), "all_reduce", "writes into a part of a tensor"),
     "integers": (lambda x: _total(x.long(), "world") * 2, "all_reduce", "it is of torch.int64"),
+    "matmul": (lambda x: _gather(x, 0) @ x.t(), "all_gather", "takes torch's all_gather, not checks::tp_all_gather"),
 }
-_OPERATIONS = {"other tensor": _total_and_more, "dtype": _total_and_more, "part": _total_in_place}
+_OPERATIONS = {"matmul": _gather, "other tensor": _total_and_more, "dtype": _total_and_more, "part": _total_in_place}
 #: Operations that are refused, and what is said.
 REFUSED: dict[str, tuple[Any, str]] = {
     "lists": (_totals, "takes lists of tensors"),
@@ -489,7 +490,7 @@ def left(rank: int, size: int, name: str) -> list[str]:
     GROUPS.clear()
     GROUPS["world"] = dist.group.WORLD
     function, op, _ = LEFT[name]
-    groups = {"tp": dist.group.WORLD} if name == "unknown group" else GROUPS
+    groups = {"unknown group": {"tp": dist.group.WORLD}, "matmul": None}.get(name, GROUPS)
     foreign_collectives.register_collective(_OPERATIONS.get(name, _total), op, groups=groups)
     try:
         compiled = _compiled(function, leaves=True)

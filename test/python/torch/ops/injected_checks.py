@@ -21,16 +21,18 @@ import foreign_checks
 import torch
 import torch.distributed
 import torch.distributed._functional_collectives as funcol
-from commsir.torch import defects, foreign_collectives, ops
+from commsir.torch import defects, foreign_collectives, sites
 from commsir.torch.collectives import collectives_of
-from commsir.torch.regions import _RULES
+from commsir.torch.region_nodes import RULES
 from compile_checks import _compare, _compiled, _tensor
 from defects_checks import _lenient
 
 dist: Any = torch.distributed
 _MODULES = (
-    *("collectives", "compile", "foreign_collectives", "gather_layouts", "joined_collectives", "matmul.graph"),
-    *("prefetched_weights", "produce_regions", "regions", "reporting"),
+    *("collectives", "compile", "elementwise_rules", "foreign_collectives", "fusion", "gather_layouts"),
+    *("graph_preparation", "joined_collectives", "kernel_calls", "matmul.graph", "movable_nodes", "order_rules"),
+    *("part_rules", "prefetched_weights", "produce_regions", "reduction_rules", "region_builder", "region_growth"),
+    *("region_nodes", "reporting"),
 )
 #: What a graph does not go through, but the program, Inductor or the code that runs; and what contains a defect.
 _OUTSIDE = ("CollectivePass.__call__", "_is_of_a_library", "drop", "note", "graph_name", "fusions")
@@ -72,8 +74,8 @@ def _functions() -> Iterator[Function]:
                 for method, one in list(vars(value).items()):
                     if inspect.isfunction(one) and (not method.startswith("__") or method == "__call__"):
                         yield Function(value, method, f"{name}.{key}.{method}")
-    for target in _RULES:
-        yield Function(_RULES, target, f"rule of {target}")
+    for target in RULES:
+        yield Function(RULES, target, f"rule of {target}")
 
 
 @contextlib.contextmanager
@@ -268,14 +270,14 @@ def raises_once(rank: int, size: int, alone: bool) -> tuple[list[str], list[str]
         except AssertionError as error:
             wrong.append(f"{function.name} in call {at} of {count}: {error}")
         if alone:
-            ops._agreements.clear()
+            sites._agreements.clear()
             for _ in range(2):
                 _compare(want, _run(made, given), 2e-5)
     return done, wrong
 
 
 #: Steps of which the program that repeats a defect is run.
-REPEATED = ("compile._grow", "joined_collectives._join_sums")
+REPEATED = ("region_growth._grow", "joined_collectives._join_sums")
 
 
 def writes_programs(rank: int, size: int) -> list[str]:

@@ -16,6 +16,7 @@ import commsir
 import commsir.torch.ops as ops
 import torch
 import torch.distributed
+from commsir.torch import op_groups
 
 DEVICE = os.environ.get("CHECK_DEVICE", "cpu")
 #: Much of it is without types.
@@ -388,10 +389,10 @@ def not_symmetric(rank: int, size: int) -> None:
             raise RuntimeError("no way to rank 0")
         return [data] * size
 
-    with mock.patch.object(ops, "_symmetric", reached), warnings.catch_warnings(record=True) as said:
+    with mock.patch.object(op_groups, "_symmetric", reached), warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         name = dist.group.WORLD.group_name.encode()
-        assert [ops._adopt(name, -1, address, 64) for address in (4096, 8192)] == [1, 1]
+        assert [op_groups._adopt(name, -1, address, 64) for address in (4096, 8192)] == [1, 1]
     assert len(said) == 1 and "rank 1: no way to rank 0" in str(said[0].message), said
     assert ops.all_reduce(torch.ones(3, device=DEVICE))[0] == size
 
@@ -404,9 +405,12 @@ def symmetric_on_other_gpus(rank: int, size: int) -> None:
     def reached(name: str, device: int, data: int, length: int) -> list[int]:
         return [data] * size
 
-    with mock.patch.object(ops, "_symmetric", reached), mock.patch.object(ops, "group_of", return_value=group):
+    with (
+        mock.patch.object(op_groups, "_symmetric", reached),
+        mock.patch.object(op_groups, "group_of", return_value=group),
+    ):
         name, device = dist.group.WORLD.group_name.encode(), (rank + 3) % (size + 1)
-        assert [ops._adopt(name, device, address, 64) for address in (4096, 8192)] == [0, 0]
+        assert [op_groups._adopt(name, device, address, 64) for address in (4096, 8192)] == [0, 0]
     assert taken == [(address, 64, [address] * size) for address in (4096, 8192)], taken
 
 
@@ -417,7 +421,7 @@ def symmetric_without_a_rank(rank: int, size: int) -> None:
         return
     began = time.monotonic()
     try:
-        ops._adopt(dist.group.WORLD.group_name.encode(), rank, 4096, 64)
+        op_groups._adopt(dist.group.WORLD.group_name.encode(), rank, 4096, 64)
     except RuntimeError as error:
         # Rank 0 names who is missing, and the others hear of it.
         assert "symmetric memory" in str(error) and "rank 1 of" in str(error), error

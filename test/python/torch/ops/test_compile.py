@@ -15,7 +15,7 @@ import torch
 import torch._inductor.config
 import torch._inductor.custom_graph_pass
 import torch.distributed._functional_collectives
-from commsir.torch import compile
+from commsir.torch import compile, fusion
 from harness import World
 
 #: The rest is done in float32.
@@ -216,7 +216,7 @@ def test_a_group_without_a_name_is_left() -> None:
     x.meta["val"] = wait.meta["val"] = torch.empty(4, 8)
     graph.output(graph.call_function(torch.ops.aten.relu.default, (wait,)))
     compile.clear_fusions()
-    assert compile.fuse_collectives(graph) == 0
+    assert fusion.fuse_collectives(graph) == 0
     (said,) = compile.fusions()
     assert "has no name" in said.because[0] and not said.fused
 

@@ -57,3 +57,21 @@ def test_kernels_where_all_agree(request: Any, size: str) -> None:
 def test_one_rank_has_it_in_its_cache(pair: World) -> None:
     for ran in pair.run(checks.cached_on_some, "gloo", timeout=30):
         assert ran == [1] * 6
+
+
+@pytest.mark.parametrize(
+    ("backend", "how"),
+    [("commsir", "is not compiled"), ("commsir", "waits in the program"), ("gloo", "is not compiled")],
+)
+def test_one_rank_leaves_compiled_code(pair: World, backend: str, how: str) -> None:
+    if pair.tensors == "cuda":
+        pytest.skip("on GPUs calls end at the timeout")
+    said = pair.run(checks.left_compiled_code, backend, how=how, timeout=8)
+    step, seconds, text = said[0]
+    assert step == 5 and seconds < 5, said
+    assert "rank 0 runs the kernel of an all_reduce of [8, 16]" in text and "but rank 1 runs collective" in text, said
+    assert said[1][0] == 5, said
+
+
+def test_late_ranks(pair: World) -> None:
+    assert all(ran >= 10 for ran in pair.run(checks.waited_for, "gloo", timeout=60))

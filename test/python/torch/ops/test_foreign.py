@@ -111,6 +111,11 @@ def test_refuses(name: str) -> None:
         foreign_collectives.register_collective(operation, "all_reduce")
 
 
+def test_refuses_groups_of_nothing() -> None:
+    with pytest.raises(UsageError, match="an argument group_name, group or process_group, but checks.* takes x, dim"):
+        foreign_collectives.register_collective(foreign_checks._gather, "all_gather", groups={"tp": "0"})
+
+
 def test_unknown_sizes(pair: World) -> None:
     for fused, ran in pair.run(foreign_checks.unknown_sizes, "commsir", timeout=60):
         assert "aten.rsqrt" in fused and ran == [1, 0, 0, 0, 1, 0], (fused, ran)

@@ -45,3 +45,11 @@ def test_groups_of_some_ranks(world: World, backend: str) -> None:
 @pytest.mark.parametrize("keeps", [True, False])
 def test_goes_back_twice(pair: World, keeps: bool) -> None:
     assert all(met >= 3 for met in pair.run(use_checks.goes_back_twice, "gloo", keeps=keeps))
+
+
+def test_nodes_out_of_order(pair: World) -> None:
+    assert pair.run(use_checks.follows_a_pass, "gloo") == [["all_reduce"]] * 2
+
+
+def test_ddp(pair: World) -> None:
+    assert all("all_reduce" in met for met in pair.run(use_checks.learns_with_ddp, "gloo"))

@@ -305,3 +305,57 @@ def goes_back_twice(rank: int, size: int, keeps: bool) -> int:
         for turn in range(4):
             _compare(run(function, turn), run(compiled, turn), 1e-4)
     return len(fusing.fusions())
+
+
+def _turned_around(graph: Any) -> None:
+    """Puts what follows a collective before it. Inductor sorts a graph after all passes."""
+    for node in list(graph.nodes)[:-1]:
+        if node.op == "call_function":
+            next(iter(graph.nodes)).prepend(node)
+
+
+def follows_a_pass(rank: int, size: int) -> list[str]:
+    """Nodes that another pass has left out of order; what became of the collectives."""
+    w, v = _weights()
+    layer = LAYERS["a layer"]
+    compiled = _compiled(layer, leaves=True, post_grad_custom_post_pass=_turned_around)
+    for turn in range(4):
+        x = _rows(rank, size, turn)
+        _compare(layer(x, w, v), compiled(x, w, v), 5e-5)
+    return [one.collective for one in fusing.fusions() if one.fused]
+
+
+def learns_with_ddp(rank: int, size: int) -> list[str]:
+    """A collective in a model of DDP, of which torch puts the gradients into the graph. What became of collectives."""
+    from torch._dynamo import compiled_autograd
+
+    class Model(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second = torch.nn.Linear(WIDTH, WIDTH), torch.nn.Linear(WIDTH, WIDTH)
+
+        def forward(self, x: Any) -> Any:
+            return _norm(self.second(torch.relu(self.first(x))) + _sum(x))
+
+    def losses(compiles: bool) -> list[Any]:
+        torch.manual_seed(0)
+        model: Any = Model().to(DEVICE)
+        options: Any = {"fallback_by_default": True, "reorder_for_peak_memory": False, **fusing.compile_options()}
+        made = []
+        with contextlib.ExitStack() as stack:
+            if compiles:
+                fusing.clear_fusions()
+                torch._dynamo.reset()
+                stack.enter_context(torch._dynamo.config.patch(optimize_ddp="python_reducer"))
+                stack.enter_context(compiled_autograd._enable(torch.compile(options=options)))
+            step: Any = torch.nn.parallel.DistributedDataParallel(model)
+            step = torch.compile(step, options=options) if compiles else step
+            for turn in range(4):
+                loss = step(_rows(rank, size, turn)).mul(torch.arange(float(WIDTH), device=DEVICE)).square().mean()
+                loss.backward()
+                made += [loss.detach(), *(one.grad.clone() for one in model.parameters())]
+        return made
+
+    for want, got in zip(losses(False), losses(True), strict=True):
+        _compare(want, got, 1e-4)
+    return [one.collective for one in fusing.fusions() if one.is_changed]
