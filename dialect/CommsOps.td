@@ -25,7 +25,13 @@ include "mlir/Interfaces/InferIntRangeInterface.td"
 include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
-class Comms_Op<string mnemonic, list<Trait> traits = []> : Op<Comms_Dialect, mnemonic, traits>;
+/// Refuses attributes with unknown names, except those with a dialect's prefix.
+def Comms_KnownAttributes : NativeOpTrait<"KnownAttributes"> {
+  let cppNamespace = "::mlir::comms";
+}
+
+class Comms_Op<string mnemonic, list<Trait> traits = []>
+    : Op<Comms_Dialect, mnemonic, !listconcat(traits, [Comms_KnownAttributes])>;
 
 /// Orders memory: no read or write may move across the op.
 class Comms_SyncOp<string mnemonic, list<Trait> traits = []>

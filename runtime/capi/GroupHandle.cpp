@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/capi/GroupHandle.h"
+#include "dialect/Spelling.h"
 #include "runtime/capi/HandlePool.h"
 #include "runtime/capi/Sized.h"
 #include "runtime/jit/Sharing.h"
@@ -819,7 +820,9 @@ static bool readOptions(llvm::StringRef text, group::KernelRequest &request,
       bad = "'" + key.str() +
             "' is unknown or of the wrong type; there are algorithm, protocol, "
             "impl (texts), blocks, threads, cluster (numbers), check and "
-            "concurrent (true or false)";
+            "concurrent (true or false)" +
+            commsir::didYouMean(key, {"algorithm", "protocol", "impl", "blocks",
+                                      "threads", "cluster", "concurrent"});
       return false;
     }
   }
