@@ -135,10 +135,10 @@ def _traced(
     keep = _temporary()
     try:
         stats = _native.simulate_views(text, {**request, "trace": os.fspath(keep)}, views)
-        return stats, json.loads(keep.read_text())
+        return stats, json.loads(keep.read_text(encoding="utf-8"))
     except errors.CommsError:
         if path is not None and keep.stat().st_size:
-            _files.write(path, keep.read_text())  # How it came to that.
+            _files.write(path, keep.read_text(encoding="utf-8"))  # How it came to that.
         raise
     finally:
         keep.unlink(missing_ok=True)

@@ -34,8 +34,12 @@ int commsir_tool(int argc, char **argv) {
                   .Case("comms-bench", tune::benchMain)
                   .Case("comms-translate", mlir::comms::translateMain)
                   .Default(nullptr);
-  if (main)
-    return main(argc, argv);
+  if (main) {
+    int status = main(argc, argv);
+    // A caller may end the process without the destructors of this library.
+    llvm::outs().flush();
+    return status;
+  }
   llvm::errs() << "commsir_tool: there is no program '" << name << "'\n";
   return COMMSIR_USAGE;
 }
