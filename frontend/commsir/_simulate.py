@@ -124,6 +124,9 @@ def _check_options(kernel: Simulated, options: Mapping[str, Any]) -> None:
             raise errors.UsageError(
                 f"simulate has no option '{name}'; arrays and scalars go into inputs={{\"{name}\": …}}"
             )
+        # Without these, the next error would be about sizes. The library knows the other options.
+        if hint := diagnostics.did_you_mean(name, ("inputs", "ranks"), 0.75):
+            raise errors.UsageError(f"simulate has no option '{name}'; {hint}")
     for option in ("same", "vary"):
         _check_named(kernel, option, options.get(option))
 
