@@ -57,6 +57,18 @@ struct OperandScales {
   /// operand's memory.
   Value firstTerm, firstAcross;
 };
+
+/// Checks that the op has no attribute whose name is neither one of the op's
+/// own nor one with a dialect's prefix: that is a typing error.
+LogicalResult verifyAttributeNames(Operation *op);
+
+template <typename Op>
+class KnownAttributes : public OpTrait::TraitBase<Op, KnownAttributes> {
+public:
+  static LogicalResult verifyTrait(Operation *op) {
+    return verifyAttributeNames(op);
+  }
+};
 } // namespace mlir::comms
 
 #define GET_OP_CLASSES

@@ -16,9 +16,21 @@ class Comms_Enum<string name, string summary, list<I32EnumAttrCase> cases>
   let genSpecializedAttr = 0;
 }
 
-class Comms_EnumAttr<I32EnumAttr info, string mnemonic>
+/// `what` names the enum in errors about unknown words.
+class Comms_EnumAttr<I32EnumAttr info, string mnemonic, string what = info.summary, bit inAngles = 0>
     : EnumAttr<Comms_Dialect, info, mnemonic> {
-  let assemblyFormat = "$value";
+  let assemblyFormat = ?;
+  let hasCustomAssemblyFormat = 1;
+  string open = !if(inAngles, "<", " ");
+  string close = !if(inAngles, ">", "");
+  let extraClassDefinition = [{
+    ::mlir::Attribute $cppClass::parse(::mlir::AsmParser &parser, ::mlir::Type) {
+      return parseWordAttr<$cppClass>(parser, "}] # what # [{", }] # inAngles # [{);
+    }
+    void $cppClass::print(::mlir::AsmPrinter &printer) const {
+      printer << "}] # open # [{" << stringifyEnum(getValue()) << "}] # close # [{";
+    }
+  }];
 }
 
 def Comms_ReductionKind : Comms_Enum<"ReductionKind", "reduction kind", [
@@ -38,7 +50,7 @@ def Comms_MathFunction : Comms_Enum<"MathFunction", "math function whose result 
   I32EnumAttrCase<"Powf", 18, "powf">, I32EnumAttrCase<"Round", 19, "round">, I32EnumAttrCase<"Rsqrt", 20, "rsqrt">,
   I32EnumAttrCase<"Sin", 21, "sin">, I32EnumAttrCase<"Sinh", 22, "sinh">, I32EnumAttrCase<"Tan", 23, "tan">,
   I32EnumAttrCase<"Tanh", 24, "tanh">]>;
-def Comms_MathFunctionAttr : Comms_EnumAttr<Comms_MathFunction, "math_function">;
+def Comms_MathFunctionAttr : Comms_EnumAttr<Comms_MathFunction, "math_function", "math function">;
 
 def Comms_TeamKind : Comms_Enum<"TeamKind", "predefined team", [
   I32EnumAttrCase<"World", 0, "world">, I32EnumAttrCase<"Lsa", 1, "lsa">,
@@ -48,7 +60,7 @@ def Comms_TeamKindAttr : Comms_EnumAttr<Comms_TeamKind, "team_kind">;
 def Comms_SplitKind : Comms_Enum<"SplitKind",
     "kind of split (inner: neighbors stay together; outer: every n-th rank)", [
   I32EnumAttrCase<"Inner", 0, "inner">, I32EnumAttrCase<"Outer", 1, "outer">]>;
-def Comms_SplitKindAttr : Comms_EnumAttr<Comms_SplitKind, "split_kind">;
+def Comms_SplitKindAttr : Comms_EnumAttr<Comms_SplitKind, "split_kind", "kind of split">;
 
 def Comms_SignalKind : Comms_Enum<"SignalKind", "kind of signal", [
   I32EnumAttrCase<"Set", 0, "set">, I32EnumAttrCase<"Inc", 1, "inc">,
@@ -57,7 +69,7 @@ def Comms_SignalKindAttr : Comms_EnumAttr<Comms_SignalKind, "signal_kind">;
 
 def Comms_WaitKind : Comms_Enum<"WaitKind", "comparison that a wait makes", [
   I32EnumAttrCase<"Eq", 0, "eq">, I32EnumAttrCase<"Ge", 1, "ge">]>;
-def Comms_WaitKindAttr : Comms_EnumAttr<Comms_WaitKind, "wait_kind">;
+def Comms_WaitKindAttr : Comms_EnumAttr<Comms_WaitKind, "wait_kind", "comparison">;
 
 def Comms_MemoryOrder : Comms_Enum<"MemoryOrder", "PTX memory order", [
   I32EnumAttrCase<"Relaxed", 0, "relaxed">, I32EnumAttrCase<"Acquire", 1, "acquire">,
@@ -77,7 +89,7 @@ def Comms_ProxyAttr : Comms_EnumAttr<Comms_Proxy, "proxy">;
 def Comms_BarrierExtent : Comms_Enum<"BarrierExtent",
     "barrier extent (block: block b of every rank of the team; grid: all blocks of all ranks)", [
   I32EnumAttrCase<"Block", 0, "block">, I32EnumAttrCase<"Grid", 1, "grid">]>;
-def Comms_BarrierExtentAttr : Comms_EnumAttr<Comms_BarrierExtent, "extent">;
+def Comms_BarrierExtentAttr : Comms_EnumAttr<Comms_BarrierExtent, "extent", "barrier extent">;
 
 def Comms_ChannelPattern : Comms_Enum<"ChannelPattern", "channel pattern", [
   I32EnumAttrCase<"Multicast", 0, "multicast">, I32EnumAttrCase<"Pairwise", 1, "pairwise">,
@@ -87,16 +99,14 @@ def Comms_ChannelPatternAttr : Comms_EnumAttr<Comms_ChannelPattern, "pattern">;
 def Comms_MemorySpace : Comms_Enum<"MemorySpace", "memory space other than global memory", [
   I32EnumAttrCase<"Multimem", 0, "multimem">, I32EnumAttrCase<"Scratch", 1, "scratch">,
   I32EnumAttrCase<"Shared", 2, "shared">]>;
-def Comms_MemorySpaceAttr : Comms_EnumAttr<Comms_MemorySpace, "space"> {
-  let assemblyFormat = "`<` $value `>`";
-}
+def Comms_MemorySpaceAttr : Comms_EnumAttr<Comms_MemorySpace, "space", "memory space", /*inAngles=*/1>;
 
 def Comms_Assumption : Comms_Enum<"Assumption",
     "assumed hardware behavior, which PTX does not guarantee", [
   I32EnumAttrCase<"Store16Whole", 0, "store16_whole">,
   I32EnumAttrCase<"Store8Whole", 1, "store8_whole">,
   I32EnumAttrCase<"Store128Whole", 2, "store128_whole">]>;
-def Comms_AssumptionAttr : Comms_EnumAttr<Comms_Assumption, "assumption">;
+def Comms_AssumptionAttr : Comms_EnumAttr<Comms_Assumption, "assumption", "assumption">;
 
 def Comms_AccessKind : Comms_Enum<"AccessKind", "kind of memory access", [
   I32EnumAttrCase<"Read", 0, "read">, I32EnumAttrCase<"Write", 1, "write">]>;
@@ -114,7 +124,7 @@ def Comms_GinAttr : AttrDef<Comms_Dialect, "Gin"> {
     DefaultValuedParameter<"int64_t", "0">:$context_id,
     DefaultValuedParameter<"::mlir::comms::GinBackend", "::mlir::comms::GinBackend::Any">:$backend,
     DefaultValuedParameter<"::mlir::comms::MemoryScope", "::mlir::comms::MemoryScope::Sys">:$fence);
-  let assemblyFormat = "`<` struct(params) `>`";
+  let hasCustomAssemblyFormat = 1;
 }
 
 #endif // COMMSIR_DIALECT_COMMSATTRS_TD

@@ -23,12 +23,17 @@ def Comms_Dialect : Dialect {
     reference. Verifiers print its constraint numbers.
   }];
   let cppNamespace = "::mlir::comms";
-  let useDefaultTypePrinterParser = 1;
-  let useDefaultAttributePrinterParser = 1;
   let hasConstantMaterializer = 1;
   let extraClassDeclaration = [{
     /// Called once, by the constructor.
     void registerTypes();
+
+    ::mlir::Type parseType(::mlir::DialectAsmParser &parser) const override;
+    void printType(::mlir::Type type, ::mlir::DialectAsmPrinter &printer) const override;
+    ::mlir::Attribute parseAttribute(::mlir::DialectAsmParser &parser, ::mlir::Type type) const override;
+    void printAttribute(::mlir::Attribute attribute, ::mlir::DialectAsmPrinter &printer) const override;
+    /// For operations that the dialect does not have: says which one is meant.
+    std::optional<ParseOpHook> getParseOperationHook(::llvm::StringRef name) const override;
   }];
   let dependentDialects = [
     "::mlir::arith::ArithDialect",

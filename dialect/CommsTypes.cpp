@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/Spelling.h"
 #include "dialect/Verify.h"
 
 #include "mlir/IR/DialectImplementation.h"
@@ -21,6 +22,30 @@ void CommsDialect::registerTypes() {
 #define GET_TYPEDEF_LIST
 #include "dialect/CommsTypes.cpp.inc"
       >();
+}
+
+/// The mnemonics of types.
+template <typename... Types>
+static SmallVector<StringRef> getMnemonics() {
+  return {Types::getMnemonic()...};
+}
+
+Type CommsDialect::parseType(DialectAsmParser &parser) const {
+  SMLoc loc = parser.getCurrentLocation();
+  StringRef word;
+  Type type;
+  if (generatedTypeParser(parser, &word, type).has_value())
+    return type;
+  parser.emitError(loc) << "unknown type of comms: "
+                        << commsir::describeUnknown(word, getMnemonics<
+#define GET_TYPEDEF_LIST
+#include "dialect/CommsTypes.cpp.inc"
+                                                              >());
+  return {};
+}
+
+void CommsDialect::printType(Type type, DialectAsmPrinter &printer) const {
+  (void)generatedTypePrinter(type, printer);
 }
 
 //===----------------------------------------------------------------------===//

@@ -9,6 +9,7 @@
 #include "dialect/Comms.h"
 #include "dialect/Directives.h"
 #include "dialect/Verify.h"
+#include "dialect/Words.h"
 
 #include "mlir/Interfaces/FunctionImplementation.h"
 #include "llvm/ADT/StringSet.h"
@@ -93,6 +94,7 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
   if (parser.parseOptionalAttrDictWithKeyword(result.attributes))
     return failure();
   Region &body = *result.addRegion();
+  OperationHints hints(parser.getContext());
   if (parser.parseRegion(body, arguments))
     return failure();
   return checkEnd(body, parser.getEncodedSourceLoc(parser.getNameLoc()));

@@ -6,5 +6,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/bench/Bench.h"
+#include "runtime/support/ExitCode.h"
+#include "runtime/support/FatalErrors.h"
 
-int main(int argc, char **argv) { return commsir::tune::benchMain(argc, argv); }
+int main(int argc, char **argv) {
+  commsir::exitOnFatalErrors("comms-bench", commsir::driver::ExitUsage);
+  return commsir::tune::benchMain(argc, argv);
+}

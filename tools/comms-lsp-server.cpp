@@ -8,6 +8,7 @@
 #include "lowering/Register.h"
 #include "runtime/driver/Editor.h"
 #include "runtime/driver/EditorChecks.h"
+#include "runtime/support/FatalErrors.h"
 
 #include "mlir/Tools/mlir-lsp-server/MlirLspServerMain.h"
 
@@ -30,6 +31,7 @@ static bool isQuery(llvm::StringRef argument) {
 }
 
 int main(int argc, char **argv) {
+  commsir::exitOnFatalErrors("comms-lsp-server", 1);
   llvm::SmallVector<char *> arguments(argv, argv + argc);
   if (argc == 2 && argv[1] == kCheckArgument) {
     mlir::DialectRegistry registry;

@@ -6,5 +6,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/driver/OptMain.h"
+#include "runtime/support/FatalErrors.h"
 
-int main(int argc, char **argv) { return commsir::driver::optMain(argc, argv); }
+int main(int argc, char **argv) {
+  commsir::exitOnFatalErrors("comms-opt", 1);
+  return commsir::driver::optMain(argc, argv);
+}

@@ -6,5 +6,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "runtime/driver/Run.h"
+#include "runtime/support/ExitCode.h"
+#include "runtime/support/FatalErrors.h"
 
-int main(int argc, char **argv) { return commsir::driver::runMain(argc, argv); }
+int main(int argc, char **argv) {
+  commsir::exitOnFatalErrors("comms-run", commsir::driver::ExitUsage);
+  return commsir::driver::runMain(argc, argv);
+}

@@ -7,6 +7,7 @@
 
 #include "lowering/Register.h"
 #include "lowering/Translations.h"
+#include "runtime/support/FatalErrors.h"
 #include "runtime/support/Nesting.h"
 #include "runtime/support/StandardError.h"
 
@@ -14,6 +15,7 @@
 #include "llvm/Support/raw_ostream.h"
 
 int main(int argc, char **argv) {
+  commsir::exitOnFatalErrors("comms-translate", 1);
   if (llvm::Error error =
           commsir::driver::refuseDeepFiles({argv, size_t(argc)})) {
     commsir::printErrorLine(llvm::toString(std::move(error)));

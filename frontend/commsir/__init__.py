@@ -377,7 +377,8 @@ def __getattr__(name: str) -> Any:
             globals().update({known: getattr(module, known) for known in module.__all__})
         collectives.outside = _on_arrays
         return globals()[name]
-    raise AttributeError(f"module 'commsir' has no attribute '{name}'")
+    # With name and obj, Python's traceback suggests the closest name.
+    raise AttributeError(f"module 'commsir' has no attribute '{name}'", name=name, obj=sys.modules[__name__])
 
 
 def __dir__() -> list[str]:

@@ -187,7 +187,7 @@ class OwnFolder:
     def read(self, name: str) -> str | None:
         """Returns the contents of a file, or None if there is none. Raises OSError."""
         try:
-            with os.fdopen(self.open(name, os.O_RDONLY), errors="replace") as file:
+            with os.fdopen(self.open(name, os.O_RDONLY), encoding="utf-8", errors="replace") as file:
                 return file.read()
         except FileNotFoundError:
             return None
@@ -196,7 +196,7 @@ class OwnFolder:
         """Replaces a file atomically with `text`. Raises OSError."""
         made = f"{name}.{secrets.token_hex(8)}"
         try:
-            with os.fdopen(self.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "w") as file:
+            with os.fdopen(self.open(made, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "w", encoding="utf-8") as file:
                 file.write(text)
             os.rename(made, name, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
         finally:

@@ -64,7 +64,7 @@ class Kernel:
     def __repr__(self) -> str:
         fixed = ", ".join(f"{k}={v}" for k, v in {**self.attributes, **self.dims}.items())
         parameters = ", ".join(f"{n}: {p}" for n, p in self.parameters.items())
-        return f"<kernel {self.__name__}({parameters})" + (f" with {fixed}>" if fixed else ">")
+        return errors.printable(f"<kernel {self.__name__}({parameters})" + (f" with {fixed}>" if fixed else ">"))
 
     def __copy__(self) -> Kernel:
         made = object.__new__(type(self))

@@ -115,6 +115,9 @@ class Proof:
         return f"{ranks} x {self.blocks} block{'s' * (self.blocks != 1)}, launches 1 to {self.launches}{order}"
 
     def __str__(self) -> str:
+        return errors.printable(self._text())
+
+    def _text(self) -> str:
         if self.verdict == "proven":
             assumed = f", assuming {', '.join(self.assumptions)}" if self.assumptions else ""
             held = f", and computes {', '.join(self.computes)} as it says" if self.computes else ""

@@ -25,7 +25,7 @@ class HostAccess:
     memory: str
 
     def __str__(self) -> str:
-        return f"{self.does} {self.memory}"
+        return errors.printable(f"{self.does} {self.memory}")
 
 
 def host_read(memory: str) -> HostAccess:

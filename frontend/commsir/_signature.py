@@ -22,7 +22,7 @@ class Signature:
         self._asked = [one["name"] for one in self.arguments if one["kind"] not in ("signal", "counter")]
 
     def __repr__(self) -> str:
-        return f"<kernel {self.name}({', '.join(self._asked)})>"
+        return errors.printable(f"<kernel {self.name}({', '.join(self._asked)})>")
 
     def match(self, values: Sequence[Any], named: Mapping[str, Any]) -> list[tuple[dict[str, Any], Any]]:
         """Pairs each argument with its value, or None if the group provides it. Values are given in order or by

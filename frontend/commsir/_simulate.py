@@ -124,6 +124,9 @@ def _check_options(kernel: Simulated, options: Mapping[str, Any]) -> None:
             raise errors.UsageError(
                 f"simulate has no option '{name}'; arrays and scalars go into inputs={{\"{name}\": …}}"
             )
+        # Without these, the next error would be about sizes. The library knows the other options.
+        if hint := diagnostics.did_you_mean(name, ("inputs", "ranks"), 0.75):
+            raise errors.UsageError(f"simulate has no option '{name}'; {hint}")
     for option in ("same", "vary"):
         _check_named(kernel, option, options.get(option))
 
@@ -135,10 +138,10 @@ def _traced(
     keep = _temporary()
     try:
         stats = _native.simulate_views(text, {**request, "trace": os.fspath(keep)}, views)
-        return stats, json.loads(keep.read_text())
+        return stats, json.loads(keep.read_text(encoding="utf-8"))
     except errors.CommsError:
         if path is not None and keep.stat().st_size:
-            _files.write(path, keep.read_text())  # How it came to that.
+            _files.write(path, keep.read_text(encoding="utf-8"))  # How it came to that.
         raise
     finally:
         keep.unlink(missing_ok=True)

@@ -13,7 +13,9 @@ def _run(name: str) -> None:
     # As in the programs themselves: Python's handler would wait for their end.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     try:
-        status = int(_native.call("tool", [name, *sys.argv[1:]]))
+        # The library takes UTF-8 under every locale.
+        given = [os.fsencode(word).decode(errors="surrogateescape") for word in sys.argv[1:]]
+        status = int(_native.call("tool", [name, *given]))
     except errors.CommsError as error:
         sys.exit(f"{name}: error: {error}")
     sys.stdout.flush()

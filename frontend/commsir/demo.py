@@ -29,7 +29,7 @@ def _source(name: str) -> str:
     here = Path(__file__).resolve().parent
     for folder in (here / "_demo", here.parents[1] / "test" / "demo"):
         if (folder / name).is_file():
-            return (folder / name).read_text()
+            return (folder / name).read_text(encoding="utf-8")
     raise commsir.UsageError(f"{name} is missing next to {here}: install the wheel again")
 
 

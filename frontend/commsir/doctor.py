@@ -32,7 +32,7 @@ class Finding:
         mark = "ok" if not self.problem else "--" if self.optional else "!!"
         lines = [f"{mark}  {self.what:<12} {self.found or 'not there'}"]
         lines += [f"{'':17}{line}" for line in self.problem.splitlines()]
-        return "\n".join(lines)
+        return errors.printable("\n".join(lines))
 
 
 @dataclass(frozen=True)

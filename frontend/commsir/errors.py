@@ -64,7 +64,8 @@ class Diagnostic:
 
     def __str__(self) -> str:
         place = f"{self.file}:{self.line}:{self.column}: " if self.file else ""
-        return "\n".join([f"{place}{self.severity}: {self.message}", *(f"  {note}" for note in self.notes)])
+        lines = [f"{place}{self.severity}: {self.message}", *(f"  {note}" for note in self.notes)]
+        return printable("\n".join(lines))
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,8 @@ class Waiting:
     written: str = ""
 
     def __str__(self) -> str:
-        return f"rank {self.rank}, block {self.block}: {self.written or self.op} at {self.location}: {self.what}"
+        place = f"{self.written or self.op} at {self.location}"
+        return printable(f"rank {self.rank}, block {self.block}: {place}: {self.what}")
 
 
 class SavableRun(Protocol):

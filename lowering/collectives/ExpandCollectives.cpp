@@ -18,6 +18,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialect/Spelling.h"
 #include "lowering/Passes.h"
 #include "lowering/analysis/Accesses.h"
 #include "lowering/analysis/Attributes.h"
@@ -58,9 +59,9 @@ struct Choice {
 } // namespace
 
 template <typename T>
-static std::string listNames(ArrayRef<const T *> all) {
-  return llvm::join(
-      llvm::map_range(all, [](const T *one) { return one->name.str(); }), ", ");
+static SmallVector<StringRef> getNames(ArrayRef<const T *> all) {
+  return llvm::map_to_vector(
+      all, [](const T *one) -> StringRef { return one->name; });
 }
 
 /// The candidates that `name` leaves: all, or one. Emits an error when there is
@@ -74,7 +75,7 @@ select(Operation *op, StringRef what, StringRef name, ArrayRef<const T *> all) {
     if (one->name == name)
       return SmallVector<const T *>{one};
   op->emitOpError("asks for the unknown ")
-      << what << " '" << name << "': known are " << listNames<T>(all);
+      << what << ' ' << commsir::describeUnknown(name, getNames<T>(all));
   return failure();
 }
 
@@ -129,7 +130,8 @@ keepSupported(Operation *op, StringRef what, ArrayRef<const T *> all,
                     << "; "
                     << (others.empty()
                             ? "no other can either"
-                            : "usable here: " + listNames<T>(others));
+                            : "usable here: " +
+                                  llvm::join(getNames<T>(others), ", "));
   return failure();
 }
 

@@ -7,11 +7,11 @@
 
 #include "runtime/bench/Plan.h"
 
+#include "dialect/Spelling.h"
 #include "lowering/channels/Protocol.h"
 #include "lowering/collectives/Algorithm.h"
 #include "lowering/collectives/CollectiveInfo.h"
 #include "lowering/nvvm/PtxEmission.h"
-#include "runtime/support/Spelling.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -202,7 +202,8 @@ static llvm::Error readTypes(Plan &plan, llvm::StringRef text) {
   for (llvm::StringRef part : llvm::split(text, ',')) {
     std::optional<Element> type = driver::parseElement(part.trim());
     if (!type || !llvm::is_contained(known, driver::elementName(*type)))
-      return usage("--types: '" + part.trim() + "' is not one of " + kTypes);
+      return usage("--types: there is no type " +
+                   describeUnknown(part.trim(), known));
     if (!llvm::is_contained(plan.types, *type))
       plan.types.push_back(*type);
   }
@@ -228,7 +229,8 @@ static llvm::Error readNames(llvm::StringRef option, llvm::StringRef text,
       add(part);
     else
       return usage(option + ": there is no '" + part + "'; write " +
-                   llvm::join(known, ", ") + ", all, or auto");
+                   llvm::join(known, ", ") + ", all, or auto" +
+                   didYouMean(part, known));
   }
   return llvm::Error::success();
 }
@@ -273,7 +275,8 @@ static llvm::Error readNumber(Plan &plan, llvm::StringRef text) {
   }
   if (!found || list.empty())
     return usage("--set: '" + text + "' is not NAME=LIST with a name of " +
-                 llvm::join(names, ", ") + "; write step_bytes=auto,8M");
+                 llvm::join(names, ", ") + "; write step_bytes=auto,8M" +
+                 didYouMean(name.trim(), names));
   std::vector<std::optional<int64_t>> values;
   for (llvm::StringRef part : llvm::split(list, ',')) {
     part = part.trim();
@@ -298,7 +301,8 @@ static llvm::Error readMemory(Plan &plan, llvm::StringRef text) {
   for (llvm::StringRef part : llvm::split(text, ',')) {
     if (part.trim() != "windows" && part.trim() != "plain")
       return usage("--memory: '" + part.trim() +
-                   "' is neither windows nor plain");
+                   "' is neither windows nor plain" +
+                   didYouMean(part.trim(), {"windows", "plain"}));
     (part.trim() == "plain" ? plan.plain : plan.windows) = true;
   }
   return llvm::Error::success();
@@ -382,7 +386,8 @@ static const Option kOptions[] = {
     {"--target", "NAME", "cuda: one GPU per rank; cpu: this processor [cuda]",
      [](Plan &plan, llvm::StringRef text) -> llvm::Error {
        if (text != "cuda" && text != "cpu")
-         return usage("--target: '" + text + "' is neither cuda nor cpu");
+         return usage("--target: '" + text + "' is neither cuda nor cpu" +
+                      didYouMean(text, {"cuda", "cpu"}));
        plan.target = text.str();
        return llvm::Error::success();
      }},
@@ -540,10 +545,8 @@ static llvm::Error unknownOption(llvm::StringRef name) {
   llvm::SmallVector<llvm::StringRef> names = {"--compare"};
   for (const Option &option : kOptions)
     names.push_back(option.name);
-  llvm::StringRef near = closest(name, names);
   return usage("unknown argument '" + name + "'" +
-               (near.empty() ? llvm::Twine("; --help lists all")
-                             : "; did you mean " + near + "?"));
+               didYouMean(name, names, "; --help lists all"));
 }
 
 //===----------------------------------------------------------------------===//

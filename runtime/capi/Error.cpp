@@ -140,6 +140,8 @@ commsir_status capi::guard(llvm::function_ref<commsir_status()> body) {
   [[maybe_unused]] static const bool installed =
       (installFatalErrorHandlers(), true);
   FatalErrorScope scope;
+  // A thread's first use of it takes memory, which an error may not have.
+  last();
   try {
     return body();
   } catch (...) {

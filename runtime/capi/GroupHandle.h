@@ -108,8 +108,17 @@ private:
   const commsir_store store;
 };
 
+/// Calls `body`, or returns the error that the handle is null or ended. A call
+/// with `evenClosed` is made after `commsir_group_close`, too.
+commsir_status makeCall(commsir_group *group, bool evenClosed, GroupBody body);
+
 /// Records a group's error and returns its status.
 commsir_status reportGroup(llvm::Error error);
+/// Record that the argument `what` is null, or a handle of something else.
+commsir_status failNull(const char *what);
+commsir_status failOther(const char *what);
+/// The text, or "" for null.
+std::string textOf(const char *text);
 } // namespace commsir::capi
 
 #endif // COMMSIR_RUNTIME_CAPI_GROUPHANDLE_H

@@ -7,6 +7,7 @@
 
 #include "runtime/capi/Request.h"
 
+#include "dialect/Spelling.h"
 #include "runtime/driver/OptionValues.h"
 #include "runtime/support/Json.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -52,7 +53,8 @@ static Reader word(std::string &into, std::vector<llvm::StringRef> words) {
   return [&into, words](const Value &value) -> llvm::Error {
     auto string = value.getAsString();
     if (!string || !llvm::is_contained(words, *string))
-      return bad("expected one of " + llvm::join(words, ", "));
+      return bad("expected one of " + llvm::join(words, ", ") +
+                 (string ? didYouMean(*string, words) : ""));
     into = string->str();
     return llvm::Error::success();
   };
@@ -342,10 +344,7 @@ llvm::Error capi::parseRequest(llvm::StringRef json, Request &request) {
       llvm::SmallVector<llvm::StringRef> names;
       for (const Key &known : keys)
         names.push_back(known.name);
-      llvm::StringRef near = driver::closest(name, names);
-      return bad("there is no option '" + name + "'" +
-                 (near.empty() ? std::string()
-                               : "; did you mean '" + near.str() + "'?"));
+      return bad("there is no option '" + name + "'" + didYouMean(name, names));
     }
     if (llvm::Error error = key->read(field.second))
       return bad("option '" + name + "': " + llvm::toString(std::move(error)));

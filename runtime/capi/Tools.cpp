@@ -17,25 +17,41 @@
 #include "runtime/driver/OptMain.h"
 #include "runtime/driver/Run.h"
 #include "runtime/group/Collective.h"
+#include "runtime/support/ExitCode.h"
+#include "runtime/support/FatalErrors.h"
 
-#include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace commsir;
+
+namespace {
+struct Program {
+  const char *name;
+  int (*main)(int, char **);
+  int onFatalError;
+};
+} // namespace
+
+static constexpr Program kPrograms[] = {
+    {"comms-run", driver::runMain, driver::ExitUsage},
+    {"comms-opt", driver::optMain, 1},
+    {"comms-bench", tune::benchMain, driver::ExitUsage},
+    {"comms-translate", mlir::comms::translateMain, 1},
+};
+
 int commsir_tool(int argc, char **argv) {
   if (argc < 1 || !argv)
     return COMMSIR_USAGE;
-  using Main = int (*)(int, char **);
   llvm::StringRef name = argv[0];
   name = name.substr(name.rfind('/') + 1);
-  Main main = llvm::StringSwitch<Main>(name)
-                  .Case("comms-run", driver::runMain)
-                  .Case("comms-opt", driver::optMain)
-                  .Case("comms-bench", tune::benchMain)
-                  .Case("comms-translate", mlir::comms::translateMain)
-                  .Default(nullptr);
-  if (main)
-    return main(argc, argv);
+  for (const Program &program : kPrograms)
+    if (name == program.name) {
+      exitOnFatalErrors(program.name, program.onFatalError);
+      int status = program.main(argc, argv);
+      // A caller may end the process without the destructors of this library.
+      llvm::outs().flush();
+      return status;
+    }
   llvm::errs() << "commsir_tool: there is no program '" << name << "'\n";
   return COMMSIR_USAGE;
 }

@@ -8,6 +8,7 @@
 #include "runtime/choose/Operation.h"
 
 #include "dialect/Collectives.h"
+#include "dialect/Spelling.h"
 #include "runtime/support/ForeignText.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -61,9 +62,9 @@ llvm::Expected<Operation> commsir::tune::parseOperation(llvm::StringRef name) {
       return row.operation;
     names.push_back(row.name);
   }
-  return llvm::createStringError("there is no operation '" +
-                                 showName(name.str()) + "'; there are " +
-                                 llvm::join(names, ", "));
+  return llvm::createStringError(
+      "there is no operation '" + showName(name.str()) + "'; there are " +
+      llvm::join(names, ", ") + commsir::didYouMean(name, names));
 }
 
 llvm::StringRef commsir::tune::operationDetail(Operation operation) {

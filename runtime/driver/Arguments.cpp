@@ -76,14 +76,12 @@ commsir::driver::findArgument(llvm::ArrayRef<Argument> arguments,
       return &argument;
     names.push_back(argument.name);
   }
-  llvm::StringRef near = closest(binding.name, names);
   std::string text = (option + " " + binding.name).str();
   if (!binding.value.empty())
     text += "=" + binding.value;
   text += ": the kernel has no argument '" + binding.name + "'";
-  if (!near.empty())
-    text += ("; did you mean '" + near + "'").str();
-  text += names.empty() ? ". It has none" : ". Its arguments:";
+  text += didYouMean(binding.name, names, ".");
+  text += names.empty() ? " It has none" : " Its arguments:";
   for (const Argument &argument : arguments)
     text += "\n  " + argument.name + ": " + argument.describe();
   return llvm::createStringError(llvm::inconvertibleErrorCode(), text);

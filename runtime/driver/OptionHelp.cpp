@@ -68,7 +68,7 @@ static constexpr llvm::StringLiteral kExitCodes =
     R"(Exit status
   0  the run ended, and agrees with every --expect
   1  a result differs from --expect, or between schedules
-  2  the command line or a file is wrong
+  2  the command line or a file is wrong, or memory runs out
   3  the kernel does not compile
   4  the checker refused the kernel (--no-check runs it all the same)
   5  deadlock

@@ -90,27 +90,20 @@ static llvm::Error readMemoryLimit(Options &o, llvm::StringRef option,
 
 static llvm::Error readTarget(Options &o, llvm::StringRef option,
                               llvm::StringRef text) {
-  if (text != "cpu" && text != "cuda")
-    return usageError(option + ": '" + text +
-                      "' is not a target; write cpu or cuda");
   o.target = text.str();
-  return llvm::Error::success();
+  return checkWord(option, text, {"cpu", "cuda"});
 }
 
 static llvm::Error readMemory(Options &o, llvm::StringRef option,
                               llvm::StringRef text) {
-  if (text != "plain" && text != "weak")
-    return usageError(option + ": '" + text + "' is neither plain nor weak");
   o.weak = text == "weak";
-  return llvm::Error::success();
+  return checkWord(option, text, {"plain", "weak"});
 }
 
 static llvm::Error readRaces(Options &o, llvm::StringRef option,
                              llvm::StringRef text) {
-  if (text != "stop" && text != "ignore")
-    return usageError(option + ": '" + text + "' is neither stop nor ignore");
   o.ignoreRaces = text == "ignore";
-  return llvm::Error::success();
+  return checkWord(option, text, {"stop", "ignore"});
 }
 
 static llvm::Error addBroken(Options &o, llvm::StringRef option,
@@ -146,20 +139,14 @@ static llvm::Error readTimeout(Options &o, llvm::StringRef option,
 
 static llvm::Error readWindows(Options &o, llvm::StringRef option,
                                llvm::StringRef text) {
-  if (text != "auto" && text != "nccl" && text != "plain")
-    return usageError(option + ": '" + text +
-                      "' is not one of auto, nccl and plain");
   o.windows = text.str();
-  return llvm::Error::success();
+  return checkWord(option, text, {"auto", "nccl", "plain"});
 }
 
 static llvm::Error readImpl(Options &o, llvm::StringRef option,
                             llvm::StringRef text) {
-  if (text != "nccl" && text != "generated")
-    return usageError(option + ": '" + text +
-                      "' is neither generated nor nccl");
   o.impl = text == "nccl" ? "nccl" : "";
-  return llvm::Error::success();
+  return checkWord(option, text, {"generated", "nccl"});
 }
 
 static llvm::Error readDevices(Options &o, llvm::StringRef option,

@@ -94,16 +94,24 @@ llvm::Error commsir::driver::readPower(llvm::StringRef option,
   return llvm::Error::success();
 }
 
+llvm::Error commsir::driver::checkWord(llvm::StringRef option,
+                                       llvm::StringRef text,
+                                       llvm::ArrayRef<llvm::StringRef> words) {
+  if (llvm::is_contained(words, text))
+    return llvm::Error::success();
+  return usageError(option + ": unknown value " + describeUnknown(text, words));
+}
+
 llvm::Error commsir::driver::readBroken(llvm::StringRef option,
                                         llvm::StringRef text, unsigned &out) {
-  std::string known;
+  llvm::SmallVector<llvm::StringRef> known;
   for (const cpu::BreakableAssumption &one : cpu::getBreakableAssumptions()) {
     if (one.name == text) {
       out |= unsigned(one.bit);
       return llvm::Error::success();
     }
-    known += (known.empty() ? "" : ", ") + one.name.str();
+    known.push_back(one.name);
   }
-  return usageError(option + ": there is no assumption '" + text +
-                    "' to break; there are " + known);
+  return usageError(option + ": there is no assumption to break " +
+                    describeUnknown(text, known));
 }

@@ -19,6 +19,10 @@ namespace commsir::driver {
 
 llvm::Error usageError(const llvm::Twine &text);
 
+/// Checks that a value is one of `words`.
+llvm::Error checkWord(llvm::StringRef option, llvm::StringRef text,
+                      llvm::ArrayRef<llvm::StringRef> words);
+
 /// An integer in [low, high].
 llvm::Error readInt(llvm::StringRef option, llvm::StringRef text, int64_t low,
                     int64_t high, int64_t &out);

@@ -27,10 +27,8 @@ static llvm::Error unknownOption(llvm::StringRef name) {
   for (const OptionGroup &group : getOptionGroups())
     for (const Option &option : group.options)
       names.push_back(option.name);
-  llvm::StringRef near = closest(name, names);
   return usageError("unknown option '" + name + "'" +
-                    (near.empty() ? llvm::Twine("; --help lists them")
-                                  : "; did you mean '" + near + "'?"));
+                    didYouMean(name, names, "; --help lists them"));
 }
 
 namespace {

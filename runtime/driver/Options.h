@@ -8,8 +8,8 @@
 #ifndef COMMSIR_RUNTIME_DRIVER_OPTIONS_H
 #define COMMSIR_RUNTIME_DRIVER_OPTIONS_H
 
+#include "dialect/Spelling.h"
 #include "runtime/support/ExitCode.h"
-#include "runtime/support/Spelling.h"
 
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"

@@ -84,12 +84,10 @@ bool Session::selectKernel() {
                                " kernels; choose one with " +
                                (host ? "name" : "--kernel") + ": " + list);
   if (!kernel) {
-    llvm::StringRef near = closest(options.kernel, names);
     return fail(ExitUsage,
                 "'" + options.file + "' has no kernel '" + options.kernel +
                     "'" +
-                    (near.empty() ? "; it has: " + list
-                                  : "; did you mean '" + near.str() + "'?"));
+                    didYouMean(options.kernel, names, "; it has: " + list));
   }
   report.kernel = kernel.getSymName().str();
   arguments = listArguments(kernel);

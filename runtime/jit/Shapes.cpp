@@ -7,7 +7,7 @@
 
 #include "runtime/jit/Shapes.h"
 
-#include "runtime/support/Spelling.h"
+#include "dialect/Spelling.h"
 
 #include "mlir/IR/Verifier.h"
 
@@ -92,14 +92,11 @@ checkNames(KernelOp kernel,
   for (const auto &given : shapes) {
     if (llvm::is_contained(names, given.first()))
       continue;
-    llvm::StringRef near = commsir::closest(
-        given.first(), llvm::SmallVector<llvm::StringRef>(
-                           llvm::map_range(names, [](const std::string &name) {
-                             return llvm::StringRef(name);
-                           })));
     return kernel.emitError("has no window or memref '")
            << given.first() << "' to give a shape to"
-           << (near.empty() ? "" : ("; did you mean '" + near + "'?").str());
+           << commsir::didYouMean(given.first(),
+                                  llvm::SmallVector<llvm::StringRef>(
+                                      names.begin(), names.end()));
   }
   return success();
 }

@@ -30,6 +30,12 @@ struct FatalError {
 /// Has LLVM's fatal errors and failed allocations call this file's handlers.
 void installFatalErrorHandlers();
 
+/// For a program, which owns its process: from now on a failed allocation, a
+/// crash that follows one, or a fatal error of LLVM prints one line,
+/// "`program`: error: …", and ends the process with `status`. `program` must
+/// live as long as the process.
+void exitOnFatalErrors(const char *program, int status);
+
 /// While one exists on a thread, the handlers throw there: FatalError or
 /// std::bad_alloc. The owner must catch these.
 class FatalErrorScope {

@@ -126,6 +126,44 @@ void failEach(Fails where, bool once, const std::function<void()> &body) {
 
 } // namespace
 
+/// Compiles a kernel for the CPU world, with the checker.
+static commsir_status compile() {
+  char *result = nullptr;
+  commsir_status status = commsir_compile(
+      R"({"ranks": 2, "source": "comms.kernel @sum(%x: !comms.window<64xf32>, )"
+      R"(%y: memref<64xf32>) { %t = comms.team world comms.all_reduce sum %t )"
+      R"(ins(%x : !comms.window<64xf32>) outs(%y : memref<64xf32>) )"
+      R"(comms.return }"})",
+      &result);
+  std::free(result);
+  return status;
+}
+
+/// An exception passes through frames of LLVM, whose destructors do not run.
+/// The call fails and says so. What LLVM keeps for later calls may be damaged.
+TEST(Memory, RunsOutWhileKernelsCompile) {
+  ASSERT_EQ(compile(), COMMSIR_OK) << commsir_error_message();
+  unsigned long before = takenHere;
+  compile();
+  long all = long(takenHere - before);
+  ASSERT_GT(all, 100);
+  for (long n = 0; n < all - 20; n += 1 + all / 60)
+    for (bool once : {false, true}) {
+      pid_t child = fork();
+      if (child == 0) {
+        alarm(30);
+        inCalls = Fails::Always;
+        failingNew.once = once;
+        failingNew.left = n;
+        run(compile);
+        std::_Exit(failingNew.hasFailed ? 0 : 1);
+      }
+      int status = 0;
+      ASSERT_EQ(waitpid(child, &status, 0), child);
+      EXPECT_EQ(status, 0) << "at allocation " << n << " of " << all;
+    }
+}
+
 TEST(Memory, RunsOutWhileMessagesMove) {
   for (bool once : {false, true})
     failEach(Fails::Never, once, exchange);

@@ -78,6 +78,18 @@ TEST(Options, ProposesTheNearestName) {
   EXPECT_ERROR("--help lists them", "k.mlir", "--completely-different");
 }
 
+TEST(Options, ProposesTheNearestValue) {
+  for (auto [option, given, meant] :
+       {std::tuple("--target", "cudaa",
+                   "'cudaa': known are cpu, cuda; did you "
+                   "mean 'cuda'?"),
+        std::tuple("--memory", "Weak", "did you mean 'weak'?"),
+        std::tuple("--races", "ignor", "did you mean 'ignore'?"),
+        std::tuple("--windows", "ncl", "did you mean 'nccl'?"),
+        std::tuple("--impl", "generatedx", "did you mean 'generated'?")})
+    EXPECT_ERROR(meant, "k.mlir", option, given);
+}
+
 TEST(Options, RefusesIncompatibleOptions) {
   EXPECT_ERROR("no kernel file", "--ranks", "8");
   EXPECT_ERROR("two kernel files", "a.mlir", "b.mlir");

@@ -51,7 +51,7 @@ def allowed(folder: pathlib.Path, include: pathlib.Path) -> set[str]:
     ops = set(re.findall(r'"((?:affine|arith|cf|memref|scf|tensor|vector)\.[a-z_]+)"', table))
     for dialect in re.findall(r'"(\w+)"', text[text.index("kDialects[] = {") : text.index("/// Ops of other")]):
         ops |= list_ops(dialect, include) if dialect != "comms" else set()
-    dialect = (folder / "dialect/CommsOps.td").read_text()
+    dialect = "\n".join(file.read_text() for file in sorted((folder / "dialect").glob("*.td")))
     for part in re.split(r"^def Comms_", dialect, flags=re.MULTILINE)[1:]:
         name = re.search(r'<"([a-z_]+)"', part)
         arguments = re.search(r"let arguments = \(ins(.*?)\);", part, flags=re.DOTALL)

@@ -61,6 +61,9 @@ def generate(mlir_tblgen: str, source: str, flags: list[str], title: str, above:
     body = re.sub(r"<!--.*?-->\n?", "", body, flags=re.DOTALL)
     body = re.sub(r"[ \t]+$", "", body, flags=re.MULTILINE)
     body = body.replace("[TOC]\n\n", "")
+    # A trait of every op says nothing about one.
+    body = re.sub(r"^Traits: `Comms_KnownAttributes`\n\n", "", body, flags=re.MULTILINE)
+    body = re.sub(r", `Comms_KnownAttributes`|`Comms_KnownAttributes`, ", "", body)
     body = re.sub(r"<table>.*?</table>", pipe_table, body, flags=re.DOTALL)
     body = body.replace("| :-----: |", "| :--- |")
     body = re.sub(r"^# .*\n", "", body.lstrip())  # The page has a title of its own.

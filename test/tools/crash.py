@@ -86,7 +86,7 @@ REPORTS = re.compile(
 PLACE = re.compile(
     r"\.mlir\S*:\d+:\d+: error|<stdin>:\d+:\d+: error|loc\(callsite|^comms-run: error: "
     # An option of a pipeline is no place in a file.
-    r"|^<unknown>:0: error: (?:[a-z-]+=\S*|unsupported chip \S*): give ",
+    r"|^(?:<unknown>:0|comms-translate): error: (?:--gpu: )?(?:[a-z-]+=\S*|unsupported chip \S*): give ",
     re.MULTILINE,
 )
 

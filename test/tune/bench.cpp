@@ -171,12 +171,22 @@ static std::string errorOf(std::vector<const char *> arguments) {
 TEST(Plan, MistakesAreNamed) {
   EXPECT_EQ(errorOf({"--op", "all"}), "");
   EXPECT_NE(errorOf({"--op", "sum"}).find("all_gather"), std::string::npos);
-  EXPECT_NE(errorOf({"--size", "1K"}).find("did you mean --sizes"),
+  EXPECT_NE(errorOf({"--size", "1K"}).find("did you mean '--sizes'?"),
             std::string::npos);
   EXPECT_NE(errorOf({"--types", "f64"})
                 .find("bf16, f16, f32, f8E4M3FN, f8E5M2, i32, i8"),
             std::string::npos);
   EXPECT_EQ(errorOf({"--types", "f8E4M3FN,f8E5M2,i8"}), "");
+  for (auto [option, given, meant] :
+       {std::tuple("--op", "allreduce", "did you mean 'all_reduce'?"),
+        std::tuple("--types", "bf166", "did you mean 'bf16'?"),
+        std::tuple("--algorithm", "one_sht", "did you mean 'one_shot'?"),
+        std::tuple("--protocol", "lll", "did you mean 'll'?"),
+        std::tuple("--target", "cpuu", "did you mean 'cpu'?"),
+        std::tuple("--memory", "window", "did you mean 'windows'?"),
+        std::tuple("--set", "step_byte=1K", "did you mean 'step_bytes'?")})
+    EXPECT_NE(errorOf({option, given}).find(meant), std::string::npos)
+        << errorOf({option, given});
   EXPECT_NE(errorOf({"--algorithm", "magic"}).find("two_shot"),
             std::string::npos);
   EXPECT_NE(errorOf({"--threads", "96"}).find("power of two"),

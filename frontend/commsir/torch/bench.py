@@ -25,6 +25,7 @@ from typing import Any
 import torch
 import torch.distributed
 
+from commsir.errors import printable
 from commsir.torch.bench_calls import CALLS, OBJECTS, SIZELESS, CheckedCall, make, pattern, tensors
 from commsir.torch.kernel_warmup import compiling_at_once
 
@@ -258,7 +259,7 @@ def check(contender: Contender) -> str:
 
 def _say(*text: object) -> None:
     if dist.get_rank() == 0:
-        print(*text, flush=True)
+        print(*(printable(str(part)) for part in text), flush=True)
 
 
 def _prepare(contender: Contender) -> dict[str, Callable[[], float]]:
@@ -456,7 +457,10 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m commsir.bench", description=__doc__)
     parser.add_argument("--op", nargs="+", choices=["all", *CALLS], default=["all_reduce"])
     parser.add_argument(
-        "--sizes", nargs="+", type=_size, help="bytes of the larger array, of an object or of a send: 1024 64K 4M …"
+        "--sizes",
+        nargs="+",
+        type=_size,
+        help="bytes of the larger array, of an object or of a send: 1024 64K 4M and so on",
     )
     parser.add_argument("--type", choices=["f32", "bf16"], help="default: bf16 on GPUs, f32 on the CPU")
     parser.add_argument(
@@ -520,7 +524,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "rounds": options.rounds,
     }
     if dist.get_rank() == 0 and options.json:
-        with open(options.json, "w") as file:
+        with open(options.json, "w", encoding="utf-8") as file:
             json.dump(
                 {"format": "commsir-torch-bench", "version": 1, "header": header, "results": entries}, file, indent=1
             )

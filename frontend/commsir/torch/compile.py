@@ -46,7 +46,7 @@ _Pass = torch._inductor.custom_graph_pass.CustomGraphPass
 @functools.cache
 def _sources() -> str:
     """Digests everything that determines the pass's results, apart from torch: this package and the library."""
-    texts = "".join(path.read_text() for path in sorted(Path(__file__).parent.rglob("*.py")))
+    texts = "".join(path.read_text(encoding="utf-8") for path in sorted(Path(__file__).parent.rglob("*.py")))
     return hashlib.sha256(f"{texts}{_native.version()}".encode()).hexdigest()
 
 

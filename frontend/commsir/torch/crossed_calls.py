@@ -1,6 +1,6 @@
 """Finds ranks that wait for each other in different calls: one in a kernel, one in the process group's own collective.
 
-On the CPU, each collective of a compiled graph is a step of the ops' group (Ops.cpp), so ranks whose graphs differ
+On the CPU, each collective of a compiled graph is a step of the ops' group (FusedOps.cpp), so ranks whose graphs differ
 notice it. A rank that leaves compiled code altogether, as at Dynamo's recompile limit, runs the process group's
 collective alone, and the others would wait in their kernel until the timeout.
 

@@ -136,7 +136,7 @@ def _repeated_by(how: str, write: Callable[[], str]) -> str:
     try:
         text = write()
         path = Path(tempfile.mkdtemp(prefix="commsir-pass-")) / "repeat.py"
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8")
         return f"`{how} {path}` repeats it; please report it with that file"
     except Exception as error:  # It is about something else.
         return f"no program could be written that repeats it ({error}); please report it with the model"

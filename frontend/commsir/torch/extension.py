@@ -46,7 +46,7 @@ def _loaded(library: str) -> list[str]:
     """The path by which this process has loaded a library. Where a compiler has only an archive of libstdc++, its
     copy in a module would crash at the first stream, next to the one that torch uses."""
     maps = Path("/proc/self/maps")
-    lines = maps.read_text().splitlines() if maps.is_file() else []
+    lines = maps.read_text(encoding="utf-8", errors="surrogateescape").splitlines() if maps.is_file() else []
     paths = [line.split(maxsplit=5)[5] for line in lines if f"/{library}" in line]
     return [path for path in paths if Path(path).is_file()][:1]
 
@@ -105,7 +105,7 @@ class Extension:
             return self._build_alone(root, folder)
 
     def _build_alone(self, root: Path, folder: _files.OwnFolder) -> Any:
-        with os.fdopen(folder.open("building", os.O_RDWR | os.O_CREAT), "w") as building:
+        with os.fdopen(folder.open("building", os.O_RDWR | os.O_CREAT), "w", encoding="utf-8") as building:
             # Of processes that start together one builds. The lock ends with its process, which torch's own does not.
             alone = True
             try:

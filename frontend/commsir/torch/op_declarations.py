@@ -125,7 +125,7 @@ def _check_contiguous(out: torch.Tensor) -> None:
 
 
 def _check_result(out: torch.Tensor, input: torch.Tensor, result: torch.Tensor) -> None:  # noqa: A002
-    """As Ops.cpp has it: `out` is what `result` would be."""
+    """As Tensors.cpp has it: `out` is what `result` would be."""
     _check_device("the output", out, input)
     _check(
         out.dtype == input.dtype,

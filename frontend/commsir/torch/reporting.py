@@ -16,6 +16,8 @@ from typing import Any, overload
 import torch
 from torch.fx import Graph, Node
 
+from commsir.errors import printable
+
 __all__ = [
     "Fusion",
     "Report",
@@ -72,7 +74,7 @@ class Fusion:
         if self.joined > 1:
             did = f"one in place of {self.joined}, {did}"
         where = f"{self.collective} of {_sizes(self.shape)} over {self.group}"
-        return f"{where}: {did}" + "".join(f"\n  {why}" for why in self.because)
+        return printable(f"{where}: {did}" + "".join(f"\n  {why}" for why in self.because))
 
 
 def _into(one: Fusion) -> str:
@@ -122,7 +124,7 @@ class Report(Sequence[Fusion]):
             return (
                 "no collectives: no graph went through the pass in this process (graphs from Inductor's cache do not)"
             )
-        return "\n".join(line for graph in self._graphs() for line in _lines_of(*graph))
+        return printable("\n".join(line for graph in self._graphs() for line in _lines_of(*graph)))
 
     def _graphs(self) -> Iterator[tuple[str, list[Fusion]]]:
         for name in dict.fromkeys(one.graph for one in self._entries):

@@ -293,7 +293,7 @@ def _sources(package: Path) -> Path:
             f"{folder} has no {header}: let COMMSIR_TORCHCOMMS_SOURCE name the checkout that torchcomms is from"
         )
     ours, theirs = (place / "_comms.pyi" for place in (folder, package))
-    if not theirs.is_file() or ours.read_text() != theirs.read_text():
+    if not theirs.is_file() or ours.read_bytes() != theirs.read_bytes():
         raise RuntimeError(f"{folder} is of another torchcomms than the one that is installed in {package}")
     return folder
 

@@ -11,12 +11,12 @@ comms.kernel @empty() {
 // CHECK-SAME: %x: !comms.window<8x?x64xbf16>, %m: memref<?x4xf8E4M3FN>, %s: !comms.signal<16>, %c: !comms.counter<2>,
 // CHECK-SAME: %i: index, %j: i32, %f: f64, %first_value: f32 {comms.name = "first value"},
 // CHECK-SAME: %h: !comms.window<4xf32> {comms.hidden, comms.init = "poison"})
-// CHECK-SAME: attributes {blocks = 4 : i64, lsa_size = 4 : i64, note = "kept", ranks = 8 : i64} {
+// CHECK-SAME: attributes {blocks = 4 : i64, lsa_size = 4 : i64, ranks = 8 : i64, test.note = "kept"} {
 comms.kernel private @args(
     %x: !comms.window<8x?x64xbf16>, %m: memref<?x4xf8E4M3FN>, %s: !comms.signal<16>, %c: !comms.counter<2>,
     %i: index, %j: i32, %f: f64, %other: f32 {comms.name = "first value"},
     %h: !comms.window<4xf32> {comms.hidden, comms.init = "poison"})
-    attributes {ranks = 8 : i64, lsa_size = 4 : i64, blocks = 4 : i64, note = "kept"} {
+    attributes {ranks = 8 : i64, lsa_size = 4 : i64, blocks = 4 : i64, test.note = "kept"} {
   comms.return
 }
 
@@ -36,10 +36,10 @@ comms.kernel @bodies() {
   }
   // CHECK: comms.role "receive" blocks 2 to 4 {
   // CHECK-NEXT: comms.epoch
-  // CHECK-NEXT: } {note}
+  // CHECK-NEXT: } {test.note}
   comms.role "receive" blocks 2 to 4 {
     %e = comms.epoch
-  } {note}
+  } {test.note}
   // CHECK: comms.for_peers %[[T]] as %[[P:.*]] {
   // CHECK-NEXT: comms.translate_rank %[[P]] from %[[T]] to %[[T]]
   // CHECK-NEXT: }
@@ -47,10 +47,10 @@ comms.kernel @bodies() {
     %q = comms.translate_rank %p from %t to %t
   }
   // CHECK: comms.for_peers %[[T]] reversed as %{{.*}} {
-  // CHECK-NEXT: comms.yield {note}
-  // CHECK-NEXT: } {other}
+  // CHECK-NEXT: comms.yield {test.note}
+  // CHECK-NEXT: } {test.other}
   comms.for_peers %t reversed as %p {
-    comms.yield {note}
-  } {other}
+    comms.yield {test.note}
+  } {test.other}
   comms.return
 }

@@ -24,7 +24,7 @@ comms.kernel @teams() attributes {ranks = 16 : i64, lsa_size = 8 : i64} {
   %b = comms.block_id
   // CHECK: comms.num_blocks
   %m = comms.num_blocks
-  // CHECK: comms.epoch {note = 1 : i32}
-  %e = comms.epoch {note = 1 : i32}
+  // CHECK: comms.epoch {test.note = 1 : i32}
+  %e = comms.epoch {test.note = 1 : i32}
   comms.return
 }

@@ -11,8 +11,8 @@ comms.kernel @tiles(%m: memref<8x64xbf16>, %d: memref<?xf32>, %s: !comms.signal<
   %b = comms.tile_load %m[%i] valid %i : memref<8x64xbf16> -> vector<16xbf16>
   // CHECK: comms.tile_load %d[%i] after %{{.*}} : memref<?xf32> -> tensor<8xf32>
   %c = comms.tile_load %d[%i] after %token : memref<?xf32> -> tensor<8xf32>
-  // CHECK: comms.tile_load %d[%i] valid %i after %{{.*}} {note} : memref<?xf32> -> tensor<8xf32>
-  %e = comms.tile_load %d[%i] valid %i after %token {note} : memref<?xf32> -> tensor<8xf32>
+  // CHECK: comms.tile_load %d[%i] valid %i after %{{.*}} {test.note} : memref<?xf32> -> tensor<8xf32>
+  %e = comms.tile_load %d[%i] valid %i after %token {test.note} : memref<?xf32> -> tensor<8xf32>
   // CHECK: comms.tile_store %[[A]], %m[%i] : tensor<64xbf16>, memref<8x64xbf16>
   comms.tile_store %a, %m[%i] : tensor<64xbf16>, memref<8x64xbf16>
   // CHECK: comms.tile_store %{{.*}}, %m[%i] valid %i : vector<16xbf16>, memref<8x64xbf16>

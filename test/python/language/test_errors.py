@@ -618,6 +618,21 @@ def test_scalars_have_defaults(load: Load) -> None:
     assert kernel.simulate(1, {"by": 2, "i": 0})["x"][0].tolist() == [2, 0]
 
 
+@pytest.mark.parametrize(("option", "meant"), [("inptus", "inputs"), ("input", "inputs"), ("rnks", "ranks")])
+def test_misspelled_options(load: Load, option: str, meant: str) -> None:
+    """They are named before sizes that they would have given are missed."""
+    text = "n = dims('n')\n@kernel\ndef k(x: f32[Window, n]):\n    barrier()\n"
+    with pytest.raises(commsir.UsageError, match=f"no option '{option}'; did you mean '{meant}'"):
+        load(text).k.simulate(**{option: 2})
+
+
+def test_misspelled_names_of_the_package() -> None:
+    """Tracebacks suggest a name where the exception has the module and the name."""
+    with pytest.raises(AttributeError) as caught:
+        commsir.all_gahter  # noqa: B018
+    assert (caught.value.name, caught.value.obj) == ("all_gahter", commsir)
+
+
 def test_unknown_names_of_options(load: Load) -> None:
     module = load("@kernel\ndef k(x: f32[Array, 8]):\n    x[0] = 1.0\n")
     for options, known in (({"protocol": "fast"}, "known are .*push"), ({"algorithm": "tree"}, "known are .*two_shot")):

@@ -25,7 +25,7 @@ FOREIGN = re.compile(
 
 def _known() -> set[str]:
     """The operations of the dialect, and those of others that the compiler of the language writes."""
-    described = (ROOT / "dialect" / "CommsOps.td").read_text()
+    described = "\n".join(file.read_text() for file in sorted((ROOT / "dialect").glob("*.td")))
     own = set(re.findall(r'^def Comms_\w+Op\s*:\s*\w+<"(\w+)"', described, re.MULTILINE))
     written = set[str]()
     for file in (ROOT / "frontend" / "commsir" / "language").rglob("*.py"):

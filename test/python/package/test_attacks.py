@@ -94,7 +94,7 @@ ATTACKS: dict[str, tuple[str, str]] = {
     **{f"attribute {name}": (kernel("", attributes=f", {name} = {value}"), ATTRIBUTE) for name, value in {
         "llvm.linkage": "#llvm.linkage<external>", "llvm.target_features": '#llvm.target_features<["+x"]>',
         "gpu.known_block_size": "array<i32: 1, 1, 1>", "nvvm.maxntid": "array<i32: 1>"}.items()},
-    **{f"attribute {name}": (kernel("", attributes=f", {name}"), "") for name in (
+    **{f"attribute {name}": (kernel("", attributes=f", {name}"), "has no attribute") for name in (
         'passthrough = ["naked"]', "personality = @p", 'garbageCollector = "shadow-stack"', 'section = ".text"')},
     **{f"argument {name}": (kernel("", f"%x: memref<8xf32> {{{name}}}"), ATTRIBUTE) for name in (
         "llvm.noalias", "llvm.align = 4096 : i64", "llvm.byval = i32", "llvm.dereferenceable = 99999 : i64")},

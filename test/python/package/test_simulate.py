@@ -143,6 +143,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"blocks": -1}, "'blocks': a whole number"),
     ({"algorithm": 3}, "'algorithm': expected a string"),
     ({"target": "tpu"}, "'target': expected one of"),
+    ({"target": "cudaa"}, "did you mean 'cuda'"),
     ({"time_limit": -1}, "'time_limit'"),
     ({"fuzz": 1}, "at least 2 schedules"),
     ({"timeout": 3}, "on the CPU time_limit ends a run"),
