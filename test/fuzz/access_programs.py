@@ -31,7 +31,7 @@ class Program(Indices):
             a = self.name()
             lines.append(f"{a}l = memref.load %in[%k{k}] : memref<4xi64>")
             lines.append(f"{a} = arith.index_cast {a}l : i64 to index")
-            body.append(lambda v, n=a, x=self.inputs[k]: v.__setitem__(n, x))  # type: ignore[misc]
+            body.append(lambda v, n=a, x=self.inputs[k]: v.__setitem__(n, x))
             names.append(a)
         for _ in range(6):
             names.append(self.name())

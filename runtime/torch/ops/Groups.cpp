@@ -128,7 +128,7 @@ void Groups::forget(const std::string &name) {
 }
 
 //===----------------------------------------------------------------------===//
-// What commsir/torch/ops.py calls
+// What commsir/torch/op_groups.py calls
 //===----------------------------------------------------------------------===//
 
 extern "C" {

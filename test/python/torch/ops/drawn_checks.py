@@ -105,7 +105,7 @@ class Operand:
 
 
 def wide(x: Tensor) -> Tensor:
-    """With more bits: exact, but for the rounding of sums."""
+    """With more bits: exact, except for the rounding of sums."""
     if x.is_complex():
         return x.to(torch.complex128).resolve_conj()
     return x.double() if x.is_floating_point() else x.long()
