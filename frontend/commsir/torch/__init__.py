@@ -86,7 +86,11 @@ _LAZY_MODULES = ("compile",)
 
 def __getattr__(name: str) -> Any:
     if name not in _LAZY and name not in _LAZY_MODULES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        hint = f": write commsir.torch.compile.{name}" if name in ("disable", "enable") else ""
+        # With name and obj, Python's traceback suggests the closest name.
+        raise AttributeError(
+            f"module {__name__!r} has no attribute {name!r}{hint}", name=name, obj=sys.modules[__name__]
+        )
     import importlib
 
     if _LAZY.get(name) != "call_counts":  # Of which `commsir.stats` is, for programs without torch.
@@ -99,6 +103,10 @@ def __getattr__(name: str) -> Any:
         explain_old_torch(error)
         raise
     return module if name in _LAZY_MODULES else getattr(module, name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY, *_LAZY_MODULES})
 
 
 def _create(options: Any, backend_options: Any) -> Any:

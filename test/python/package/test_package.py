@@ -175,3 +175,14 @@ def test_unknown_names_are_said() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         _ = commsir.nonsense
     assert {"simulate", "Group", "doctor", "replay"} <= set(dir(commsir))
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"), [("reprot", "did you mean: 'report'"), ("enable", "write commsir.torch.compile.enable")]
+)
+def test_names_of_the_torch_module_are_suggested(name: str, hint: str) -> None:
+    """Names that are imported when they are first used are suggested, too."""
+    done = subprocess.run(
+        [sys.executable, "-c", f"import commsir.torch; commsir.torch.{name}"], capture_output=True, text=True
+    )
+    assert done.returncode == 1 and hint in done.stderr.replace("Did", "did")
