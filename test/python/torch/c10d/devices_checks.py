@@ -12,6 +12,7 @@ from unittest import mock
 
 import commsir
 import commsir.torch
+import commsir.torch.op_groups as op_groups
 import commsir.torch.ops as ops
 import torch
 import torch.distributed
@@ -44,7 +45,7 @@ def symmetric_memory_is_used_in_place(rank: int, size: int) -> Calls:
         assert device == x.get_device() == cuda.current_device()
         return [data] * size
 
-    with mock.patch.object(ops, "_symmetric", reached):
+    with mock.patch.object(op_groups, "_symmetric", reached):
         _fused(x, True)
         asked = calls_of(lambda: _fused(x, True))
     group = ops.group_of(dist.group.WORLD.group_name, x.get_device())
@@ -63,7 +64,7 @@ def one_rank_does_not_reach_it(rank: int, size: int) -> None:
             raise RuntimeError("no way")
         return [data] * size
 
-    with mock.patch.object(ops, "_symmetric", reached), warnings.catch_warnings(record=True) as said:
+    with mock.patch.object(op_groups, "_symmetric", reached), warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         _fused(x, True)
     assert any(f"rank {size - 1}: no way" in str(one.message) for one in said), said
