@@ -45,6 +45,10 @@ static commsir_status statusOf(const group::GroupError &error) {
     return COMMSIR_BOUNDS;
   case group::GroupError::Kind::Limit:
     return COMMSIR_LIMIT;
+  case group::GroupError::Kind::Compile:
+    return COMMSIR_COMPILE;
+  case group::GroupError::Kind::Checker:
+    return COMMSIR_CHECKER;
   }
   return COMMSIR_USAGE;
 }

@@ -53,7 +53,7 @@ std::string commsir::group::packError(llvm::Error error) {
 }
 
 GroupError::Kind commsir::group::asKind(int64_t number) {
-  bool isOne = number >= 0 && number <= int64_t(GroupError::Kind::Limit);
+  bool isOne = number >= 0 && number <= int64_t(GroupError::Kind::Checker);
   return isOne ? GroupError::Kind(number) : GroupError::Kind::Peer;
 }
 

@@ -32,7 +32,11 @@ public:
     /// An access out of bounds.
     Bounds,
     /// The group's channel memory or the device's memory is exhausted.
-    Limit
+    Limit,
+    /// No kernel can be made of the request, and the checker refuses it: a
+    /// CompileError that ranks have told each other.
+    Compile,
+    Checker
   };
   static char ID;
   GroupError(Kind kind, std::string message,

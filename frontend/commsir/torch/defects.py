@@ -125,7 +125,7 @@ def report_kernel(error: RuntimeError, call: tuple[Any, ...], ranks: int, produc
         raise error
     how = f"torchrun --nproc-per-node {ranks}" if ranks > 1 else "python"
     _warn(
-        f"no kernel can be made of a {call[0]} and its arithmetic: {error}",
+        f"no kernel can be made of {'an' if call[0][0] == 'a' else 'a'} {call[0]} and its arithmetic: {error}",
         "The arithmetic runs after the collective",
         lambda: _repeated_by(how, lambda: kernel_program(call, produce, sources)),
     )

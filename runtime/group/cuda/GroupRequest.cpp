@@ -13,6 +13,7 @@
 #include "runtime/choose/ChooseKernel.h"
 #include "runtime/choose/cuda/Fitting.h"
 #include "runtime/cuda/Communicator.h"
+#include "runtime/jit/Prepare.h"
 #include "runtime/support/GroupError.h"
 #include "runtime/support/Nesting.h"
 
@@ -89,16 +90,21 @@ public:
           return mlir::success();
         });
     if (llvm::Error error = commsir::driver::refuseDeepText(text, "kernel"))
-      return std::move(error);
+      return jit::failCompilation(jit::CompileError::Stage::Input,
+                                  llvm::toString(std::move(error)));
     auto module = mlir::parseSourceString<mlir::ModuleOp>(text, context.get());
     if (!module)
-      return llvm::createStringError("the kernel could not be parsed");
+      return jit::failCompilation(jit::CompileError::Stage::Input,
+                                  "the kernel could not be parsed");
     return module;
   }
-  /// The error with what was said.
+  /// The error with what was said, of a kind that ranks can tell each other.
   llvm::Error explain(llvm::Error error) const {
-    return group::makeError(group::GroupError::Kind::Usage,
-                            llvm::toString(std::move(error)) + said);
+    using Kind = group::GroupError::Kind;
+    Kind kind = jit::isCheckerRefusal(error)     ? Kind::Checker
+                : error.isA<jit::CompileError>() ? Kind::Compile
+                                                 : Kind::Usage;
+    return group::makeError(kind, llvm::toString(std::move(error)) + said);
   }
 
 private:

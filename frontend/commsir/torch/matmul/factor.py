@@ -55,6 +55,15 @@ def _with_room(scale: torch.Tensor, rows: int) -> torch.Tensor:
     return room.t()
 
 
+def by_rows(row_scale: torch.Tensor, scale: torch.Tensor, rows: int, columns: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Scales as torch's matmul on GPUs takes them: [rows, 1] and [1, columns] without gaps, if either side has more
+    than one. One of each, and those of blocks of terms, stay."""
+    is_of_blocks = row_scale.numel() > 1 and row_scale.shape[-1] > 1
+    if is_of_blocks or max(row_scale.numel(), scale.numel()) == 1:
+        return row_scale, scale
+    return row_scale.reshape(-1, 1).expand(rows, 1).contiguous(), scale.reshape(1, -1).expand(1, columns).contiguous()
+
+
 @dataclass(frozen=True)
 class Factor:
     """The right-hand side of a matmul of many rows, and the scales of both sides."""
@@ -146,13 +155,13 @@ class Factor:
             recipes: tuple[list[Any], ...] = [row_scale], [_BY_ROWS], [], [given], [_BY_BLOCKS], []
             _ATEN._scaled_mm_v2.out(rows, self.weight, *recipes, **named)
             return
-        _ATEN._scaled_mm.out(rows, self.weight, row_scale, scale, **named)
+        _ATEN._scaled_mm.out(rows, self.weight, *by_rows(row_scale, scale, rows.shape[0], self.columns), **named)
 
     def _by_ends(self, rows: torch.Tensor, start: int, ends: torch.Tensor) -> torch.Tensor:
         own = (ends - start).clamp_(0, rows.shape[0]) if start else ends.clamp(max=rows.shape[0])
         if self.row_scale is None:
             return torch.Tensor(_ATEN._grouped_mm.default(rows, self.weight, own, None, self.dtype))
-        scales = self._scale_of(start, rows.shape[0]), self.scale
+        scales = [one.contiguous() for one in (self._scale_of(start, rows.shape[0]), self.scale) if one is not None]
         given = (rows, self.weight, *scales, own, None, None, self.dtype, self.is_fast)
         return torch.Tensor(_ATEN._scaled_grouped_mm.default(*given))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 import time
 import warnings
@@ -14,6 +15,7 @@ import commsir
 import commsir.torch
 import commsir.torch.op_groups as op_groups
 import commsir.torch.ops as ops
+import commsir.torch.region_values as region_values
 import torch
 import torch.distributed
 from expected import error_of
@@ -88,7 +90,30 @@ def who_is_missing_is_named(rank: int, size: int) -> None:
     store.set("told", "")
 
 
-CHECKS = [symmetric_memory_is_used_in_place, one_rank_does_not_reach_it, who_is_missing_is_named]
+def no_kernel_can_be_made(rank: int, size: int) -> None:
+    """All ranks run the process group's collective, from the first call on or after a kernel of the place."""
+    x = torch.ones(8, 64, device="cuda")
+    right, wrong = (_TEXT, _TEXT.replace("arith.addf %sum, %sum", "math.nothing %sum"))
+    region_values._BY_NAME["math.nothing"] = torch.neg
+    os.environ.pop("COMMSIR_TORCH_STRICT", None)
+    for site, texts in (("a place", [wrong] * 4), ("another place", [right] * 4 + [wrong] * 2)):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            for text in texts:
+                torch.ops.commsir.fused_collective(
+                    "all_reduce", x, [], "sum", text, "f32", [64], False, dist.group.WORLD.group_name, site
+                )
+        said = [str(one.message) for one in told]
+        assert site != "a place" or any("no kernel can be made of an all_reduce" in text for text in said), said
+    del region_values._BY_NAME["math.nothing"]
+
+
+CHECKS = [
+    symmetric_memory_is_used_in_place,
+    one_rank_does_not_reach_it,
+    who_is_missing_is_named,
+    no_kernel_can_be_made,
+]
 
 
 def main(folder: str, rank: int, devices: list[int]) -> None:

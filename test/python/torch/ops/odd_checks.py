@@ -364,7 +364,7 @@ MISTAKES: dict[str, tuple[Callable[[_Given], Any], str]] = {
     "scales in float64": (lambda g: g.scaled(g.one.double(), g.one.double()), "torch.float64; give float32"),
     "scales in bfloat16": (lambda g: g.scaled(g.one, g.one.bfloat16()), "torch.bfloat16; give float32"),
     "whole scales": (lambda g: g.scaled(torch.tensor(1), torch.tensor(1)), "torch.int64; give float32"),
-    "a scale elsewhere": (lambda g: g.scaled(g.one.to(_STRANGE), g.one), "on cpu with one on meta"),
+    "a scale elsewhere": (lambda g: g.scaled(g.one.to(_STRANGE), g.one), "with one on meta"),
     "scales of rows alone": (lambda g: g.scaled(g.of_rows, None), "float8_e4m3fn has scales"),
     "scales of columns alone": (lambda g: g.scaled(None, g.of_columns), "float8_e4m3fn has scales"),
     "scales of float32": (lambda g: g.scaled(g.one, g.one, a=g.a, b=g.b), "torch.float32 has no scales"),
@@ -380,7 +380,7 @@ MISTAKES: dict[str, tuple[Callable[[_Given], Any], str]] = {
     "ends in float32": (lambda g: g.summed(g.a, g.groups, ends=g.ends.float()), "give the ends as int32[3]"),
     "too few ends": (lambda g: g.summed(g.a, g.groups, ends=g.ends[1:]), "torch.int32[2]"),
     "ends of two dimensions": (lambda g: g.summed(g.a, g.groups, ends=g.ends[None]), "torch.int32[1, 3]"),
-    "ends elsewhere": (lambda g: g.summed(g.a, g.groups, ends=g.ends.to(_STRANGE)), "on cpu with one on meta"),
+    "ends elsewhere": (lambda g: g.summed(g.a, g.groups, ends=g.ends.to(_STRANGE)), "with one on meta"),
     "ends and a size": (lambda g: g.summed(g.a, g.groups, ends=g.ends, group_rows=2), "no group_rows"),
     "ends of one matrix": (lambda g: g.summed(g.a, g.b, ends=g.ends), "has a matrix for each group"),
     "groups without a size": (lambda g: g.summed(g.a, g.groups), "has a matrix for each group"),
@@ -404,7 +404,7 @@ MISTAKES: dict[str, tuple[Callable[[_Given], Any], str]] = {
     ),
     "a bias of two dimensions": (lambda g: g.gathered([g.b], [g.b[:1]]), "a bias of (1, 8)"),
     "a bias without dimensions": (lambda g: g.gathered([g.b], [g.one]), "a bias of ()"),
-    "a bias elsewhere": (lambda g: g.gathered([g.b], [g.b[0].to(_STRANGE)]), "on cpu with one on meta"),
+    "a bias elsewhere": (lambda g: g.gathered([g.b], [g.b[0].to(_STRANGE)]), "with one on meta"),
     "a bias in float64": (lambda g: g.gathered([g.b], [g.b[0].double()]), "a bias of torch.float64"),
     "weights of two types": (lambda g: g.gathered([g.b, g.b.double()], [None, None]), "torch.float64; give"),
     "no tensor": (lambda g: commsir.torch.matmul_all_reduce(g.a, None), "Tensor by NoneType"),  # type: ignore[arg-type]
@@ -520,7 +520,9 @@ EQUALS: dict[str, Callable[[_Given], tuple[Any, Any]]] = {
 def equals(rank: int, size: int) -> dict[str, str]:
     """What is wrong with each pair of results; "": they are equal."""
     given = _Given(rank, size)
-    return {name: _difference(*make(given), 16, size) for name, make in EQUALS.items()}
+    # torch multiplies fp8 of any number of terms on the CPU alone.
+    left = {"terms that are no multiple of 16"} if DEVICE == "cuda" else set()
+    return {name: _difference(*make(given), 16, size) for name, make in EQUALS.items() if name not in left}
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -38,6 +38,8 @@ def _check(op: str, said: dict[str, str]) -> None:
     wrong = {
         name: what for name, what in said.items() if (refused[name] not in what if name in refused else what != "")
     }
+    # GPUs multiply no integers.
+    wrong = {name: what for name, what in wrong.items() if '_cuda" not implemented for' not in what}
     assert not wrong and refused.keys() <= said.keys()
 
 

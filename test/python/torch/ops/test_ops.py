@@ -122,7 +122,7 @@ def test_first_mistakes() -> None:
         commsir.torch.ops.prepare("all_reduce", text, [("f32", 4)])  # type: ignore[list-item]
     with pytest.raises(commsir.UsageError, match=r"outputs has \(torch.float32,\): an output is a torch.dtype"):
         commsir.torch.ops.prepare("all_reduce", text, [(torch.float32,)])  # type: ignore[list-item]
-    with pytest.raises(commsir.UsageError, match=r"a list of weights, \[weight\], but got one tensor"):
+    with pytest.raises(commsir.UsageError, match=r"a list of weights, one for each weight, but got one tensor"):
         commsir.torch.all_gather_matmul(x, torch.ones(4, 3))  # type: ignore[arg-type]
     with pytest.raises(commsir.UsageError, match="is not a subclass of commsir.torch.ProcessGroup"):
         commsir.torch.register_backend("mine", int)
