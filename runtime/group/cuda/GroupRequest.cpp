@@ -13,7 +13,6 @@
 #include "runtime/choose/ChooseKernel.h"
 #include "runtime/choose/cuda/Fitting.h"
 #include "runtime/cuda/Communicator.h"
-#include "runtime/jit/Prepare.h"
 #include "runtime/support/GroupError.h"
 #include "runtime/support/Nesting.h"
 
@@ -90,12 +89,10 @@ public:
           return mlir::success();
         });
     if (llvm::Error error = commsir::driver::refuseDeepText(text, "kernel"))
-      return jit::failCompilation(jit::CompileError::Stage::Input,
-                                  llvm::toString(std::move(error)));
+      return refuse(llvm::toString(std::move(error)));
     auto module = mlir::parseSourceString<mlir::ModuleOp>(text, context.get());
     if (!module)
-      return jit::failCompilation(jit::CompileError::Stage::Input,
-                                  "the kernel could not be parsed");
+      return refuse("the kernel could not be parsed");
     return module;
   }
   /// The error with what was said, of a kind that ranks can tell each other.
@@ -108,6 +105,11 @@ public:
   }
 
 private:
+  static llvm::Error refuse(std::string why) {
+    return llvm::make_error<jit::CompileError>(jit::CompileError::Stage::Input,
+                                               std::move(why));
+  }
+
   std::unique_ptr<mlir::MLIRContext> context;
   std::unique_ptr<mlir::ScopedDiagnosticHandler> handler;
   std::string said;

@@ -501,7 +501,7 @@ def test_ranks_are_compared() -> None:
     [
         ({"memory": "strong"}, "expected one of plain, weak"),
         ({"races": "ignore"}, "memory='weak'"),
-        ({"memory": "weak", "breaks": "store9_whole"}, "there are store8_whole, store16_whole"),
+        ({"memory": "weak", "breaks": "store9_whole"}, "known are store8_whole, store16_whole"),
         ({"memory": "weak", "fast": True}, "leave out fast"),
     ],
 )
