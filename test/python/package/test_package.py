@@ -178,7 +178,7 @@ def test_unknown_names_are_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "hint"), [("reprot", "did you mean: 'report'"), ("enable", "write commsir.torch.compile.enable")]
+    ("name", "hint"), [("fusion", "did you mean: 'fusions'"), ("enable", "write commsir.torch.compile.enable")]
 )
 def test_names_of_the_torch_module_are_suggested(name: str, hint: str) -> None:
     """Names that are imported when they are first used are suggested, too."""
