@@ -15,7 +15,8 @@ _BACKENDS = ["commsir", "gloo"]
 @pytest.mark.parametrize("backend", _BACKENDS)
 @pytest.mark.parametrize("name", list(checks.DIFFERING))
 def test_two_ranks(pair: World, name: str, backend: str) -> None:
-    if name.endswith("_again") and pair.tensors == "cuda":
+    leaves = name.endswith("_again") or name == "rows"  # Of which one rank comes back to the kernel of before.
+    if leaves and pair.tensors == "cuda":
         pytest.skip("on GPUs a rank cannot leave what all have agreed on")
     pair.run(checks.differ, backend, names=[name], timeout=30)
 
