@@ -16,6 +16,14 @@ using namespace commsir::torch_c10d;
 using c10d::OpType;
 using Self = commsir::torch_c10d::Backend;
 
+/// Each input has an output, and there is one.
+static void requirePairs(const char *name, const Tensors &inputs,
+                         const Tensors &outputs) {
+  TORCH_CHECK(!inputs.empty() && inputs.size() == outputs.size(),
+              "commsir: ", name, " got ", inputs.size(), " inputs and ",
+              outputs.size(), " outputs");
+}
+
 WorkPtr Self::allreduce_coalesced(Tensors &tensors,
                                   const c10d::AllreduceCoalescedOptions &opts) {
   auto call =
@@ -134,9 +142,7 @@ Self::allgather_into_tensor_coalesced(Tensors &outputs, Tensors &inputs,
   auto call =
       newCall(OpType::COALESCED, "commsir:all_gather_into_tensor_coalesced",
               opts.timeout, opts.asyncOp);
-  TORCH_CHECK(!inputs.empty() && inputs.size() == outputs.size(),
-              "commsir: ", call->name, " got ", inputs.size(), " inputs and ",
-              outputs.size(), " outputs");
+  requirePairs(call->name, inputs, outputs);
   std::vector<Tensors> perTensor;
   for (size_t i = 0; i < inputs.size(); ++i) {
     TORCH_CHECK(outputs[i].numel() == inputs[i].numel() * size_,
@@ -170,9 +176,7 @@ Self::reduce_scatter_tensor_coalesced(Tensors &outputs, Tensors &inputs,
   auto call =
       newCall(OpType::COALESCED, "commsir:reduce_scatter_tensor_coalesced",
               opts.timeout, opts.asyncOp);
-  TORCH_CHECK(!inputs.empty() && inputs.size() == outputs.size(),
-              "commsir: ", call->name, " got ", inputs.size(), " inputs and ",
-              outputs.size(), " outputs");
+  requirePairs(call->name, inputs, outputs);
   call->reduces = true;
   int64_t each = 0;
   for (size_t i = 0; i < inputs.size(); ++i) {
