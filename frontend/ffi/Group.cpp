@@ -609,6 +609,15 @@ static Array<Any> collectiveRun(int64_t handle, String op, String reduction,
   return answer(commsir_group_collective(held->group, &call, at(stream)));
 }
 
+/// Fails unless all ranks pass the same text.
+static Array<Any> groupCompare(int64_t handle, String text, int64_t stream) {
+  Interruptible inside;
+  auto held = find(handle);
+  return held ? answer(commsir_group_compare(held->group, text.c_str(),
+                                             at(stream)))
+              : closed();
+}
+
 /// `memory` has an address and bytes for each argument, 0 and 0 for signals and
 /// counters.
 static Array<Any> kernelLaunchAt(int64_t handle, int64_t kernel,
@@ -716,6 +725,7 @@ TVM_FFI_DLL_EXPORT_TYPED_FUNC(signal_read, signalRead);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(signal_reset, signalReset);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(collective_why_not, collectiveWhyNot);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(collective_run, collectiveRun);
+TVM_FFI_DLL_EXPORT_TYPED_FUNC(group_compare, groupCompare);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(kernel_launch_at, kernelLaunchAt);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(window_allocate_bytes, windowAllocateBytes);
 TVM_FFI_DLL_EXPORT_TYPED_FUNC(window_adopt, windowAdopt);

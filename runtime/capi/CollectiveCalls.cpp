@@ -92,6 +92,15 @@ commsir_status commsir_group_collective(commsir_group *group,
   });
 }
 
+commsir_status commsir_group_compare(commsir_group *group, const char *text,
+                                     void *stream) {
+  return inTurn(group, "a comparison", [&](OpenGroup &open) {
+    if (!text)
+      return failNull("`text` of commsir_group_compare");
+    return reportGroup(open.collectives.compare(text, stream));
+  });
+}
+
 //===----------------------------------------------------------------------===//
 // Prepared collectives
 //===----------------------------------------------------------------------===//

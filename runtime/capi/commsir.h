@@ -413,6 +413,14 @@ typedef struct {
 COMMSIR_API commsir_status commsir_group_collective(commsir_group *,
                                                     const commsir_collective *,
                                                     void *stream);
+/* Compares `text` among the ranks: COMMSIR_DISAGREE, with the texts of two
+ * ranks, unless all pass the same. For what a collective's sizes do not show,
+ * such as the shape of a matrix, before the collective is called. Collective.
+ * GPU: the calling threads meet, not the streams; nothing is compared while
+ * `stream` is captured. */
+COMMSIR_API commsir_status commsir_group_compare(commsir_group *,
+                                                 const char *text,
+                                                 void *stream);
 
 /* A prepared collective: described once, launched many times on other arrays of
  * the same sizes. A launch finds its kernel without comparing texts. */

@@ -167,6 +167,10 @@ public:
   ~Collectives();
   llvm::Error run(const CollectiveCall &call, void *stream);
   llvm::Error run(const FusedCall &call, void *stream);
+  /// Fails with Disagree and the texts of two ranks unless all ranks pass the
+  /// same `text`, which names a call that they are about to make. Collective.
+  /// Does nothing while `stream` is captured.
+  llvm::Error compare(llvm::StringRef text, void *stream);
   /// Launches a call that was made before in the same form, at little more than
   /// the cost of the lookup. Returns none if nothing was done; the caller must
   /// then `run` it.

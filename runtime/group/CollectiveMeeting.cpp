@@ -13,6 +13,8 @@
 
 #include "runtime/support/GroupError.h"
 
+#include "llvm/Support/xxhash.h"
+
 using namespace commsir;
 using namespace commsir::group;
 
@@ -66,13 +68,8 @@ llvm::Error Collectives::Impl::meet(uint64_t digest, unsigned place,
                 stream, extent);
 }
 
-/// CPU: a call of no elements, which ranks compare like others: one with some
-/// would wait for a rank that has none.
-llvm::Error Collectives::Impl::runEmpty(const PlainPlan &plan) {
-  if (group.onGpu() || group.options().ranks < 2 || !plan.shape.members.empty())
-    return llvm::Error::success();
-  uint64_t digest = plan.digest;
-  std::string text = plan.shape.text;
+/// CPU: a step in which ranks compare a digest and nothing else happens.
+llvm::Error Collectives::Impl::meetAs(uint64_t digest, llvm::StringRef text) {
   int32_t sent[16] = {}, heard[16];
   CollectiveCall call;
   call.op = "all_reduce";
@@ -87,4 +84,28 @@ llvm::Error Collectives::Impl::runEmpty(const PlainPlan &plan) {
   llvm::Error error = runWhole(**meeting, /*stream=*/nullptr);
   group.announce(0, "");
   return error;
+}
+
+/// CPU: a call of no elements, which ranks compare like others: one with some
+/// would wait for a rank that has none.
+llvm::Error Collectives::Impl::runEmpty(const PlainPlan &plan) {
+  if (group.onGpu() || group.options().ranks < 2 || !plan.shape.members.empty())
+    return llvm::Error::success();
+  // Copies: plans may be dropped.
+  uint64_t digest = plan.digest;
+  std::string text = plan.shape.text;
+  return meetAs(digest, text);
+}
+
+llvm::Error Collectives::compare(llvm::StringRef text, void *stream) {
+  Group &group = impl->group;
+  if (group.options().ranks < 2)
+    return llvm::Error::success();
+  if (llvm::Error error = impl->begin())
+    return error;
+  if (!group.onGpu())
+    return impl->note(impl->meetAs(llvm::xxh3_64bits(text), text));
+  if (group.captureOf(stream))
+    return llvm::Error::success();
+  return impl->note(group.compare(text));
 }

@@ -254,6 +254,7 @@ struct Collectives::Impl {
 
   llvm::Error compareRoot(const Shape &shape, void *stream);
   llvm::Error meet(uint64_t digest, unsigned place, void *stream);
+  llvm::Error meetAs(uint64_t digest, llvm::StringRef text);
   llvm::Error runEmpty(const PlainPlan &plan);
 
   //===--------------------------------------------------------------------===//

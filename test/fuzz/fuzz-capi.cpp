@@ -276,6 +276,7 @@ private:
     const commsir_collective *given = byte() % 16 ? &call : nullptr;
     commsir_free(commsir_group_why_not(group, given));
     (void)commsir_group_collective(group, given, nullptr);
+    (void)commsir_group_compare(group, byte() % 8 ? text() : nullptr, nullptr);
     callPrepared(group, given);
   }
 

@@ -462,6 +462,23 @@ TEST(GroupCollectiveTest, PairsOfTwoRanksGoOnAfterADisagreement) {
   });
 }
 
+/// Ranks compare what sizes do not show, and go on after they have differed.
+TEST(GroupCollectiveTest, TextsAreCompared) {
+  runRanks(3, [&](Member &member) {
+    group::Collectives collectives(*member.group);
+    for (int turn = 0; turn < 3; ++turn) {
+      if (!member.good(collectives.compare("a matmul of 8 x 6", nullptr)))
+        return;
+      llvm::StringRef text =
+          member.rank == 1 ? "a matmul of 4 x 12" : "a matmul of 8 x 6";
+      member.expect(collectives.compare(text, nullptr),
+                    group::GroupError::Kind::Disagree,
+                    {"a matmul of 4 x 12", "a matmul of 8 x 6", "rank 1"});
+    }
+    member.good(collectives.compare("", nullptr));
+  });
+}
+
 TEST(GroupCollectiveTest, SizesOfPairsMayDiffer) {
   runRanks(3, [&](Member &member) {
     group::Collectives collectives(*member.group);

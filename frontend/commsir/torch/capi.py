@@ -268,6 +268,13 @@ class Group(OfThisProcess):
         """Runs a call. On a GPU, the call is queued in a stream."""
         self._ask("collective_run", *call.arguments(), stream)
 
+    def compare(self, text: str, stream: int = 0) -> None:
+        """Raises an error with status COMMSIR_DISAGREE unless all ranks pass the same text. Collective.
+
+        Nothing is compared while `stream` is captured.
+        """
+        self._ask("group_compare", text, stream)
+
     def kernel(self, source: str | os.PathLike[str] | Kernel, name: str = "", **options: Any) -> GroupKernel:
         """Compiles a user kernel, as commsir.Group.kernel does. Collective when it is new.
 

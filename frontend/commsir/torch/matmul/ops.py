@@ -12,7 +12,7 @@ from typing import Any, cast
 import torch
 
 from commsir import _native, errors
-from commsir.torch import op_declarations, op_groups, ops, sites
+from commsir.torch import capi, op_declarations, op_groups, ops, sites
 from commsir.torch.agreement import digest_of
 from commsir.torch.destroy_hooks import when_gone
 from commsir.torch.foreign_calls import ForeignCall
@@ -207,6 +207,42 @@ def _flat(a: torch.Tensor) -> torch.Tensor:
 
 #: Places of compiled graphs at which all ranks want the overlapped way, by process group.
 _agreed: set[tuple[str, int, str]] = set()
+#: Eager calls that ranks have compared on a GPU, by process group, and whether they may overlap.
+_compared: dict[tuple[str, int, Any], bool] = {}
+
+
+def _are_alike(group: capi.Group, text: str, stream: int) -> bool:
+    """Whether all ranks pass the same text. Collective."""
+    try:
+        group.compare(text, stream)
+    except capi.CommsIRError as error:
+        if isinstance(error.__cause__, errors.DisagreementError):
+            return False
+        raise
+    return True
+
+
+def _may_overlap(name: str, a: torch.Tensor, sent: str, shown: tuple[Any, ...]) -> bool:
+    """Compares an eager call among the ranks. Raises an error if they differ in what they send, whose shape its number
+    of elements does not show. False: they differ in the rest, so that one may overlap what another does not.
+
+    On the CPU, where nothing overlaps, ranks compare each call; on GPUs the first one of each kind.
+    """
+    if _ranks(name) < 2:
+        return True
+    if a.device.type == "cpu":
+        op_groups.group_of(name).compare(sent)
+        return False
+    key = (name, int(a.device.index), (sent, shown))
+    if key not in _compared:
+        if _CUDA.is_current_stream_capturing():
+            return True
+        stream, group = _CUDA.current_stream(a.device).cuda_stream, op_groups.group_of(*key[:2])
+        are_alike = _are_alike(group, f"{sent}, with {shown}", stream)
+        if not are_alike:
+            group.compare(sent, stream)
+        _compared[key] = are_alike
+    return _compared[key]
 
 
 def _takes_overlapped(
@@ -233,6 +269,8 @@ def _takes_overlapped(
 
 def _forget(name: str | None) -> None:
     _agreed.difference_update([key for key in _agreed if name in (None, key[0])])
+    for compared in [key for key in _compared if name in (None, key[0])]:
+        del _compared[compared]
 
 
 when_gone(_forget)
@@ -258,6 +296,12 @@ def _choose(op: str, ranks: int, rows: int, a: torch.Tensor, factors: Sequence[F
     columns, first = sum(one.columns for one in factors), factors[0]
     groups = model.Groups(first.groups, first.group_rows)
     return model.choose(op, ranks, rows, columns, a.shape[-1], a.dtype, a.device, groups, first.result_type(a))
+
+
+def _sent(op: str, a: torch.Tensor, columns: int, dtype: torch.dtype, has_scales: bool = False) -> str:
+    """What has to be alike on all ranks for the collective to be right, in words."""
+    scales = ", with a scale for each row" if has_scales else ""
+    return f"{op} of {prod(a.shape[:-1])} x {columns} {str(dtype).removeprefix('torch.')}{scales}"
 
 
 def _shown(a: torch.Tensor, factors: Sequence[Factor]) -> tuple[Any, ...]:
@@ -346,6 +390,10 @@ def _multiply_arrivals(
     choice = _choose(asked, ranks, prod(shape) // ranks, shard, factors)
     arrived = None
     own = row_scale if op == "all_gather" and _is_of_shard(shard, factors, ranks, site) else None
+    what = (op, *_shown(shard, factors), gathered, own is not None)
+    may_overlap = bool(site) or _may_overlap(
+        group_name, shard, _sent(f"{op}_matmul", shard, k, shard.dtype, own is not None), what
+    )
 
     def arrive() -> _Tensor:
         """The collectives of the program, in its order."""
@@ -354,8 +402,7 @@ def _multiply_arrivals(
             factors[:] = _with_scales(factors, _collective("all_gather", own.contiguous(), group_name, site))
         return made
 
-    if choice.blocks:
-        what = (op, *_shown(shard, factors), gathered, own is not None)
+    if choice.blocks and may_overlap:
         takes, arrived = _takes_overlapped(site, group_name, shard.device, what, arrive)
         size = prod(shape) * k * shard.dtype.itemsize
         if takes and (space := _space(group_name, shard.device, size)):
@@ -429,9 +476,13 @@ def _send_products(
         made = factor.multiply(_flat(a), 0).view(*a.shape[:-1], factor.columns)
         return _collective(op, made, group_name, site).view(shape)
 
+    what = (op, *_shown(a, [factor]))
+    may_overlap = bool(site) or _may_overlap(
+        group_name, a, _sent(f"matmul_{op}", a, factor.columns, factor.result_type(a)), what
+    )
     choice = _choose("all_to_all_behind" if op == "all_to_all" else op, ranks, rows, a, [factor])
-    if choice.blocks:
-        takes, made = _takes_overlapped(site, group_name, a.device, (op, *_shown(a, [factor])), in_turn)
+    if choice.blocks and may_overlap:
+        takes, made = _takes_overlapped(site, group_name, a.device, what, in_turn)
         if made is not None:
             return cast(torch.Tensor, made)
         if takes and (space := _space(group_name, a.device, _space_of_products(op, ranks, a, factor))):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import os
 import random
 import time
 from collections.abc import Callable
@@ -434,24 +435,48 @@ OTHERS_CALL = {
     "matmul_reduce_scatter": "all_gather_matmul",
     "matmul_all_to_all": "matmul_all_reduce",
 }
-#: The rows of the odd rank for each rank, its type, and its terms in the weight; the others have 2 rows of 6 terms.
-DISAGREEMENTS: dict[str, tuple[int, torch.dtype, int]] = {
-    "more rows": (4, torch.float32, 6),
-    "no rows": (0, torch.float32, 6),
-    "another type": (2, torch.float64, 6),
-    "another type of the same size": (2, torch.int32, 6),
-    "another op": (2, torch.float32, 6),
-    "no call": (2, torch.float32, 6),
-    "a call that is refused": (2, torch.float32, 7),
+
+
+@dataclasses.dataclass(frozen=True)
+class Given:
+    """Operands of a rank: `a` has so many rows for each rank, and columns; its weight terms and columns."""
+
+    rows: int = 2
+    dtype: torch.dtype = torch.float32
+    terms: int = 6
+    weight_terms: int = 6
+    width: int = 5
+
+
+#: What the odd rank gives, or does otherwise.
+DISAGREEMENTS: dict[str, Given] = {
+    "more rows": Given(rows=4),
+    "no rows": Given(rows=0),
+    "another shape of the same size": Given(rows=1, terms=12, weight_terms=12, width=10),
+    "another type": Given(dtype=torch.float64),
+    "another type of the same size": Given(dtype=torch.int32),
+    "another op": Given(),
+    "no call": Given(),
+    "a call that is refused": Given(weight_terms=7),
 }
 
 
-def _said(name: str, group: Any, rows: int, dtype: torch.dtype, terms: int) -> str:
-    """What the error of a call says; nothing if it has none."""
-    a, weight = torch.ones(rows, 6).to(dtype), torch.ones(terms, 5).to(dtype)
+def _call(name: str, group: Any, given: Given) -> list[Tensor]:
+    """On a tensor of ones and one of threes."""
+    ranks, device = dist.get_world_size(), os.environ.get("CHECK_DEVICE", "cpu")
+    a = torch.ones(given.rows * ranks, given.terms, device=device).to(given.dtype)
+    weight = torch.full((given.weight_terms, given.width), 3, device=device).to(given.dtype)
     op = getattr(_OPS.commsir, name)
+    if name.startswith("matmul"):
+        return [op(a, weight, group)]
+    made: list[Tensor] = op(a, [weight], [None], False, group)
+    return made
+
+
+def _said(name: str, group: Any, given: Given) -> str:
+    """What the error of a call says; nothing if it has none."""
     try:
-        op(a, weight, group) if name.startswith("matmul") else op(a, [weight], [None], False, group)
+        _call(name, group, given)
     except RuntimeError as error:
         return str(error)
     return ""
@@ -459,8 +484,7 @@ def _said(name: str, group: Any, rows: int, dtype: torch.dtype, terms: int) -> s
 
 def disagrees(rank: int, size: int, how: str, repeated: bool) -> dict[str, str]:
     """Rank 1 calls each op in another way than the others, perhaps after some calls that are right; what is said."""
-    rows, dtype, terms = DISAGREEMENTS[how]
-    given = (rows * size, dtype, terms) if rank == 1 else (2 * size, torch.float32, 6)
+    given = DISAGREEMENTS[how] if rank == 1 else Given()
     said = {}
     # Where a rank does not come, the others wait until the timeout, which is long enough for a busy machine.
     waits = how in ("no call", "a call that is refused")
@@ -469,11 +493,40 @@ def disagrees(rank: int, size: int, how: str, repeated: bool) -> dict[str, str]:
         other = OTHERS_CALL[name]
         made = dist.new_group(list(range(size)), timeout=timedelta(seconds=5 if waits else 60))
         for _ in range(3 if repeated else 0):
-            assert not _said(name, made.group_name, 2 * size, torch.float32, 6)
+            assert not _said(name, made.group_name, Given())
         called = other if how == "another op" and rank == 1 else name
         silent = how == "no call" and rank == 1
         began = time.monotonic()
-        said[name] = "" if silent else _said(called, made.group_name, *given)
+        said[name] = "" if silent else _said(called, made.group_name, given)
         assert time.monotonic() - began < 30, f"{how}, {name}: too late"
         dist.barrier()
     return said
+
+
+def shapes_differ(rank: int, size: int) -> dict[str, list[str]]:
+    """What each op says when rank 1 gives as many elements in another shape, twice; then all give the same."""
+    name, odd = dist.group.WORLD.group_name, DISAGREEMENTS["another shape of the same size"]
+    said = {}
+    for op in OTHERS_CALL:
+        said[op] = [_said(op, name, odd if rank == 1 else Given()) for _ in range(2)]
+        made = _call(op, name, Given())
+        times = size if op in ("matmul_all_reduce", "matmul_reduce_scatter") else 1
+        assert all(bool((one == 18 * times).all()) for one in made), f"{op}: {made}"
+    return said
+
+
+def sizes_may_differ(rank: int, size: int) -> dict[str, list[int]]:
+    """Each rank has as many terms as it likes where products are summed, and weights as wide where rows arrive."""
+    name, shapes = dist.group.WORLD.group_name, {}
+    for op in OTHERS_CALL:
+        arrives, terms = not op.startswith("matmul"), 3 + rank
+        given = Given(width=4 + rank) if arrives else Given(terms=terms, weight_terms=terms)
+        (made,) = _call(op, name, given)
+        if op == "matmul_all_to_all":
+            wants = [3.0 * (3 + other) for other in range(size) for _ in range(2)]
+        else:
+            summed = sum(3.0 * (3 + other) for other in range(size))
+            wants = [18.0 if arrives else summed] * made.shape[0]
+        assert torch.equal(made.cpu(), torch.tensor(wants).view(-1, 1).expand(made.shape)), f"{op}: {made}"
+        shapes[op] = list(made.shape)
+    return shapes

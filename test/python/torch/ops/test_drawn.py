@@ -39,3 +39,23 @@ def test_ranks_disagree(pair: World, how: str, repeated: bool) -> None:
         assert all("ranks disagree" in one and "all ranks must make the same calls" in one for one in said.values()), (
             said
         )
+
+
+def test_shapes_of_one_size(pair: World) -> None:
+    """Numbers of elements do not show them; the group goes on."""
+    shapes = {"all_gather_matmul": ("4 x 6", "2 x 12"), "all_to_all_matmul": ("4 x 6", "2 x 12")}
+    for said in pair.run(drawn_checks.shapes_differ, "commsir"):
+        for op, texts in said.items():
+            wanted = [f"{op} of {shape} float32" for shape in shapes.get(op, ("4 x 5", "2 x 10"))]
+            assert all("ranks disagree" in text and all(one in text for one in wanted) for text in texts), said
+
+
+def test_sizes_that_may_differ(pair: World) -> None:
+    for rank, shapes in enumerate(pair.run(drawn_checks.sizes_may_differ, "commsir")):
+        assert shapes == {
+            "all_gather_matmul": [8, 4 + rank],
+            "all_to_all_matmul": [4, 4 + rank],
+            "matmul_all_reduce": [4, 5],
+            "matmul_reduce_scatter": [2, 5],
+            "matmul_all_to_all": [4, 5],
+        }
