@@ -207,49 +207,53 @@ def _flat(a: torch.Tensor) -> torch.Tensor:
 
 #: Places of compiled graphs at which all ranks want the overlapped way, by process group.
 _agreed: set[tuple[str, int, str]] = set()
-#: Eager calls that ranks have compared on a GPU, by process group, and whether they may overlap.
-_compared: dict[tuple[str, int, Any], bool] = {}
+#: Whether ranks were alike in the first eager call, on a GPU of a process group, that sends this or is this.
+_alike: dict[tuple[str, int, Any], bool] = {}
 
 
-def _are_alike(group: capi.Group, text: str, stream: int) -> bool:
-    """Whether all ranks pass the same text. Collective."""
-    try:
-        group.compare(text, stream)
-    except capi.CommsIRError as error:
-        if isinstance(error.__cause__, errors.DisagreementError):
-            return False
-        raise
-    return True
+def _are_alike(name: str, device: torch.device, key: Any, text: str, otherwise: str = "") -> bool:
+    """Whether all ranks pass the same text in the first call with that key. Collective then, but not in a capture.
+
+    Raises an error if they pass another text `otherwise`, too.
+    """
+    place = (name, int(device.index), key)
+    if place not in _alike:
+        if _CUDA.is_current_stream_capturing():
+            return True
+        group, stream = op_groups.group_of(*place[:2]), _CUDA.current_stream(device).cuda_stream
+        try:
+            group.compare(text, stream)
+            _alike[place] = True
+        except capi.CommsIRError as error:
+            if not isinstance(error.__cause__, errors.DisagreementError):
+                raise
+            if otherwise:
+                group.compare(otherwise, stream)
+            _alike[place] = False
+    return _alike[place]
 
 
-def _may_overlap(name: str, a: torch.Tensor, sent: str, shown: tuple[Any, ...]) -> bool:
+def _may_overlap(name: str, a: torch.Tensor, sent: str, what: tuple[Any, ...]) -> bool:
     """Compares an eager call among the ranks. Raises an error if they differ in what they send, whose shape its number
     of elements does not show. False: they differ in the rest, so that one may overlap what another does not.
 
-    On the CPU, where nothing overlaps, ranks compare each call; on GPUs the first one of each kind.
+    On the CPU, where nothing overlaps, ranks compare each call; on GPUs the first one that sends this.
     """
     if _ranks(name) < 2:
         return True
     if a.device.type == "cpu":
         op_groups.group_of(name).compare(sent)
         return False
-    key = (name, int(a.device.index), (sent, shown))
-    if key not in _compared:
-        if _CUDA.is_current_stream_capturing():
-            return True
-        stream, group = _CUDA.current_stream(a.device).cuda_stream, op_groups.group_of(*key[:2])
-        are_alike = _are_alike(group, f"{sent}, with {shown}", stream)
-        if not are_alike:
-            group.compare(sent, stream)
-        _compared[key] = are_alike
-    return _compared[key]
+    return _are_alike(name, a.device, sent, f"{sent}, with {what}", otherwise=sent)
 
 
 def _takes_overlapped(
     site: str, name: str, device: torch.device, what: tuple[Any, ...], collective: Callable[[], Any]
 ) -> tuple[bool, Any]:
     """Whether this call is to be overlapped; else the result of the collective of this call, if it has run already."""
-    if not site or (name, int(device.index), site) in _agreed:
+    if not site:
+        return _are_alike(name, device, what, str(what)), None
+    if (name, int(device.index), site) in _agreed:
         return True, None
     agreement = sites.agreement_of(name, int(device.index))
     if _CUDA.is_current_stream_capturing() or not agreement.is_open(site):
@@ -269,8 +273,8 @@ def _takes_overlapped(
 
 def _forget(name: str | None) -> None:
     _agreed.difference_update([key for key in _agreed if name in (None, key[0])])
-    for compared in [key for key in _compared if name in (None, key[0])]:
-        del _compared[compared]
+    for place in [place for place in _alike if name in (None, place[0])]:
+        del _alike[place]
 
 
 when_gone(_forget)
@@ -306,7 +310,7 @@ def _sent(op: str, a: torch.Tensor, columns: int, dtype: torch.dtype, has_scales
 
 def _shown(a: torch.Tensor, factors: Sequence[Factor]) -> tuple[Any, ...]:
     """What all ranks have to want alike."""
-    return tuple(a.shape), a.dtype, [(tuple(one.weight.shape), one.group_rows, one.dtype) for one in factors]
+    return tuple(a.shape), a.dtype, *((tuple(one.weight.shape), one.group_rows, one.dtype) for one in factors)
 
 
 # ---------------------------------------------------------------------------------------------------------------------

@@ -527,6 +527,6 @@ def sizes_may_differ(rank: int, size: int) -> dict[str, list[int]]:
         else:
             summed = sum(3.0 * (3 + other) for other in range(size))
             wants = [18.0 if arrives else summed] * made.shape[0]
-        assert torch.equal(made.cpu(), torch.tensor(wants).view(-1, 1).expand(made.shape)), f"{op}: {made}"
+        assert torch.equal(made, torch.tensor(wants).to(made).view(-1, 1).expand(made.shape)), f"{op}: {made}"
         shapes[op] = list(made.shape)
     return shapes

@@ -28,6 +28,7 @@ def test_four_ranks(world: World, name: str) -> None:
     world.run(checks.differ, "gloo", names=[name], timeout=60)
 
 
+@pytest.mark.cpu_alone("on GPUs a rank cannot leave what all have agreed on")
 def test_one_after_the_other(pair: World) -> None:
     """In one group, after ranks have agreed on some of it."""
     pair.run(

@@ -69,6 +69,7 @@ def test_registrations_of_four_ranks(world: World, how: str) -> None:
     _check_registrations(world, how, "own")
 
 
+@pytest.mark.cpu_alone("on GPUs a rank cannot leave what all have agreed on")
 @pytest.mark.parametrize("of", _OF)
 def test_one_rank_changes(pair: World, of: str) -> None:
     """After ranks have agreed, one has another graph in calls 2 and 5."""
