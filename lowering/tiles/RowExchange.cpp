@@ -27,7 +27,7 @@ static constexpr int64_t maxAlone = 32;
 static constexpr int64_t maxBytesAlone = 64;
 /// In a CTA of so many threads every lane takes one value: all of its warps
 /// read at once then, and wait for shared memory longer than for shuffles.
-/// Measured on H200: 0.3 to 0.4 µs of a kernel (docs/Benchmarks.md).
+/// Measured on H200: 0.3 to 0.4 µs of a kernel.
 static constexpr int64_t manyThreads = 1024;
 /// Words that one access of shared memory reads or writes.
 static constexpr int64_t wordsOfAccess = 4;

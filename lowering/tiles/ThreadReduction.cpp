@@ -168,7 +168,7 @@ Value ThreadReduction::getExchangedIdentity(OpBuilder &builder) const {
 // A warp at once
 //===----------------------------------------------------------------------===//
 
-/// Below this many lanes, two shuffle steps are as fast (docs/Benchmarks.md).
+/// Below this many lanes, two shuffle steps are as fast, as measured on H200.
 static constexpr int64_t kLeastAtOnce = 8;
 
 std::optional<gpu::AllReduceOperation>

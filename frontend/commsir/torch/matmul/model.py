@@ -1,8 +1,8 @@
 """Which way a matmul next to a collective takes, by a model of both ways' time.
 
 The model is of the vendor's matmul in bf16 and f16 on GPUs of compute capability 9.0, and of NVLink between them. Its
-constants are fitted to test/gpu/matmul.py on 2 and 4×H100 (docs/Benchmarks.md, "Matmul beside communication"). All
-ranks come to one answer, as they ask about the same sizes.
+constants are fitted to test/gpu/matmul.py on 2 and 4×H100 (docs/history/2026-11-26.md). Ranks that ask about the same
+sizes come to one answer.
 """
 
 from __future__ import annotations
