@@ -1,6 +1,7 @@
 """Writes the table of docs/TorchModels.md: the collectives of transformers' models that are fused, and those left.
 
-python test/python/torch/models/table.py [--ranks 2] [--model Llama ...] [--plan own ...] [--write docs/TorchModels.md]
+python test/python/torch/models/table.py [--ranks 2] [--model Llama ...] [--plan own ...] [--jobs 1]
+                                         [--write docs/TorchModels.md]
 
 All models by their own plan, on two ranks in float32 and bfloat16, and on four in float32. plans.py has the plans
 "module" and "sequence".
@@ -13,6 +14,7 @@ import itertools
 import os
 import re
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parents[1] / "c10d"), str(Path(__file__).resolve().parent)]
@@ -57,6 +59,14 @@ def _rows(name: str, ranks: int, dtype: str, plan: str) -> list[model_checks.Row
         world.stop()
 
 
+def _outcome(run: tuple[tuple[int, str], str, str]) -> list[model_checks.Row] | AssertionError:
+    (ranks, dtype), name, plan = run
+    try:
+        return _rows(name, ranks, dtype, plan)
+    except AssertionError as error:
+        return error
+
+
 def _lines(said: _Said) -> list[str]:
     """One a graph, or several where types or numbers of ranks differ."""
     lines: dict[str, list[tuple[str, int]]] = {}
@@ -94,20 +104,22 @@ def main() -> None:
     parser.add_argument("--model", nargs="*", default=list(model_checks.MODELS))
     parser.add_argument("--plan", nargs="*", default=["own"], choices=list(_PLANS))
     parser.add_argument("--dtype", nargs="*", default=_TYPES)
+    parser.add_argument("--jobs", type=int, default=1, help="models at once, each with its ranks")
     parser.add_argument("--write", type=Path, help="the page whose table is replaced")
     options = parser.parse_args()
     found, failed = dict[str, _Said](), list[str]()
-    runs = [(ranks, dtype) for ranks in options.ranks for dtype in options.dtype if dtype in _RUNS.get(ranks, _TYPES)]
-    for (ranks, dtype), name, plan in itertools.product(runs, options.model, options.plan):
-        title = f"{name}{_PLANS[plan]}"
-        try:
-            said = {(dtype, ranks): _rows(name, ranks, dtype, plan)}
-        except AssertionError as error:
-            failed.append(f"{title}, {dtype}, {ranks} ranks: {error}")
-            print(failed[-1], flush=True)
-            continue
-        found.setdefault(title, {}).update(said)
-        print(table_of({title: _lines(said)}).removeprefix(_HEAD), flush=True)
+    types = [(ranks, dtype) for ranks in options.ranks for dtype in options.dtype if dtype in _RUNS.get(ranks, _TYPES)]
+    runs = list(itertools.product(types, options.model, options.plan))
+    with ThreadPoolExecutor(options.jobs) as pool:
+        for ((ranks, dtype), name, plan), outcome in zip(runs, pool.map(_outcome, runs), strict=True):
+            title = f"{name}{_PLANS[plan]}"
+            if isinstance(outcome, AssertionError):
+                failed.append(f"{title}, {dtype}, {ranks} ranks: {outcome}")
+                print(failed[-1], flush=True)
+                continue
+            said = {(dtype, ranks): outcome}
+            found.setdefault(title, {}).update(said)
+            print(table_of({title: _lines(said)}).removeprefix(_HEAD), flush=True)
     if options.write:
         page = options.write.read_text()
         table = table_of({title: _lines(said) for title, said in found.items()})
