@@ -74,8 +74,8 @@ cd "$root/test/python/torch/c10d" || exit
 part run 400 ranks "$root/test/gpu/torch_run.py"
 part backend 300 env CHECK_RANKS="$count" "$python" -m pytest -q -p no:cacheprovider --tensors cuda \
   test_backend.py test_lasting.py test_windows.py
-part compile 3000 "$python" -m pytest -q -p no:cacheprovider --tensors cuda \
-  ../ops
+# What test_ops.py checks torch_run.py has checked.
+part compile 3000 "$python" -m pytest -q -p no:cacheprovider --tensors cuda --ignore ../ops/test_ops.py ../ops
 [ $shares = 1 ] || part suite 600 "$python" torch_suite.py --ranks "$count"
 for program in own_collective quantized_backend push_weights tensor_parallel; do
   case $shares$program in 1own_collective | 1push_weights) continue ;; esac # Over NCCL.

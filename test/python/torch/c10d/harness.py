@@ -19,8 +19,10 @@ import traceback
 import unittest
 from collections.abc import Callable
 from datetime import timedelta
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection
 from typing import Any
+from unittest import mock
 
 __all__ = ["World"]
 
@@ -81,6 +83,16 @@ def _serve(rank: int, size: int, port: int, environment: dict[str, str], pipe: C
         pipe.send(outcome)
 
 
+def _begin_to_fork(imports: tuple[str, ...], device: str) -> Any:
+    """The server that forks ranks, after it has imported what they all need. Some modules begin to use the GPUs that
+    they see, which a forked process cannot go on with: the server of ranks on the CPU sees none."""
+    context = mp.get_context("forkserver")
+    context.set_forkserver_preload(["torch", "torch.distributed", *imports])
+    with mock.patch.dict(os.environ, {"CUDA_VISIBLE_DEVICES": ""} if device == "cpu" else {}):
+        forkserver.ensure_running()
+    return context
+
+
 class World:
     """`size` ranks; what they all import, by `imports`, is imported once.
 
@@ -98,8 +110,6 @@ class World:
 
         dist: Any = torch.distributed
         self._folder = tempfile.TemporaryDirectory(prefix="commsir-ranks-")
-        context = mp.get_context("forkserver")
-        context.set_forkserver_preload(["torch", "torch.distributed", *self.imports])
         self._store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
         environment = {
             "COMMSIR_TORCH_BACKEND": "cpp",
@@ -111,6 +121,7 @@ class World:
             # A defect of the pass for torch.compile is to fail a test, not to fall back.
             "COMMSIR_TORCH_STRICT": "1",
         }
+        context = _begin_to_fork(self.imports, environment["CHECK_DEVICE"])
         for rank in range(self.size):
             own, theirs = context.Pipe()
             process = context.Process(

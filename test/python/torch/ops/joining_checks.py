@@ -243,7 +243,7 @@ def same_bits(rank: int, size: int) -> bytes:
     x, y = (_tensor(rank, 8, WIDTH, dtype=torch.bfloat16, seed=seed) for seed in (1, 2))
     for _ in range(4):
         made: torch.Tensor = compiled(x, y, w)
-    return made.view(torch.int16).numpy().tobytes()
+    return made.cpu().view(torch.int16).numpy().tobytes()
 
 
 def calls(rank: int, size: int, name: str) -> int:
