@@ -384,6 +384,21 @@ static std::string keyOf(const KernelRequest &request) {
   return key;
 }
 
+/// "prepare a kernel @sum(%x: memref<64xf32>)", as far as the text shows it;
+/// bytecode shows nothing.
+static std::string describe(const KernelRequest &request) {
+  constexpr llvm::StringLiteral keyword = "comms.kernel ";
+  std::string said = "prepare a kernel";
+  std::string name = request.name.empty() ? "" : "@" + request.name;
+  llvm::StringRef source = request.source;
+  size_t begin = source.find((keyword + (name.empty() ? "@" : name)).str());
+  if (begin == llvm::StringRef::npos)
+    return said + (name.empty() ? "" : " " + name);
+  llvm::StringRef line = source.substr(begin + keyword.size());
+  line = line.take_until([](char c) { return c == '{' || c == '\n'; });
+  return said + " " + line.take_front(line.rfind(')') + 1).str();
+}
+
 llvm::Expected<GroupKernel *> CpuGroup::prepare(const KernelRequest &request) {
   if (llvm::Error error = ready())
     return std::move(error);
@@ -398,11 +413,7 @@ llvm::Expected<GroupKernel *> CpuGroup::prepare(const KernelRequest &request) {
   auto subgroup = findSubgroup(request.members);
   if (!subgroup)
     return subgroup.takeError();
-  std::string text =
-      "prepare a kernel" +
-      (request.name.empty() ? std::string() : " @" + request.name);
-  if (announced)
-    text = announcedText;
+  std::string text = announced ? announcedText : describe(request);
   if (llvm::Error error = begin(**subgroup, llvm::xxh3_64bits(key), text))
     return std::move(error);
   auto kernel = CpuKernel::create(*this, **subgroup, request);

@@ -380,8 +380,8 @@ TEST(GroupTest, AnAwaitedRankIsNamedOnce) {
     member.good(member.group->setTimeout(0.5));
     member.expect(member.group->launch(**kernel, {}, nullptr), Kind::Peer,
                   {"barrier of all blocks of 2 ranks: 4 arrived, expected 8; "
-                   "missing rank 1 (ended prepare a kernel) with 4 of its 4 "
-                   "blocks"});
+                   "missing rank 1 (ended prepare a kernel @",
+                   ") with 4 of its 4 blocks"});
     member.good(member.store->set("told", "1"));
   });
 }
@@ -753,7 +753,8 @@ TEST(GroupTest, DifferentKernelsAreNamedOnEveryRank) {
     if (kernel)
       return member.complain("two kernels are one");
     member.expect(kernel.takeError(), Kind::Disagree,
-                  {"ranks disagree", "prepare a kernel @sum"});
+                  {"rank 0: prepare a kernel @sum(%x: memref<64xf32>, ",
+                   "rank 1: prepare a kernel @sum(%x: memref<128xf32>, "});
   });
 }
 
