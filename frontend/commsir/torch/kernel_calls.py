@@ -18,6 +18,7 @@ from commsir.torch.prefetched_weights import emit, weights_behind
 from commsir.torch.produce_regions import Produced
 from commsir.torch.region_growth import results_of, stored_as
 from commsir.torch.regions import Argument, Region, same_sizes
+from commsir.torch.reporting import copy_source
 
 __all__ = ["put_kernel", "put_kernel_of_several"]
 
@@ -59,6 +60,7 @@ def put_kernel(
             (collective.op, rows, given, *call, site, parts, sent, len(sources)),
         )
         set_value(fused)
+        copy_source(collective.node, fused)
         written = {stored_as(region, node): number for number, node in enumerate(results)}
         made: dict[Node, Node] = {}
         for node in members:
@@ -90,6 +92,7 @@ def put_kernel_of_several(
             (collective.op, source, [], *call, widths, False, *place, None, "", 0),
         )
         set_value(fused)
+        copy_source(collective.node, fused)
         results = [_result_in_shape(graph, fused, number, node) for number, node in enumerate(nodes)]
     for node, result in zip(nodes, results, strict=True):
         for wait in [user for user in node.users if user.target is WAIT]:

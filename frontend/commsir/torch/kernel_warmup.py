@@ -6,6 +6,7 @@ import contextlib
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from numbers import Integral
 from typing import Any
 
 import torch
@@ -19,11 +20,15 @@ _LISTED = 5
 
 def _sizes(rows: int | Iterable[int]) -> list[int]:
     """Row counts that reach every kernel which counts of up to `rows` use, or just those that are listed."""
-    if not isinstance(rows, int):
-        wrong = [count for count in rows if not hasattr(count, "__index__") or count < 0]
+    if not isinstance(rows, Integral):
+        if not isinstance(rows, Iterable):
+            raise ValueError(f"warm_up: rows={rows!r}; give one whole number, or a list of them")
+        counts = list(rows)
+        wrong = [count for count in counts if not hasattr(count, "__index__") or count < 0]
         if wrong:
             raise ValueError(f"warm_up: rows has {wrong[0]!r}; give one whole number, or a list of them")
-        return sorted({int(count) for count in rows}, reverse=True)
+        return sorted({int(count) for count in counts}, reverse=True)
+    rows = int(rows)
     if rows < 1:
         raise ValueError(f"warm_up: rows={rows}; give the largest row count that calls will have, at least 1")
     # Kernels are for the elements between two powers of two, so of the counts in (x / 2, x], for an x that depends on
@@ -65,7 +70,7 @@ def warm_up(call: Callable[[int], Any], rows: int | Iterable[int], *, progress: 
     shows = sys.stderr.isatty() if progress is None else progress
     if torch.distributed.is_initialized() and torch.distributed.get_rank() != 0:
         shows = False
-    counts, times = _sizes(rows), 1 if isinstance(rows, int) else _LISTED
+    counts, times = _sizes(rows), 1 if isinstance(rows, Integral) else _LISTED
     with compiling_at_once():
         for number, count in enumerate(counts, 1):
             for _ in range(times):

@@ -162,9 +162,17 @@ def _texts_of(outputs: Sequence[tuple[torch.dtype, int]]) -> tuple[str, list[int
     if not outputs:
         raise UsageError("a fused collective has an output at least: give outputs=[(torch.float32, columns), …]")
     for output in outputs:
-        if len(output) != 2 or not isinstance(output[0], torch.dtype):
+        if not isinstance(output, tuple) or len(output) != 2 or not _is_output(*output):
             raise UsageError(f"outputs has {output!r}: an output is a torch.dtype and its columns, (torch.float32, 64)")
+        if not capi.element_type(output[0]):
+            raise UsageError(f"outputs has {output!r}: kernels write real numbers and masks; give one of their types")
     return ",".join(capi.element_type(dtype) for dtype, _ in outputs), [columns for _, columns in outputs]
+
+
+def _is_output(dtype: Any, columns: Any) -> bool:
+    """Whether these are a type and a number of columns, which may be symbolic in a program that is compiled."""
+    is_number = isinstance(columns, (int, torch.SymInt)) and not isinstance(columns, bool)
+    return isinstance(dtype, torch.dtype) and is_number and (not isinstance(columns, int) or columns >= 0)
 
 
 def _copy_results(made: Sequence[torch.Tensor], out: Sequence[torch.Tensor]) -> None:

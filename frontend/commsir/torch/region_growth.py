@@ -16,6 +16,7 @@ from commsir.torch.graph_preparation import descendants
 from commsir.torch.movable_nodes import WAIT, Hoister
 from commsir.torch.regions import Region, Unsupported, cut_sizes, is_part, moves_nothing, row_sizes
 from commsir.torch.reporting import described
+from commsir.torch.saved_extremes import compared_again
 
 __all__ = ["identity_region", "largest_region", "results_of", "stored_as", "with_stored_rounded"]
 
@@ -33,6 +34,7 @@ def _grow(graph: Graph, start: Node, region: Region, before: Hoister) -> tuple[l
     # Nodes that stay outside but need something from inside: what they make cannot be an argument.
     after: set[Node] = set()
     because: list[str] = []
+    refused = compared_again(graph)
     for node in graph.nodes:
         if node is start or not any(source in inside or source in after for source in node.all_input_nodes):
             continue
@@ -45,6 +47,8 @@ def _grow(graph: Graph, start: Node, region: Region, before: Hoister) -> tuple[l
                 raise Unsupported(f"{described(node)} needs {described(late[0])}, which comes after the kernel")
             if later:
                 raise Unsupported(f"{described(node)} needs {described(later[0])}, {before.why_not(later[0])}")
+            if node in refused:
+                raise Unsupported(refused[node])
             region.add(node)
             inside[node] = None
         except Unsupported as why:

@@ -5,6 +5,7 @@ One list holds an entry per collective of each compiled graph. `fusions()` and `
 
 from __future__ import annotations
 
+import inspect
 import operator
 import os
 import re
@@ -22,6 +23,7 @@ __all__ = [
     "Fusion",
     "Report",
     "clear_fusions",
+    "copy_source",
     "described",
     "drop",
     "fusions",
@@ -234,24 +236,32 @@ def graph_name(graph: Graph) -> str:
 
 #: File, line, function and code, which generated code has not.
 _FRAME = re.compile(r'File "([^"]+)", line (\d+), in ([^\n]*)(?:\n[ \t]*(?!File "|[ \t])([^\n]*))?')
+#: What `source_of` reads of a node.
+_SOURCE = ("stack_trace", "nn_module_stack", "fwd_nn_module_stack")
 _TORCH = os.path.dirname(torch.__file__)
 
 
 def source_of(node: Node) -> tuple[str, str]:
     """The line of the program that makes the node, "file:line: code", and the module whose call it is in. Dynamo keeps
     no frames of code that `exec` made: the line is that of its caller, or empty."""
-    frames = _FRAME.findall(str(node.meta.get("stack_trace") or ""))
-    own = [frame for frame in frames if not frame[0].startswith(_TORCH)]
+    written = _FRAME.findall(str(node.meta.get("stack_trace") or ""))
+    own = [frame for frame in written if not frame[0].startswith(_TORCH)]
     # Libraries put collectives around the calls of modules: the line is that of the module which makes the call.
-    own = [frame for frame in own if frame[2] == "forward"] or own
+    forwards = [frame for frame in own if frame[2] == "forward"]
     stack = node.meta.get("nn_module_stack") or node.meta.get("fwd_nn_module_stack") or {}
     modules = list(stack.values()) if isinstance(stack, dict) else []
-    # A forward that is in none of their files is that of an autograd function.
-    files = map(_file_of, (value[1] for value in reversed(modules)))
-    own = next(filter(None, ([frame for frame in own if frame[0] == file] for file in files)), own)
+    # Any other forward is that of an autograd function. The module that is compiled is not in the stack.
+    frames = forwards or own
+    found = (_frames_of(value[1], frames) for value in reversed(modules))
+    own = next(filter(None, found), frames if modules else forwards[:1]) or own
     line = f"{os.path.basename(own[-1][0])}:{own[-1][1]}: {own[-1][3].strip()}" if own else ""
     names = [str(value[0]) for value in modules]
     return line, re.sub(r"^L\['(\w+)'\]\.?|_modules\[?'?|'\]", r"", names[-1]) if names else ""
+
+
+def copy_source(node: Node, made: Node) -> None:
+    """The line of a node becomes that of one made in its place."""
+    made.meta.update({key: node.meta[key] for key in _SOURCE if key in node.meta})
 
 
 def described(node: Node) -> str:
@@ -266,6 +276,8 @@ def described(node: Node) -> str:
     # Calls with effects have the operation among their arguments.
     called = [one for one in (node.target, *node.args[:2]) if isinstance(one, torch._ops.OpOverload)]
     name = str(called[0]).removesuffix(".default") if called else getattr(node.target, "__name__", str(node.target))
+    if name == "commsir.fused_collective":  # The program knows only the collective that the kernel has replaced.
+        name = str(node.args[0])
     return f"{name} at {place}" if place else name
 
 
@@ -279,7 +291,13 @@ def _shape_of(node: Node) -> str:
     return f" of shape {[*value.shape]}" if isinstance(value, torch.Tensor) else ""
 
 
-def _file_of(kind: Any) -> str:
-    """The file that defines a class of modules, which Dynamo gives as such or by name."""
-    name = kind.__module__ if isinstance(kind, type) else str(kind).rpartition(".")[0]
-    return str(getattr(sys.modules.get(name), "__file__", None))
+def _frames_of(kind: Any, frames: list[tuple[str, ...]]) -> list[tuple[str, ...]]:
+    """The frames of the forward of a class of modules, which Dynamo gives as such or by name; if there are none, those
+    in its file."""
+    module, _, name = (kind.__module__, "", "") if isinstance(kind, type) else str(kind).rpartition(".")
+    defined = kind if isinstance(kind, type) else getattr(sys.modules.get(module), name, None)
+    code = getattr(inspect.unwrap(getattr(defined, "forward", _frames_of)), "__code__", None)
+    lines = {line for _, _, line in code.co_lines()} if code else set()
+    its = [frame for frame in frames if code and frame[0] == code.co_filename and int(frame[1]) in lines]
+    file = str(getattr(sys.modules.get(module), "__file__", None))
+    return its or [frame for frame in frames if frame[0] == file]

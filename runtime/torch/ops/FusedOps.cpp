@@ -208,6 +208,10 @@ static std::vector<Tensor> emptyOutputs(const std::string &op,
     if (shape.size() < 2)
       shape.insert(shape.begin(), 1);
     shape.front() = resultRows(op, shape.front(), ranks);
+    if (outColumns[i] < 0)
+      throw std::runtime_error(
+          "commsir: output " + std::to_string(i) + " of fused_collective has " +
+          std::to_string(outColumns[i]) + " columns; give 0 or more");
     shape.back() = outColumns[i];
     outs.push_back(emptyOf(input, shape, typeNamed(types[i])));
   }

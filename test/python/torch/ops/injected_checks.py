@@ -32,7 +32,7 @@ _MODULES = (
     *("collectives", "compile", "elementwise_rules", "foreign_collectives", "fusion", "gather_layouts"),
     *("graph_preparation", "joined_collectives", "kernel_calls", "matmul.graph", "movable_nodes", "order_rules"),
     *("part_rules", "prefetched_weights", "produce_regions", "reduction_rules", "region_builder", "region_growth"),
-    *("region_nodes", "reporting"),
+    *("region_nodes", "reporting", "saved_extremes"),
 )
 #: What a graph does not go through, but the program, Inductor or the code that runs; and what contains a defect.
 _OUTSIDE = ("CollectivePass.__call__", "_is_of_a_library", "drop", "note", "graph_name", "fusions")

@@ -272,6 +272,8 @@ def mistakes(rank: int, size: int) -> None:
         "nonsense",
         lambda: ops.fused_collective("all_reduce", x, [], "(%a: tensor<4xf32>) { nonsense }", [(torch.float32, 4)]),
     )
+    columns = partial(torch.ops.commsir.fused_collective, "all_reduce", x, [], "sum", "", "f32")
+    _fails("output 0 of fused_collective has -4 columns", lambda: columns([-4], False, dist.group.WORLD.group_name))
     assert ops.all_reduce(x)[0, 0] == size
 
 

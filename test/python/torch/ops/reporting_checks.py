@@ -71,6 +71,14 @@ class _Function(torch.autograd.Function):
         return grad
 
 
+class _Reduces(_Module):  # type: ignore[misc, unused-ignore]
+    """The line is that of the model, not of the helper in the same file."""
+
+    def forward(self, x: Any) -> Any:
+        h = _APPLY(x * 2).relu()  # first
+        return _APPLY(h * 3).sigmoid()  # second
+
+
 def _decorated(function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def call(*given: Any, **named: Any) -> Any:
@@ -106,7 +114,12 @@ SOURCES: dict[str, tuple[Callable[[], Any], list[tuple[str, str]]]] = {
     "a lambda": (lambda: _LAMBDA, [("# lambda", "")]),
     "a module that calls a function": (lambda: _Calls(_sum), [("# calls", "")]),
     "a hook": (_Hooked, [("# hooked", "inner")]),
-    "an autograd function": (lambda: _Calls(lambda x: _APPLY(x)), [("# function", "")]),
+    "an autograd function": (lambda: _APPLY, [("# function", "")]),
+    "an autograd function in a module": (_Reduces, [("# first", ""), ("# second", "")]),
+    "an autograd function in a module of a module": (
+        lambda: torch.nn.Sequential(torch.nn.Identity(), _Reduces()),
+        [("# first", "1"), ("# second", "1")],
+    ),
     "a decorator": (lambda: _with_decorator, [("# decorated", "")]),
     "functools.partial": (lambda: functools.partial(_scaled, 2.0), [("# partial", "")]),
     "generated code": (_generated, [("", "")]),
@@ -161,6 +174,12 @@ def _needed(x: Any) -> Any:
     return _sum(h) + 1, h @ h.t()
 
 
+def _shared(x: Any) -> Any:
+    """Two collectives send one value; the reason names the other collective, not the kernel in its place."""
+    sent = torch.relu(x * 2)
+    return _sum(sent) + 1, _gather(sent) * 3
+
+
 def _columns(x: Any) -> Any:
     return _sum(x).relu().sum(0) * 2
 
@@ -175,7 +194,7 @@ def _strided(x: Any) -> Any:
 
 #: Programs that are not fused as a whole.
 REASONS: dict[str, Callable[[Any], Any]] = {
-    one.__name__: one for one in (_split_beside, _late, _needed, _columns, _long, _strided)
+    one.__name__: one for one in (_split_beside, _late, _needed, _shared, _columns, _long, _strided)
 }
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+import numpy as np
 import ops_checks
 import pytest
 import torch
@@ -102,9 +104,15 @@ def test_warm_up(capsys: pytest.CaptureFixture[str]) -> None:
     counts.clear()
     commsir.torch.warm_up(counts.append, rows=[3, 5, 5])
     assert counts == [5] * 5 + [3] * 5
+    counts.clear()
+    commsir.torch.warm_up(counts.append, rows=(count for count in (3, 5)))
+    assert counts == [5] * 5 + [3] * 5
+    counts.clear()
+    commsir.torch.warm_up(counts.append, rows=np.int64(2))  # type: ignore[arg-type]
+    assert counts == [2, 1]
     with pytest.raises(ValueError, match="at least 1"):
         commsir.torch.warm_up(counts.append, rows=0)
-    for wrong, said in (("4", "rows has '4'"), ([2, -1], "rows has -1"), ([2.5], "rows has 2.5")):
+    for wrong, said in (("4", "rows has '4'"), ([2, -1], "rows has -1"), ([2.5], "rows has 2.5"), (2.5, "rows=2.5")):
         with pytest.raises(ValueError, match=said):
             commsir.torch.warm_up(counts.append, rows=wrong)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="20 is not a function"):
@@ -122,6 +130,19 @@ def test_first_mistakes() -> None:
         commsir.torch.ops.prepare("all_reduce", text, [("f32", 4)])  # type: ignore[list-item]
     with pytest.raises(commsir.UsageError, match=r"outputs has \(torch.float32,\): an output is a torch.dtype"):
         commsir.torch.ops.prepare("all_reduce", text, [(torch.float32,)])  # type: ignore[list-item]
+    for wrong in (
+        torch.float32,
+        (torch.float32, 4.5),
+        (torch.float32, -4),
+        (torch.float32, "4"),
+        (torch.float32, True),
+    ):
+        with pytest.raises(
+            commsir.UsageError, match=f"{re.escape(f'outputs has {wrong!r}')}: an output is a torch.dtype"
+        ):
+            commsir.torch.ops.prepare("all_reduce", text, [wrong])  # type: ignore[list-item]
+    with pytest.raises(commsir.UsageError, match=r"outputs has \(torch.complex64, 4\): kernels write real numbers"):
+        commsir.torch.ops.prepare("all_reduce", text, [(torch.complex64, 4)])
     with pytest.raises(commsir.UsageError, match=r"a list of weights, one for each weight, but got one tensor"):
         commsir.torch.all_gather_matmul(x, torch.ones(4, 3))  # type: ignore[arg-type]
     with pytest.raises(commsir.UsageError, match="is not a subclass of commsir.torch.ProcessGroup"):

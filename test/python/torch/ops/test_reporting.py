@@ -62,3 +62,6 @@ def test_names_no_nodes_of_the_graph(pair: World, name: str) -> None:
         assert because, "there is no reason"
         for why in because:
             assert not nodes & set(re.findall(r"[\w.]+", why)), why
+            assert "commsir." not in why and (
+                " is needed by " not in why or " at reporting_checks.py" in why.split(" is needed by ")[1]
+            ), why

@@ -53,3 +53,13 @@ def test_nodes_out_of_order(pair: World) -> None:
 
 def test_ddp(pair: World) -> None:
     assert all("all_reduce" in met for met in pair.run(use_checks.learns_with_ddp, "gloo"))
+
+
+@pytest.mark.parametrize("name", list(use_checks.EXTREMES))
+def test_gradients_of_extremes(pair: World, name: str) -> None:
+    """An extreme is saved for a backward graph only if other kernels compute its elements with the same bits."""
+    for ((fused, because),) in pair.run(use_checks.extremes_learn, "commsir", name=name):
+        assert "aten.sin" not in fused
+        assert ("aten.amax" in fused) == (name == "exact"), (fused, because)
+        wanted = [] if name == "exact" else [why for why in because if "which needs the same bits" in why]
+        assert bool(wanted) == (name != "exact"), because

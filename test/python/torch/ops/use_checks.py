@@ -359,3 +359,35 @@ def learns_with_ddp(rank: int, size: int) -> list[str]:
     for want, got in zip(losses(False), losses(True), strict=True):
         _compare(want, got, 1e-4)
     return [one.collective for one in fusing.fusions() if one.is_changed]
+
+
+# ---------------------------------------------------------------------------------------------------------------------
+# Gradients of extremes
+# ---------------------------------------------------------------------------------------------------------------------
+
+#: What gradients go through: backward graphs compute the sine again, and compare it with the extreme.
+EXTREMES: dict[str, Callable[[Any], Any]] = {
+    "largest": lambda x: (lambda v: v.amax(-1, keepdim=True) - v)(torch.sin(_sum(x).clamp(-1, 1))),
+    "smallest": lambda x: (lambda v: v.amin(-1, keepdim=True) - v)(torch.sin(_sum(x).clamp(-1, 1))),
+    "largest of all": lambda x: (lambda v: v.max() - v)(torch.sin(_sum(x).clamp(-1, 1))),
+    "gathered": lambda x: (lambda v: v.amax(-1, keepdim=True) - v)(
+        torch.sin(funcol.all_gather_tensor_autograd(x, 1, dist.group.WORLD).clamp(-1, 1))
+    ),
+    "exact": lambda x: (lambda v: v.amax(-1, keepdim=True) - v)(torch.relu(_sum(x) - 0.25)),
+}
+
+
+def extremes_learn(rank: int, size: int, name: str) -> list[tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Compiled, gradients of extremes are what they are otherwise, and no 0 / 0; the forward graph's regions."""
+    function = EXTREMES[name]
+    with _always():
+        compiled = _compiled(function, leaves=True)
+        for turn in range(3):
+            results = []
+            for call in (function, compiled):
+                x = _tensor(rank, 64, 20, dtype=torch.float32, seed=turn).requires_grad_()
+                made = call(x)
+                (made * torch.arange(float(made.shape[-1]), device=DEVICE)).sum().backward()
+                results.append((made.detach(), x.grad))
+            _compare(*results, 1e-4)
+    return [(one.fused, one.because) for one in fusing.fusions() if one.graph.endswith("forward")]
