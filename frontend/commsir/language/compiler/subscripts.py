@@ -178,15 +178,23 @@ class Subscripts(ForLoops):
         return View(base, Const(0), Const(None), matrix=part)
 
     def _most_of(self, key: ast.Slice) -> int | None:
-        """Returns the n of `i:min(i + n, end)`, the largest length of the slice."""
+        """Returns the n of `i:min(i + n, end)`, or of `0:min(n, end)`: the largest length of the slice."""
         upper = key.upper
         if not isinstance(upper, ast.Call) or not analysis.is_extremum(upper):
             return None
         if "max" in (upper.func.attr if isinstance(upper.func, ast.Attribute) else ast.unparse(upper.func)):
             return None
-        distances = (self._distance(ast.Slice(key.lower, end)) for end in upper.args)
+        first = self._if_constant(key.lower) if key.lower else Const(0)
+        distances = (self._distance(ast.Slice(key.lower, end)) or self._between(first, end) for end in upper.args)
         known = [d.py for d in distances if d is not None and isinstance(d.py, int) and d.py > 0]
         return min(known, default=None)
+
+    def _between(self, first: Const | None, end: ast.expr) -> Const | None:
+        """Returns the distance of two constants that are no negative numbers, which count from an array's end."""
+        last = self._if_constant(end) if first else None
+        if first is None or last is None or not isinstance(first.py, int) or not isinstance(last.py, int):
+            return None
+        return Const(last.py - first.py) if first.py >= 0 and last.py >= 0 else None
 
     def _one(self, base: Memory | Window, axis: int, key: ast.expr) -> Value:
         """A single subscript; a negative number counts from the end."""
