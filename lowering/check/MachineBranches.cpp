@@ -55,6 +55,7 @@ void Machine::nextRound(Thread &thread, UnknownBranch &loop,
   loop.run = ++nextRun;
   loop.condition.reset();
   loop.holds = 0;
+  loop.isOver = false;
   if (branch && loop.isCounted) {
     Interval more = getInterval(thread, branch->a);
     // What elements hold is known of all iterations, if there are not too many.
@@ -241,6 +242,7 @@ void Machine::passUnknown(Thread &thread, int32_t index, Interval decides) {
     made.guard = index;
     made.run = made.firstRun = ++nextRun;
     made.rounds = 1;
+    made.isOver = false;
     if (!isa<scf::ForOp>(guard.op))
       forgetCarried(thread, made);
     thread.pc = guard.body >= 0 ? guard.body : thread.pc + 1;
