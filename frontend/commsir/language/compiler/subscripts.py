@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from . import analysis
+from . import analysis, hints
 from .emitter import Line, may_be_repeated
 from .for_loops import ForLoops
 from .values import (
@@ -15,6 +15,7 @@ from .values import (
     Const,
     Matrix,
     Memory,
+    Product,
     Scalar,
     Seq,
     Slot,
@@ -53,7 +54,8 @@ class Subscripts(ForLoops):
                 "t[3:4] is a tile of one; t.sum() and t.max() reduce a tile",
                 node,
             )
-        self.fail(f"{base.describe()} has no subscripts", node=node)
+        hint = hints.OF_PRODUCT if isinstance(base, Product) else ""
+        self.fail(f"{base.describe()} has no subscripts", hint, node)
 
     def _part_of_tile(self, base: Tile, key: ast.Slice) -> Tile:
         """`t[8:16]`: places that are known, as the length of a tile is."""
