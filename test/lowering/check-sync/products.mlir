@@ -363,3 +363,28 @@ comms.kernel @rows_in_place(%b: memref<8x8xf32>, %w: !comms.window<64x8xf32>, %n
     : memref<64x8xf32>, memref<8x8xf32>, memref<64x8xf32>
   comms.return
 }
+
+// -----
+
+// Scalars say how many tiles of rows and of columns there are, of which there
+// are at most 2 and 4: all are followed, also in the inner loop.
+
+comms.kernel @tiles_by_scalars(%a: memref<32x8xbf16>, %b: memref<8x64xbf16>, %y: memref<32x64xf32>, %m: index, %n: index)
+    attributes {ranks = 2 : i64, blocks = 2 : i64} {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %c16 = arith.constant 16 : index
+  %c32 = arith.constant 32 : index
+  %c64 = arith.constant 64 : index
+  %block = comms.block_id
+  %i0 = arith.muli %block, %c8 : index
+  %most_rows = arith.minsi %m, %c32 : index
+  %most_columns = arith.minsi %n, %c64 : index
+  scf.for %i = %i0 to %most_rows step %c16 {
+    scf.for %j = %c0 to %most_columns step %c16 {
+      comms.contract %a[%i, %c0], %b[%c0, %j] to %y[%i, %j] tile [8, 16] depth %c8
+        : memref<32x8xbf16>, memref<8x64xbf16>, memref<32x64xf32>
+    }
+  }
+  comms.return
+}
