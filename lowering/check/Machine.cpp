@@ -215,6 +215,7 @@ bool Machine::advance(Thread &thread) {
       if (UnknownBranch *choice = unknownBranchOf(thread, in.extra)) {
         choice->run = choice->firstRun = ++nextRun;
         choice->holds = 0;
+        choice->isOver = false;
         if (contents)
           enterOtherRegion(*choice);
         thread.pc = in.other;

@@ -256,6 +256,8 @@ private:
     /// The loop counter's register and its range.
     Register counter = noRegister;
     Interval span;
+    /// A check that fails has ended the run in the present region.
+    bool isOver = false;
     /// The upper bound of a loop; and the comparison that holds in the present
     /// region, as a term (0: none is known).
     Interval bound;
@@ -431,8 +433,8 @@ private:
   bool advance(Thread &thread);
   void branch(Thread &thread, const Instruction &in, Interval condition);
   void enterLoop(Thread &thread, const Instruction &in, const Interval *v);
-  void evaluate(const Instruction &in, const Thread &thread, Interval *values);
-  void evaluateChecked(const Instruction &in, Interval *values);
+  void evaluate(const Instruction &in, Thread &thread, Interval *values);
+  void evaluateChecked(const Instruction &in, Thread &thread, Interval *values);
   Interval evaluateCast(const Instruction &in, Interval value);
   /// The result of an operation of which some operand is not known.
   Interval evaluateUnknown(const Instruction &in, Interval a, Interval b);
@@ -522,6 +524,8 @@ private:
   void reportEmptyFlag(const Thread &thread, const Action &action);
   void doBulk(Thread &thread, int32_t index);
   void doAccess(Thread &thread, int32_t index);
+  /// The most rows that a range can have.
+  int64_t mostRows(const Thread &thread, const RangePlan &range) const;
   void touchRows(Thread &thread, int32_t index, const RangePlan &range,
                  Bounds row);
 
@@ -618,6 +622,8 @@ private:
   void checkStandIn(Thread &thread, int32_t index, const Cell &cell,
                     const Change &next);
   Bounds possibleBounds(const Thread &thread, const RangePlan &range) const;
+  bool leavesMatrix(const Thread &thread, const Action &action,
+                    const RangePlan &range, int64_t first, int64_t count);
   std::optional<Bounds> bounds(Thread &thread, const Action &action,
                                const RangePlan &range);
   void touch(Thread &thread, int32_t index, const RangePlan &range,

@@ -49,20 +49,35 @@ void Machine::enterUnknownLoop(Thread &thread, const Instruction &in) {
   forgetCarried(thread, *loop);
 }
 
+/// Whether a loop in another one, whose `rounds` first iterations went from the
+/// start of its span to `now`, ends soon enough to follow all of them.
+static bool isShortInner(Interval span, Interval now, int32_t rounds) {
+  if (rounds <= 0 || !now.isKnown() || now.low <= span.low)
+    return false;
+  uint64_t step = (uint64_t(now.low) - uint64_t(span.low)) / uint64_t(rounds);
+  return step > 0 && span.high >= span.low &&
+         (uint64_t(span.high) - uint64_t(span.low)) / step < countedRounds;
+}
+
 void Machine::nextRound(Thread &thread, UnknownBranch &loop,
                         const Instruction *branch) {
   const Guard &guard = program.guards[loop.guard];
   loop.run = ++nextRun;
   loop.condition.reset();
   loop.holds = 0;
+  loop.isOver = false;
   if (branch && loop.isCounted) {
     Interval more = getInterval(thread, branch->a);
     // What elements hold is known of all iterations, if there are not too many.
     bool isShort =
         contents && loop.span.low >= 0 && loop.span.high < longestFollowed;
-    int32_t most = isShort                    ? longestFollowed
-                   : thread.unsure.size() > 1 ? countedInner
-                                              : countedRounds;
+    bool isInner = thread.unsure.size() > 2 ||
+                   (thread.unsure.size() > 1 &&
+                    !isShortInner(loop.span, getInterval(thread, loop.counter),
+                                  loop.rounds));
+    int32_t most = isShort   ? longestFollowed
+                   : isInner ? countedInner
+                             : countedRounds;
     if (more.isKnown() && !more.low) {
       loop.rounds = INT32_MAX;
     } else if (loop.rounds++ < most) {
@@ -241,6 +256,7 @@ void Machine::passUnknown(Thread &thread, int32_t index, Interval decides) {
     made.guard = index;
     made.run = made.firstRun = ++nextRun;
     made.rounds = 1;
+    made.isOver = false;
     if (!isa<scf::ForOp>(guard.op))
       forgetCarried(thread, made);
     thread.pc = guard.body >= 0 ? guard.body : thread.pc + 1;

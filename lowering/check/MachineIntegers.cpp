@@ -21,13 +21,11 @@ using namespace mlir::comms;
 using namespace mlir::comms::check;
 
 /// dst of Code::Checked. A check that fails ends the run: what is behind it
-/// cannot be reached, and nothing is said of it.
+/// cannot be reached, and nothing is said of it. The interval is then empty.
 static Interval checked(Interval value, Interval other, Interval limit) {
   int64_t most = limit.high;
   (void)llvm::SubOverflow(limit.high, std::max<int64_t>(other.low, 0), most);
-  Interval found = {std::max<int64_t>(value.low, 0),
-                    std::min(value.high, most)};
-  return found.low <= found.high ? found : value;
+  return {std::max<int64_t>(value.low, 0), std::min(value.high, most)};
 }
 
 /// dst of Code::Assume. Where nothing is left, it is not reached.
@@ -69,8 +67,14 @@ static Interval assumed(Interval value, arith::CmpIPredicate predicate,
   return found.low <= found.high ? found : value;
 }
 
-void Machine::evaluateChecked(const Instruction &in, Interval *v) {
+void Machine::evaluateChecked(const Instruction &in, Thread &thread,
+                              Interval *v) {
   v[in.dst] = checked(v[in.a], v[in.b], v[in.c]);
+  if (v[in.dst].low > v[in.dst].high) {
+    v[in.dst] = v[in.a];
+    if (!thread.unsure.empty())
+      thread.unsure.back().isOver = true;
+  }
   v[in.dst].term = v[in.a].term;
   v[in.dst].isCounted = v[in.a].isCounted;
   // What the check does not let pass are no data of this program.
@@ -116,8 +120,7 @@ Interval Machine::evaluateUnknown(const Instruction &in, Interval a,
   return result;
 }
 
-void Machine::evaluate(const Instruction &in, const Thread &thread,
-                       Interval *v) {
+void Machine::evaluate(const Instruction &in, Thread &thread, Interval *v) {
   std::optional<int64_t> result;
   auto isKnown = [&](Register reg) { return v[reg].isKnown(); };
   switch (in.code) {
@@ -127,7 +130,7 @@ void Machine::evaluate(const Instruction &in, const Thread &thread,
     v[in.dst] = v[in.a];
     return;
   case Code::Checked:
-    evaluateChecked(in, v);
+    evaluateChecked(in, thread, v);
     return;
   case Code::Assume:
     v[in.dst] =

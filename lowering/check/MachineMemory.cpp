@@ -25,6 +25,12 @@ Machine::Bounds Machine::possibleBounds(const Thread &thread,
     count.high = std::min(count.high, range.fixedCount);
   else if (range.count < 0 && range.fixedCount == 0)
     return {};
+  // A part of a matrix lies within its columns.
+  if (range.column >= 0)
+    count.high =
+        std::min(count.high,
+                 range.stride - std::max<int64_t>(
+                                    getInterval(thread, range.column).low, 0));
   int64_t limit = range.memory.limit >= 0 ? range.memory.limit : INT64_MAX;
   int64_t most = std::clamp<int64_t>(count.high, 0, limit);
   if (most == 0)
@@ -33,6 +39,40 @@ Machine::Bounds Machine::possibleBounds(const Thread &thread,
   int64_t last = std::clamp<int64_t>(at.high, first, limit);
   return {first, last + std::min(most, limit - last), !at.isKnown(), isGuess,
           isCounted};
+}
+
+/// Whether a part of a matrix, whose first element is `first`, has columns or
+/// rows that the matrix does not have; this is reported.
+bool Machine::leavesMatrix(const Thread &thread, const Action &action,
+                           const RangePlan &range, int64_t first,
+                           int64_t count) {
+  int64_t columns = range.stride, rows = mostRows(thread, range);
+  auto leaves = [&](StringRef what, int64_t from, int64_t most, int64_t has) {
+    if (from >= 0 && most <= has && from <= has - most)
+      return false;
+    if (auto diag = reportRange(action)) {
+      *diag << (range.write ? "writes " : "reads ") << what << " [" << from
+            << ", " << from + most << ") of ";
+      if (range.memory.argument >= 0)
+        *diag << "'" << program.arguments[range.memory.argument].name << "'";
+      else
+        *diag << "memory";
+      *diag << ", which has " << has << ", on " << when(thread);
+      diag->attachNote() << "shorten the last tile with `" << what
+                         << "`, or check the loop's bounds";
+    }
+    return true;
+  };
+  if (count <= 0 || columns <= 0)
+    return false;
+  std::optional<int64_t> column = get(thread, range.column);
+  if (column && leaves("columns", *column, count, columns))
+    return true;
+  // A view may begin within a row.
+  bool areRows = range.memory.start < 0 && range.memory.limit >= 0 &&
+                 (range.rowCount < 0 || get(thread, range.rowCount));
+  return areRows && first >= 0 &&
+         leaves("rows", first / columns, rows, range.memory.limit / columns);
 }
 
 std::optional<Machine::Bounds>
@@ -64,6 +104,8 @@ Machine::bounds(Thread &thread, const Action &action, const RangePlan &range) {
   // Nothing is touched, wherever that is.
   if (*rows == 0 || (*count == 0 && !overflow))
     return Bounds{0, 0};
+  if (range.column >= 0 && leavesMatrix(thread, action, range, *offset, *count))
+    return std::nullopt;
   if (overflow || *offset < 0 || *count < 0 || outside) {
     if (auto diag = reportRange(action)) {
       *diag << (range.write ? "writes" : "reads") << " elements [" << *offset
@@ -170,7 +212,8 @@ void Machine::touch(Thread &thread, int32_t index, const RangePlan &range,
         "let ranges of blocks be apart on all data, or synchronize the "
         "blocks");
   bool isExact = !bounds.anywhere && thread.unsure.empty() &&
-                 (range.count < 0 || get(thread, range.count));
+                 (range.count < 0 || get(thread, range.count)) &&
+                 (range.rowCount < 0 || get(thread, range.rowCount));
   if (tracked && range.write && !isExact && !bounds.isGuess)
     bounds.sums = findSums(thread, range);
   forParts(thread, memory, [&](int64_t rank) {
@@ -211,6 +254,9 @@ void Machine::forParts(const Thread &thread, const MemoryPlan &memory,
 void Machine::doAccess(Thread &thread, int32_t index) {
   const Action &action = program.actions[index];
   bool sure = thread.unsure.empty();
+  if (llvm::any_of(thread.unsure,
+                   [](const UnknownBranch &unsure) { return unsure.isOver; }))
+    return;
   if (sure && action.peer >= 0 && action.kind == ActionKind::Access &&
       get(thread, action.peer) && !peerOf(thread, action))
     return;
@@ -267,22 +313,31 @@ bool Machine::doEngineCopy(Thread &thread, int32_t index) {
   return true;
 }
 
+int64_t Machine::mostRows(const Thread &thread, const RangePlan &range) const {
+  int64_t rows = range.rows, limit = range.memory.limit;
+  if (range.rowCount < 0)
+    return rows;
+  int64_t most = rows >= 0                        ? rows
+                 : limit >= 0 && range.stride > 0 ? limit / range.stride + 1
+                                                  : 1;
+  return std::clamp<int64_t>(getInterval(thread, range.rowCount).high, 0, most);
+}
+
 /// All rows of a range, of which `row` is the first. Rows that lie one behind
 /// the other are touched together.
 void Machine::touchRows(Thread &thread, int32_t index, const RangePlan &range,
                         Bounds row) {
-  int64_t rows = range.rows, limit = range.memory.limit;
-  if (range.rowCount >= 0) {
-    int64_t most = rows >= 0                        ? rows
-                   : limit >= 0 && range.stride > 0 ? limit / range.stride + 1
-                                                    : 1;
-    std::optional<int64_t> known = get(thread, range.rowCount);
-    rows = std::clamp<int64_t>(known.value_or(most), 0, most);
-    row.isGuess |= !known; // It may be none.
-  }
+  int64_t rows = mostRows(thread, range), limit = range.memory.limit;
+  // Which lanes of a vector are on is not known: perhaps none.
+  if (range.rowCount >= 0 && range.column < 0)
+    row.isGuess |= !get(thread, range.rowCount);
   // Where not everything is known, the first row may be anywhere.
   if (limit >= 0 && (row.anywhere || row.isGuess) && rows > 1) {
-    row.end = limit;
+    int64_t further = limit - row.end;
+    if (!row.isGuess &&
+        rows - 1 <= further / std::max<int64_t>(range.stride, 1))
+      further = (rows - 1) * range.stride;
+    row.end += further;
     rows = 1;
   }
   if (rows > 1 && row.end - row.begin == range.stride) {
@@ -290,6 +345,11 @@ void Machine::touchRows(Thread &thread, int32_t index, const RangePlan &range,
     rows = 1;
   }
   for (int64_t done = 0; done < rows; ++done) {
+    // Behind the memory there are no rows.
+    if (limit >= 0)
+      row.end = std::min(row.end, limit);
+    if (row.begin >= row.end)
+      return;
     touch(thread, index, range, row);
     row.begin += range.stride;
     row.end += range.stride;

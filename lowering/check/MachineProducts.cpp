@@ -16,6 +16,8 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 
+#include <array>
+
 using namespace mlir;
 using namespace mlir::comms;
 using namespace mlir::comms::check;
@@ -58,16 +60,20 @@ bool Machine::mayShareMemory(const Thread &thread, const MemoryPlan &a,
 
 void Machine::checkProduct(Thread &thread, const Action &action) {
   const RangePlan &product = action.ranges[2];
-  auto isPlaced = [&](const RangePlan &range, const std::optional<Bounds> &at) {
-    bool isOfKnownRank = range.memory.kind != MemoryPlan::Peer ||
-                         get(thread, range.memory.peer).has_value();
-    return at && !at->anywhere && !at->isGuess && isOfKnownRank;
+  auto isPlaced = [](const std::optional<Bounds> &at) {
+    return at && !at->anywhere && !at->isGuess;
   };
+  auto isKnown = [&](const RangePlan &range) {
+    Register peer =
+        range.memory.kind == MemoryPlan::Peer ? range.memory.peer : noRegister;
+    return llvm::all_of(
+        std::array{peer, range.rowCount, range.count},
+        [&](Register reg) { return reg < 0 || get(thread, reg); });
+  };
+  // All that it can have.
   auto rowsOf = [&](const RangePlan &range, const Bounds &at) {
-    int64_t count = range.rowCount < 0
-                        ? range.rows
-                        : get(thread, range.rowCount).value_or(0);
-    return Rows{at.begin, at.end - at.begin, range.stride, count};
+    return Rows{at.begin, at.end - at.begin, range.stride,
+                mostRows(thread, range)};
   };
   SmallVector<RangePlan> read = {action.ranges[0], action.ranges[1]};
   llvm::append_range(read, action.further);
@@ -77,13 +83,14 @@ void Machine::checkProduct(Thread &thread, const Action &action) {
       continue;
     auto from = bounds(thread, action, range),
          to = bounds(thread, action, product);
-    if (!isPlaced(range, from) || !isPlaced(product, to)) {
+    bool arePlaced = isPlaced(from) && isPlaced(to);
+    if (arePlaced && !doMeet(rowsOf(range, *from), rowsOf(product, *to)))
+      continue;
+    if (!arePlaced || !isKnown(range) || !isKnown(product)) {
       noteUnproven(action.op, "may read elements that it writes itself, where "
                               "data say; give the product memory of its own");
       continue;
     }
-    if (!doMeet(rowsOf(range, *from), rowsOf(product, *to)))
-      continue;
     if (auto diag = report(action)) {
       *diag << "reads elements that it writes itself, on " << when(thread)
             << ", of "

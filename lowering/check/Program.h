@@ -184,6 +184,8 @@ struct RangePlan {
   Register count = noRegister;
   /// Number of elements; with a register, the maximum (0: unbounded).
   int64_t fixedCount = 0;
+  /// A part of a matrix of `stride` columns: the first column's register.
+  Register column = noRegister;
   bool write = false;
   bool used = false;
 };

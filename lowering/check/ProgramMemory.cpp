@@ -366,7 +366,8 @@ RangePlan ProgramBuilder::matrixRange(const Access &access) {
   plan.memory = memory(access.memory);
   plan.stride = getMatrixColumns(access.memory.getType());
   auto first = [&](Value given) { return given ? reg(given) : constant(0); };
-  plan.offset = sum(product(first(part.row), plan.stride), first(part.column));
+  plan.column = first(part.column);
+  plan.offset = sum(product(first(part.row), plan.stride), plan.column);
   if (plan.memory.start >= 0)
     plan.offset = sum(plan.memory.start, plan.offset);
   plan.count = optionalReg(part.columns);

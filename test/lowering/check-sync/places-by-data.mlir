@@ -335,3 +335,51 @@ comms.kernel @bounded_count(%box: !comms.window<2x16xf32>, %c: memref<1xi32>, %y
   comms.barrier %world block
   comms.return
 }
+
+// -----
+
+// A check ends the run in an iteration that would leave the row: its stores do
+// not reach the rows of other blocks, however many iterations a scalar asks for.
+
+comms.kernel @ended_by_a_check(%y: memref<2x32xf32>, %n: index) attributes {ranks = 2 : i64, blocks = 2 : i64} {
+  %c0 = arith.constant 0 : index
+  %c16 = arith.constant 16 : index
+  %c32 = arith.constant 32 : index
+  %ones = arith.constant dense<1.0> : tensor<16xf32>
+  %block = comms.block_id
+  %row = arith.muli %block, %c32 : index
+  scf.for %j = %c0 to %n step %c16 {
+    comms.check_bounds "column" %j, %c16 in %c32
+    %at = arith.addi %row, %j : index
+    comms.tile_store %ones, %y[%at] : tensor<16xf32>, memref<2x32xf32>
+  }
+  comms.return
+}
+
+// -----
+
+// A check in one branch says nothing of the other, nor of what is behind them.
+
+comms.kernel @checked_in_a_branch(%y: memref<64xf32>, %z: memref<64xf32>, %n: index) attributes {ranks = 2 : i64, blocks = 2 : i64} {
+  %c0 = arith.constant 0 : index
+  %c16 = arith.constant 16 : index
+  %c32 = arith.constant 32 : index
+  %ones = arith.constant dense<1.0> : tensor<16xf32>
+  %block = comms.block_id
+  %behind = arith.addi %block, %c32 : index
+  %is_many = arith.cmpi sgt, %n, %c16 : index
+  scf.if %is_many {
+    comms.check_bounds "column" %behind, %c16 in %c32
+    comms.tile_store %ones, %y[%behind] : tensor<16xf32>, memref<64xf32>
+  } else {
+    // expected-error @below {{writes [0, 16) of 'y' at rank 0 on rank 0 block 1 in launch 1, with no order between it and the write by rank 0 block 0 in launch 1}}
+    // expected-note @below {{the write}}
+    // expected-note @below {{order them}}
+    comms.tile_store %ones, %y[%c0] : tensor<16xf32>, memref<64xf32>
+  }
+  // expected-error @below {{writes [0, 16) of 'z' at rank 0 on rank 0 block 1 in launch 1, with no order between it and the write by rank 0 block 0 in launch 1}}
+  // expected-note @below {{the write}}
+  // expected-note @below {{order them}}
+  comms.tile_store %ones, %z[%c0] : tensor<16xf32>, memref<64xf32>
+  comms.return
+}

@@ -256,3 +256,135 @@ comms.kernel @perhaps_in_place(%a: memref<8x8xf32>, %w: !comms.window<32x8xf32>,
     : memref<8x8xf32>, memref<8x8xf32>, memref<32x8xf32> plus memref<32x8xf32>
   comms.return
 }
+
+// -----
+
+// A scalar says how many rows there are: no more than the tile has, each where
+// its tile is.
+
+comms.kernel @rows_by_scalar(%a: memref<32x8xbf16>, %b: memref<8x64xbf16>, %y: memref<32x64xf32>, %n: index)
+    attributes {ranks = 2 : i64, blocks = 2 : i64} {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %c16 = arith.constant 16 : index
+  %block = comms.block_id
+  %i = arith.muli %block, %c16 : index
+  %rest = arith.subi %n, %i : index
+  %rows = arith.minsi %rest, %c16 : index
+  comms.contract %a[%i, %c0], %b[%c0, %c0] to %y[%i, %c0] tile [16, 64] depth %c8 rows %rows
+    : memref<32x8xbf16>, memref<8x64xbf16>, memref<32x64xf32>
+  comms.return
+}
+
+// -----
+
+// Tiles of up to 24 rows at distances of 16 may overlap.
+
+comms.kernel @rows_that_overlap(%a: memref<64x8xbf16>, %b: memref<8x64xbf16>, %y: memref<64x64xf32>, %n: index)
+    attributes {ranks = 2 : i64, blocks = 2 : i64} {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %c16 = arith.constant 16 : index
+  %c24 = arith.constant 24 : index
+  %block = comms.block_id
+  %i = arith.muli %block, %c16 : index
+  %rest = arith.subi %n, %i : index
+  %rows = arith.minsi %rest, %c24 : index
+  // expected-error @below {{'comms.contract' op writes [1024, 1536) of 'y' at rank 0}}
+  // expected-note @below {{}}
+  comms.contract %a[%i, %c0], %b[%c0, %c0] to %y[%i, %c0] tile [24, 64] depth %c8 rows %rows
+    : memref<64x8xbf16>, memref<8x64xbf16>, memref<64x64xf32>
+  comms.return
+}
+
+// -----
+
+// A part has no columns behind the last one of its memory, whatever the scalar
+// is that ends the loop.
+
+comms.kernel @columns_by_scalar(%a: memref<16x8xbf16>, %b: memref<8x32xbf16>, %y: memref<16x32xf32>, %n: index)
+    attributes {ranks = 2 : i64, blocks = 2 : i64} {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %c16 = arith.constant 16 : index
+  %block = comms.block_id
+  %i = arith.muli %block, %c8 : index
+  scf.for %j = %c0 to %n step %c16 {
+    %rest = arith.subi %n, %j : index
+    %columns = arith.minsi %rest, %c16 : index
+    comms.contract %a[%i, %c0], %b[%c0, %j] to %y[%i, %j] tile [8, 16] depth %c8 columns %columns
+      : memref<16x8xbf16>, memref<8x32xbf16>, memref<16x32xf32>
+  }
+  comms.return
+}
+
+// -----
+
+// Columns and rows that a matrix does not have.
+
+comms.kernel @outside(%a: memref<16x8xbf16>, %b: memref<8x32xbf16>, %y: memref<16x32xf32>, %z: memref<20x32xf32>)
+    attributes {ranks = 2 : i64, blocks = 1 : i64} {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %c16 = arith.constant 16 : index
+  %c24 = arith.constant 24 : index
+  %c48 = arith.constant 48 : index
+  scf.for %j = %c0 to %c48 step %c16 {
+    // expected-error @below {{'comms.contract' op reads columns [32, 48) of 'b', which has 32, on rank 0 block 0 in launch 1}}
+    // expected-note @below {{shorten the last tile with `columns`}}
+    comms.contract %a[%c0, %c0], %b[%c0, %j] to %y[%c0, %j] tile [16, 16] depth %c8
+      : memref<16x8xbf16>, memref<8x32xbf16>, memref<16x32xf32>
+  }
+  scf.for %i = %c0 to %c24 step %c8 {
+    // expected-error @below {{'comms.contract' op writes rows [16, 24) of 'z', which has 20, on rank 0 block 0 in launch 1}}
+    // expected-note @below {{shorten the last tile with `rows`}}
+    comms.contract %a[%c0, %c0], %b[%c0, %c0] to %z[%i, %c0] tile [8, 32] depth %c8
+      : memref<16x8xbf16>, memref<8x32xbf16>, memref<20x32xf32>
+  }
+  comms.return
+}
+
+// -----
+
+// A scalar says how many rows of its operand a product overwrites: rows 8 to 32
+// in the first, none in the second, whose rows are behind them.
+
+comms.kernel @rows_in_place(%b: memref<8x8xf32>, %w: !comms.window<64x8xf32>, %n: index) attributes {ranks = 2 : i64, blocks = 1 : i64} {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %c32 = arith.constant 32 : index
+  %rows = arith.minsi %n, %c32 : index
+  %one = comms.local %w : !comms.window<64x8xf32> -> memref<64x8xf32>
+  %other = comms.local %w : !comms.window<64x8xf32> -> memref<64x8xf32>
+  // expected-remark @below {{may read elements that it writes itself, where data say; give the product memory of its own}}
+  comms.contract %one[%c0, %c0], %b[%c0, %c0] to %other[%c8, %c0] tile [32, 8] depth %c8 rows %rows
+    : memref<64x8xf32>, memref<8x8xf32>, memref<64x8xf32>
+  comms.contract %one[%c0, %c0], %b[%c0, %c0] to %other[%c32, %c0] tile [32, 8] depth %c8 rows %rows
+    : memref<64x8xf32>, memref<8x8xf32>, memref<64x8xf32>
+  comms.return
+}
+
+// -----
+
+// Scalars say how many tiles of rows and of columns there are, of which there
+// are at most 2 and 4: all are followed, also in the inner loop.
+
+comms.kernel @tiles_by_scalars(%a: memref<32x8xbf16>, %b: memref<8x64xbf16>, %y: memref<32x64xf32>, %m: index, %n: index)
+    attributes {ranks = 2 : i64, blocks = 2 : i64} {
+  %c0 = arith.constant 0 : index
+  %c8 = arith.constant 8 : index
+  %c16 = arith.constant 16 : index
+  %c32 = arith.constant 32 : index
+  %c64 = arith.constant 64 : index
+  %block = comms.block_id
+  %i0 = arith.muli %block, %c8 : index
+  %most_rows = arith.minsi %m, %c32 : index
+  %most_columns = arith.minsi %n, %c64 : index
+  scf.for %i = %i0 to %most_rows step %c16 {
+    scf.for %j = %c0 to %most_columns step %c16 {
+      comms.contract %a[%i, %c0], %b[%c0, %j] to %y[%i, %j] tile [8, 16] depth %c8
+        : memref<32x8xbf16>, memref<8x64xbf16>, memref<32x64xf32>
+    }
+  }
+  comms.return
+}

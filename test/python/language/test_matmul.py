@@ -157,6 +157,18 @@ def test_named_and_shorter(load: Load) -> None:
     np.testing.assert_allclose(got["d"][0], 2 * right.T, rtol=1e-5, atol=1e-4)
 
 
+def test_parts_from_a_constant(load: Load) -> None:
+    """Parts that begin at a constant and end at the lesser of two numbers."""
+    module = load(
+        "@kernel\ndef f(a: f32[Array, 20, 12], b: f32[Array, 12, 16], c: f32[Array, 20, 16], m: index, k: index, "
+        "n: index):\n    c[4:min(20, m), :min(16, n)] = a[4:min(20, m), 0:k] @ b[:k, 0:min(n, 16)]\n"
+    )
+    a, b = draw(0, (20, 12), "f32"), draw(1, (12, 16), "f32")
+    got = module.f.simulate(1, {"a": a, "b": b, "m": 17, "k": 9, "n": 11})["c"][0]
+    check(got[4:17, :11], a[4:17, :9], b[:9, :11])
+    assert not got[:4].any() and not got[17:].any() and not got[:, 11:].any()
+
+
 def test_no_terms(load: Load) -> None:
     """A product of no terms is 0, or what is there."""
     module = load(

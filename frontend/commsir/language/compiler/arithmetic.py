@@ -310,7 +310,7 @@ class Arithmetic(Numbers):
 
     def extremum(self, which: str, a: Value, b: Value) -> Value:
         """Computes the minimum or maximum of two values like NumPy: NaN if either is NaN."""
-        a, b = self.number(a, f"the first of {which}"), self.number(b, f"the second of {which}")
+        a, b = self.number(a, f"the first of {which}imum"), self.number(b, f"the second of {which}imum")
         if isinstance(a, Const) and isinstance(b, Const):
             return Const(min(a.py, b.py) if which == "min" else max(a.py, b.py))
         x, y = self.both(a, b, which)

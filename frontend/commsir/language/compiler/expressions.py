@@ -12,7 +12,7 @@ from ..dtypes import BOOL
 from . import analysis, hints, registry
 from .matrices import Matrices
 from .scope import MISSING
-from .values import Const, Function, Memory, Method, Scalar, Seq, Tile, Undefined, Value, Window, whole_tile
+from .values import Const, Function, Memory, Method, Product, Scalar, Seq, Tile, Undefined, Value, Window, whole_tile
 
 
 class Expressions(Matrices):
@@ -255,6 +255,8 @@ class Expressions(Matrices):
 
 
 def _attribute_hint(value: Value, name: str) -> str:
+    if isinstance(value, Product):
+        return hints.OF_PRODUCT if name != "T" else "swap the operands: b.T @ a.T"
     if isinstance(value, Seq):
         return "tuples and lists do not change: sum up in a variable, or store in an array"
     if isinstance(value, Memory | Window) and (Tile, name) in registry.METHODS:

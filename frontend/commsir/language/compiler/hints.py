@@ -54,6 +54,8 @@ BUILTINS = {
     "quit": "return ends a kernel; assert ends the run with an error",
     "dir": "ask outside the kernel",
 }
+# What to do with the elements of a product.
+OF_PRODUCT = "name it, and work on its rows: c = a @ b, then c[r]; or store it: y[i:i + 64, :] = a @ b + d[i:i + 64]"
 _NO_TEXT = "kernels know no text"
 _NO_CASES = "the types of a kernel's values are known when it is written: write the case that there is"
 # Functions of Python that work on what is known when the kernel is compiled, and not on numbers and tiles.

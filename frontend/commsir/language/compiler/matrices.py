@@ -76,7 +76,10 @@ class Matrices(Subscripts):
         if out.transposed:
             self.fail("a product is stored as it is", "swap the operands: y = b.T @ a.T")
         if any(part.base is out.base for part in product.addends):
-            self.fail(f"{out.base.describe()} is added to a product that is stored there", "write y[…] += a @ b")
+            self.fail(
+                f"{out.base.describe()} is added to a product that is stored there",
+                "write y[…] += a @ b, or give the product an array of its own",
+            )
         self._agree_sizes(product.lhs.height, out.rows, "a product of {} rows to a place of {}")
         self._agree_sizes(product.rhs.width, out.columns, "a product of {} columns to a place of {}")
         self._contract(product, out, accumulate)

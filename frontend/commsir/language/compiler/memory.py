@@ -118,10 +118,16 @@ class MemoryAccess(Teams):
             return self.hold_product(value)
         return self.load_view(value) if isinstance(value, View) and not isinstance(value.count, Scalar) else value
 
-    def _refuse_rows(self, view: View) -> NoReturn:
+    def _refuse_rows(self, view: View, stores_array: bool = False) -> NoReturn:
         if view.matrix is not None and view.matrix.transposed:
-            self.fail(f"the transpose of {view.base.describe()} is no tile", "it is an operand of '@': y[:] = a @ b.T")
-        self.fail("only the last subscript may be a slice: a tile is contiguous", "load row by row")
+            self.fail(
+                f"the transpose of {view.base.describe()} is not a tile", "it is an operand of '@': y[:] = a @ b.T"
+            )
+        by_rows = f"store row by row, {view.base.label}[i] = p[r]; a product that has no name is stored at once"
+        self.fail(
+            "only the last subscript may be a slice: a tile is contiguous",
+            by_rows if stores_array else "load row by row",
+        )
 
     def _refuse_length(self, view: View, instead: str) -> NoReturn:
         self.fail(
@@ -157,7 +163,7 @@ class MemoryAccess(Teams):
         if isinstance(value, Product):
             return self.store_product(place, value)
         if not place.is_tile:
-            self._refuse_rows(place)
+            self._refuse_rows(place, isinstance(value, Memory))
         value = self.load_view(value)
         memory = self.memory(place.base)
         if place.indices:

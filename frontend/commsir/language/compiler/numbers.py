@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..dtypes import BF16, BOOL, F8, F8E5M2, F16, F32, F64, I32, I64, INDEX, DType, promote
+from . import hints
 from .base import Translation
 from .values import Cell, Cells, Const, FoldedMath, Memory, Method, Number, Product, Scalar, Seq, Tile, Value, Window
 
@@ -83,7 +84,7 @@ def _instead_of_number(value: Value) -> str:
     if isinstance(value, Memory | Window):
         return f"load it first: {value.label}[:] or {value.label}.load(offset, length)"
     if isinstance(value, Product):
-        return "name it, and work on its rows: c = a @ b, then c[r]; or store it: y[i:i + 64, :] = a @ b + d[i:i + 64]"
+        return hints.OF_PRODUCT
     if isinstance(value, Method) or isinstance(value, Const) and callable(value.py):
         return "call it"
     if isinstance(value, Const) and isinstance(value.py, str | bytes):

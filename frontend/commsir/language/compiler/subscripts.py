@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from . import analysis
+from . import analysis, hints
 from .emitter import Line, may_be_repeated
 from .for_loops import ForLoops
 from .values import (
@@ -15,6 +15,7 @@ from .values import (
     Const,
     Matrix,
     Memory,
+    Product,
     Scalar,
     Seq,
     Slot,
@@ -53,7 +54,8 @@ class Subscripts(ForLoops):
                 "t[3:4] is a tile of one; t.sum() and t.max() reduce a tile",
                 node,
             )
-        self.fail(f"{base.describe()} has no subscripts", node=node)
+        hint = hints.OF_PRODUCT if isinstance(base, Product) else ""
+        self.fail(f"{base.describe()} has no subscripts", hint, node)
 
     def _part_of_tile(self, base: Tile, key: ast.Slice) -> Tile:
         """`t[8:16]`: places that are known, as the length of a tile is."""
@@ -178,15 +180,23 @@ class Subscripts(ForLoops):
         return View(base, Const(0), Const(None), matrix=part)
 
     def _most_of(self, key: ast.Slice) -> int | None:
-        """Returns the n of `i:min(i + n, end)`, the largest length of the slice."""
+        """Returns the n of `i:min(i + n, end)`, or of `0:min(n, end)`: the largest length of the slice."""
         upper = key.upper
         if not isinstance(upper, ast.Call) or not analysis.is_extremum(upper):
             return None
         if "max" in (upper.func.attr if isinstance(upper.func, ast.Attribute) else ast.unparse(upper.func)):
             return None
-        distances = (self._distance(ast.Slice(key.lower, end)) for end in upper.args)
+        first = self._if_constant(key.lower) if key.lower else Const(0)
+        distances = (self._distance(ast.Slice(key.lower, end)) or self._between(first, end) for end in upper.args)
         known = [d.py for d in distances if d is not None and isinstance(d.py, int) and d.py > 0]
         return min(known, default=None)
+
+    def _between(self, first: Const | None, end: ast.expr) -> Const | None:
+        """Returns the distance of two constants that are no negative numbers, which count from an array's end."""
+        last = self._if_constant(end) if first else None
+        if first is None or last is None or not isinstance(first.py, int) or not isinstance(last.py, int):
+            return None
+        return Const(last.py - first.py) if first.py >= 0 and last.py >= 0 else None
 
     def _one(self, base: Memory | Window, axis: int, key: ast.expr) -> Value:
         """A single subscript; a negative number counts from the end."""
