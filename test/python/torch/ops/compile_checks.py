@@ -19,7 +19,12 @@ COLUMNS = 96
 DEVICE = os.environ.get("CHECK_DEVICE", "cpu")
 #: On the CPU, what is left to Inductor runs as it is: a C++ compiler would take longer than all else.
 #: Inductor knows no order of what falls back, which it does not reorder either where it is told so by its lite mode.
-LITE: dict[str, Any] = {"fallback_by_default": True, "reorder_for_peak_memory": False} if DEVICE == "cpu" else {}
+LITE: dict[str, Any] = (
+    {"fallback_by_default": True, "reorder_for_peak_memory": False}
+    if DEVICE == "cpu"
+    # Inductor pads products where its measurement says so, which is not the same in every run.
+    else {"shape_padding": False}
+)
 #: Much of it is without types.
 dist: Any = torch.distributed
 
