@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from numbers import Integral
 from typing import Any
 
 import commsir.torch._needed  # noqa: F401
@@ -162,17 +163,22 @@ def _texts_of(outputs: Sequence[tuple[torch.dtype, int]]) -> tuple[str, list[int
     if not outputs:
         raise UsageError("a fused collective has an output at least: give outputs=[(torch.float32, columns), …]")
     for output in outputs:
-        if not isinstance(output, tuple) or len(output) != 2 or not _is_output(*output):
+        if not isinstance(output, (tuple, list)) or len(output) != 2 or not _is_output(*output):
             raise UsageError(f"outputs has {output!r}: an output is a torch.dtype and its columns, (torch.float32, 64)")
         if not capi.element_type(output[0]):
             raise UsageError(f"outputs has {output!r}: kernels write real numbers and masks; give one of their types")
-    return ",".join(capi.element_type(dtype) for dtype, _ in outputs), [columns for _, columns in outputs]
+    columns = [count if isinstance(count, _COUNTS[:2]) else int(count) for _, count in outputs]
+    return ",".join(capi.element_type(dtype) for dtype, _ in outputs), columns
+
+
+#: NumPy's integers are numbers of columns, too, and so are symbolic ones in a program that is compiled.
+_COUNTS = (int, torch.SymInt, Integral)
 
 
 def _is_output(dtype: Any, columns: Any) -> bool:
-    """Whether these are a type and a number of columns, which may be symbolic in a program that is compiled."""
-    is_number = isinstance(columns, (int, torch.SymInt)) and not isinstance(columns, bool)
-    return isinstance(dtype, torch.dtype) and is_number and (not isinstance(columns, int) or columns >= 0)
+    """Whether these are a type and a number of columns."""
+    is_number = isinstance(columns, _COUNTS) and not isinstance(columns, bool)
+    return isinstance(dtype, torch.dtype) and is_number and (isinstance(columns, torch.SymInt) or columns >= 0)
 
 
 def _copy_results(made: Sequence[torch.Tensor], out: Sequence[torch.Tensor]) -> None:

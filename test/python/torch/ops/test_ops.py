@@ -141,6 +141,8 @@ def test_first_mistakes() -> None:
             commsir.UsageError, match=f"{re.escape(f'outputs has {wrong!r}')}: an output is a torch.dtype"
         ):
             commsir.torch.ops.prepare("all_reduce", text, [wrong])  # type: ignore[list-item]
+    for right in ((torch.float32, np.int64(4)), [torch.float32, 4]):
+        assert commsir.torch.ops._texts_of([right]) == ("f32", [4])  # type: ignore[list-item]
     with pytest.raises(commsir.UsageError, match=r"outputs has \(torch.complex64, 4\): kernels write real numbers"):
         commsir.torch.ops.prepare("all_reduce", text, [(torch.complex64, 4)])
     with pytest.raises(commsir.UsageError, match=r"a list of weights, one for each weight, but got one tensor"):
