@@ -20,6 +20,7 @@ from torch._inductor.pattern_matcher import stable_topological_sort
 from torch.fx import Graph, Node
 
 from commsir import _native
+from commsir.errors import UsageError
 from commsir.torch import defects, foreign_collectives, gather_layouts, lowerings, reporting
 from commsir.torch.collectives import collectives_of
 from commsir.torch.fusion import fuse_collectives, skip_all
@@ -114,6 +115,9 @@ if not hasattr(torch._inductor.custom_graph_pass, "get_custom_graph_passes"):
 
 def _appended(before: Any, **settings: bool) -> Any:
     """Returns the existing pass, or passes in a newer torch, followed by this one."""
+    for name, value in settings.items():
+        if not isinstance(value, bool):
+            raise UsageError(f"{name}={value!r}: give True or False")
     if isinstance(before, (list, tuple)):
         return [*before, CollectivePass(None, **settings)]
     if isinstance(before, _AWARE):

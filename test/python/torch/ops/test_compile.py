@@ -15,6 +15,7 @@ import torch
 import torch._inductor.config
 import torch._inductor.custom_graph_pass
 import torch.distributed._functional_collectives
+from commsir import UsageError
 from commsir.torch import compile, fusion
 from harness import World
 
@@ -253,6 +254,8 @@ def test_passes_that_are_there_stay() -> None:
             config.post_grad_custom_post_pass = None
     options = compile.compile_options(post_grad_custom_post_pass=[one], max_autotune=False)
     assert options["post_grad_custom_post_pass"][0] is one and options["max_autotune"] is False
+    with pytest.raises(UsageError, match="join_sums='no': give True or False"):
+        compile.compile_options(join_sums="no")  # type: ignore[arg-type]
 
 
 def test_a_pass_that_asks_for_more_is_torchs_to_call(monkeypatch: pytest.MonkeyPatch) -> None:
