@@ -388,15 +388,17 @@ static std::string keyOf(const KernelRequest &request) {
 /// bytecode shows nothing.
 static std::string describe(const KernelRequest &request) {
   constexpr llvm::StringLiteral keyword = "comms.kernel ";
-  std::string said = "prepare a kernel";
   std::string name = request.name.empty() ? "" : "@" + request.name;
+  std::string said = "prepare a kernel ";
   llvm::StringRef source = request.source;
-  size_t begin = source.find((keyword + (name.empty() ? "@" : name)).str());
+  // A longer name may begin with this one.
+  size_t begin =
+      source.find((keyword + (name.empty() ? "@" : name + "(")).str());
   if (begin == llvm::StringRef::npos)
-    return said + (name.empty() ? "" : " " + name);
+    return llvm::StringRef(said + name).rtrim().str();
   llvm::StringRef line = source.substr(begin + keyword.size());
   line = line.take_until([](char c) { return c == '{' || c == '\n'; });
-  return said + " " + line.take_front(line.rfind(')') + 1).str();
+  return said + line.take_front(line.rfind(')') + 1).str();
 }
 
 llvm::Expected<GroupKernel *> CpuGroup::prepare(const KernelRequest &request) {
